@@ -1,5 +1,5 @@
-//! The fixture of a database format: a data directory with runs in flight, written by the binary of its day.
-//! A fixture that is there is never overwritten: what it was written by cannot be had again from today's code.
+//! Writes the fixture of a database format: a data directory with runs in flight, written by the binary of its day.
+//! Never overwrites an existing fixture: today's code cannot reproduce what an earlier version wrote.
 
 use std::{
     fs,
@@ -11,16 +11,17 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{root, step::Step};
 
 const FIXTURES: &str = "crates/control/tests/fixtures";
-/// Where a file of SQLite has its `user_version`, which is our format, as four bytes with the highest first.
+/// Position of SQLite's `user_version`, which is our format, as four bytes in big-endian order.
 const USER_VERSION: std::ops::Range<usize> = 60..64;
-/// The tests that compare fixtures with what was found in them, and write it down when they are told to.
+/// Environment variable that makes the fixture tests write their expectations instead of comparing them.
 const WRITE: &str = "OCTOFLOW_WRITE_EXPECTATIONS";
 
-/// Writes the fixture of the format that `binary` writes. `scratch` is a folder for what is made on the way.
+/// Writes the fixture of the format that `binary` writes. `scratch` is a folder for intermediate files.
 pub fn write(binary: &Path, scratch: &Path) -> Result<PathBuf> {
     let archive = scratch.join("fixture.tar.gz");
     let script = root().join(FIXTURES).join("write.sh");
-    // It names the host, mounts, and kills every process it sees: it gets namespaces of its own, which takes root.
+    // The script names the host, mounts, and kills every process it sees: it gets namespaces of its own, which takes
+    // root.
     let mut words =
         ["--mount", "--uts", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", "sh"].map(Into::into).to_vec();
     words.extend([script.into_os_string(), binary.as_os_str().to_owned(), archive.as_os_str().to_owned()]);
@@ -38,7 +39,7 @@ pub fn write(binary: &Path, scratch: &Path) -> Result<PathBuf> {
     Ok(fixture)
 }
 
-/// Writes down what today's version finds in every fixture, and how its runs end. Whoever commits it reads the difference.
+/// Records what today's version finds in every fixture, and how its runs end. Review the diff before committing.
 pub fn write_expectations() -> Result<()> {
     for package in ["octoflow-control", "octoflow"] {
         let words = ["nextest", "run", "-p", package, "--test", "it", "journals::what_earlier_versions_left"];

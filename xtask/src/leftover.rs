@@ -1,5 +1,5 @@
-//! Processes that the tests started and left running: servers, spawners and tasks. Each is known by a variable in its
-//! environment that only one run of the tests has. It ends none of them: they are evidence.
+//! Detects processes that the tests started and left running: servers, spawners and tasks. Each is recognised by an
+//! environment variable with a value unique to one run of the tests. Never kills them: they are evidence.
 
 use std::{
     fs, process, thread,
@@ -8,14 +8,14 @@ use std::{
 
 use anyhow::{Result, bail};
 
-/// The variable in the environment of everything a run of the tests starts.
+/// Environment variable of everything that a run of the tests starts.
 pub const VARIABLE: &str = "OCTOFLOW_TEST_RUN";
 
-/// What a task has in its environment.
+/// Environment variable of every task.
 const TASK: &str = "OCTOFLOW_ATTEMPT=";
 
-/// How long the last ones may take to go: a spawner whose data directory was deleted notices within seconds, and its tasks
-/// have a grace period of 30 seconds.
+/// Time that the last ones may take to exit: a spawner whose data directory was deleted notices within seconds, and its
+/// tasks have a grace period of 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One run of the tests.
@@ -24,7 +24,7 @@ pub struct TestRun {
 }
 
 impl TestRun {
-    /// A value that no other run on this machine has.
+    /// Creates a run with an id that no other run on this machine has.
     pub fn new() -> TestRun {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         TestRun { id: format!("{}-{}", process::id(), since.as_nanos()) }
@@ -34,7 +34,7 @@ impl TestRun {
         &self.id
     }
 
-    /// Fails when a process of ours is still there, and names each.
+    /// Fails if a process of this run is still there, and names each.
     pub fn check(&self) -> Result<()> {
         let give_up = Instant::now() + PATIENCE;
         loop {
@@ -53,7 +53,7 @@ impl TestRun {
         }
     }
 
-    /// Number and command line of every process of ours, as far as this user may look.
+    /// Returns pid and command line of every process of this run that this user may inspect.
     pub fn left(&self) -> Vec<String> {
         let mark = format!("{VARIABLE}={}", self.id);
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -63,7 +63,7 @@ impl TestRun {
             let words = || environment.split(|byte| *byte == 0);
             let command = fs::read(format!("/proc/{number}/cmdline")).ok()?;
             let command = String::from_utf8_lossy(&command).replace('\0', " ").trim_end().to_owned();
-            // A server or compiler that a tool keeps running for its own purposes is not ours.
+            // A server or compiler that a tool keeps running for its own purposes does not count.
             let program = fs::read_link(format!("/proc/{number}/exe")).unwrap_or_default();
             let own = program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("octoflow"));
             let task = words().any(|word| word.starts_with(TASK.as_bytes()));

@@ -1,5 +1,5 @@
-//! What the developer's menu can do, as a library, so that tests call the same code as the menu.
-//! Depends on no crate of ours: it must still run when they do not compile.
+//! The developer's menu as a library, so that tests call the same code as the menu. Depends on no crate of ours: it
+//! must still run when they do not compile.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a menu talks to the person at the terminal")]
 
 pub mod fixture;
@@ -12,9 +12,9 @@ pub mod tidy;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The root of the checkout this menu works on.
+/// Returns the root of the checkout that this menu works on.
 ///
-/// Asked at run time first: a binary from a shared build cache may have been compiled elsewhere.
+/// Determined at run time first: a binary from a shared build cache may have been compiled elsewhere.
 pub fn root() -> PathBuf {
     let own = env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").into());
     Path::new(&own).parent().expect("the menu's crate lies one folder below the root").to_path_buf()

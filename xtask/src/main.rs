@@ -1,5 +1,5 @@
-//! The developer's menu: reads the first word of the command line, hands the rest to that entry
-//! and turns the outcome into an exit code. Holds no rule and no step of its own.
+//! The developer's menu: parses the first word of the command line, passes the rest to that entry and turns the outcome
+//! into an exit code. Holds no rule and no step of its own.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a menu talks to the person at the terminal")]
 
 use std::env;
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     finish(menu::run(entry, rest))
 }
 
-/// A step that failed has already said why on the terminal, so only its code is passed on.
+/// Turns the outcome into an exit code. A failed step has already printed its reason, so only its code is passed on.
 fn finish(outcome: Result<()>) -> ExitCode {
     let Err(error) = outcome else {
         return ExitCode::SUCCESS;

@@ -1,5 +1,5 @@
-//! The entries of the menu and the steps each one takes.
-//! An entry stops at its first failing step; it never carries on past one.
+//! The entries of the menu and the steps of each. An entry stops at its first failing step; it never continues past
+//! one.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub enum Entry {
     Help,
 }
 
-/// Finds the entry the first word names. No word at all asks for help.
+/// Finds the entry that the first word names. No word at all means help.
 pub fn read(words: &[String]) -> Result<(Entry, &[String])> {
     let Some((first, rest)) = words.split_first() else {
         return Ok((Entry::Help, &[]));
@@ -85,7 +85,7 @@ pub fn run(entry: Entry, rest: &[String]) -> Result<()> {
     }
 }
 
-/// nextest comes last on purpose: its summary is what a reader of the log looks for at the end.
+/// Runs the tests. nextest comes last on purpose: its summary is what a reader of the log looks for at the end.
 fn test(rest: &[String]) -> Result<()> {
     let (skip, rest) = match rest.split_first() {
         Some((first, rest)) if first == "--no-setup" => (true, rest),
@@ -99,7 +99,7 @@ fn test(rest: &[String]) -> Result<()> {
     let binary = target()?.join("release").join("octoflow");
     let run = TestRun::new();
     let tested = Step::cargo(nextest(rest)).env("OCTOFLOW_BIN", binary).env(leftover::VARIABLE, run.id()).run();
-    // A test that failed is the first thing to look at; what it left may come from that.
+    // A failed test is reported first; what it left behind may be a consequence.
     match (tested, run.check()) {
         (Err(failed), left) => {
             left.unwrap_or_else(|left| eprintln!("{left}"));
@@ -109,7 +109,8 @@ fn test(rest: &[String]) -> Result<()> {
     }
 }
 
-/// Everything, unless crates are named: cargo lets `--workspace` win over any `-p` beside it.
+/// Returns the arguments of nextest: the whole workspace unless crates are named, because cargo lets `--workspace` win
+/// over `-p`.
 fn nextest(rest: &[String]) -> Vec<&str> {
     let mut own = rest.iter().take_while(|word| *word != "--");
     let named = own.any(|word| word.starts_with("--package") || word.starts_with("-p"));
@@ -151,14 +152,14 @@ fn ci() -> Result<()> {
     test(&[])
 }
 
-/// Built like the tests: with the checks that only unoptimised code has.
+/// Runs the fuzzer, built like the tests: with the checks that only unoptimised code has.
 fn fuzz(rest: &[String]) -> Result<()> {
     let mut args = vec!["run", "-p", "octoflow-testkit", "--bin", "fuzz", "--"];
     args.extend(rest.iter().map(String::as_str));
     Step::cargo(args).run()
 }
 
-/// The simulator and the benchmarks are programs of the testkit; the menu only starts them.
+/// Runs the simulator or the benchmarks, which are programs of the testkit; the menu only starts them.
 fn testkit(program: &str, rest: &[String]) -> Result<()> {
     if program == "bench" {
         Step::cargo(["build", "--release", "-p", "octoflow"]).run()?;
@@ -169,7 +170,7 @@ fn testkit(program: &str, rest: &[String]) -> Result<()> {
     Step::cargo(args).env("OCTOFLOW_BIN", binary).run()
 }
 
-/// Written by today's binary, or by the one that is named: of an earlier version, built from history.
+/// Writes a fixture with today's binary, or with the named one of an earlier version.
 fn fixture(rest: &[String]) -> Result<()> {
     let target = target()?;
     let binary = match rest {
@@ -184,7 +185,7 @@ fn fixture(rest: &[String]) -> Result<()> {
     fixture::write_expectations()
 }
 
-/// Where cargo builds to, which the caller may have moved out of the checkout.
+/// Returns cargo's target directory, which the caller may have moved out of the checkout.
 fn target() -> Result<PathBuf> {
     let text = Step::cargo(tidy::METADATA).read()?;
     let metadata: Value = serde_json::from_slice(&text).context("cargo's metadata is not the JSON it should be")?;

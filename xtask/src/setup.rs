@@ -1,5 +1,5 @@
-//! Brings a machine to the state the tests need. Deciding what is missing is a pure function of
-//! the machine; only `run` changes anything, and it changes nothing when all is there.
+//! Installs what the tests need. Deciding what is missing is a pure function of the machine; only `run` changes
+//! anything, and it changes nothing if everything is there.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -41,10 +41,10 @@ pub fn run() -> Result<()> {
         let root = machine.tools.as_deref().expect("a server is only planned where there is room for tools");
         let folder = root.to_string_lossy().into_owned();
         Step::cargo(["install", S3_SERVER, "--locked", "--features", "binary", "--root", &folder])
-            // Its many crates are built once and only for this; they need not lie among ours.
+            // Its many crates are built once and only for this; they need not be among ours.
             .env("CARGO_TARGET_DIR", root.join("build"))
             .run()?;
-        // A few hundred megabytes that nobody needs again.
+        // A few hundred megabytes that are not needed again.
         let _ = std::fs::remove_dir_all(root.join("build"));
     }
     for tool in plan.python {
@@ -59,7 +59,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// What will be installed and about how long it takes on two cores; nothing when all is there.
+/// Returns what will be installed and an estimate of the time on two cores; `None` if everything is there.
 fn outlook(plan: &Plan) -> Option<String> {
     let mut parts: Vec<(String, u32)> = Vec::new();
     if !plan.packages.is_empty() {
@@ -84,7 +84,7 @@ fn outlook(plan: &Plan) -> Option<String> {
 
 /// A program from PyPI that tests drive the server with, in an environment of its own.
 struct PythonTool {
-    /// Its folder, which the tests know.
+    /// Folder name, which the tests know.
     name: &'static str,
     package: &'static str,
     tests: &'static str,
@@ -95,7 +95,7 @@ const PYTHON: &[PythonTool] = &[
     PythonTool { name: "schemathesis", package: "schemathesis>=4,<5", tests: "tests of the API against its document" },
 ];
 
-/// Written last: half of an installation must not be taken for one. The tests look for it too.
+/// Marker file, written last: an incomplete installation must not count as one. The tests look for it too.
 const READY: &str = "ready";
 
 fn install(tool: &PythonTool, folder: &Path) -> Result<()> {
@@ -106,13 +106,13 @@ fn install(tool: &PythonTool, folder: &Path) -> Result<()> {
     Ok(std::fs::write(folder.join(READY), tool.package)?)
 }
 
-/// Named with its version: a later one may need a compiler that a fresh machine does not have.
+/// Pinned: a later version may need a compiler that a fresh machine does not have.
 const NEXTEST: &str = "cargo-nextest@0.9.151";
 
-/// The newest one that the pinned compiler builds.
+/// Pinned to the newest version that the pinned compiler builds.
 const S3_SERVER: &str = "s3s-fs@0.14.1";
 
-/// Where programs lie that only tests need; the tests look there too.
+/// Returns the folder of programs that only tests need; the tests look there too.
 fn tools() -> Option<PathBuf> {
     let var = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = var("OCTOFLOW_CI_CACHE")
@@ -121,11 +121,11 @@ fn tools() -> Option<PathBuf> {
     Some(cache?.join("tools"))
 }
 
-/// What setup wants to know of a machine.
+/// Properties of a machine that setup needs to know.
 struct Machine {
-    /// The S3 server that artifact tests talk to is there.
+    /// True if the S3 server of the artifact tests is installed.
     s3_server: bool,
-    /// The tools from PyPI that are there, by name.
+    /// Installed tools from PyPI, by name.
     python: Vec<&'static str>,
     tools: Option<PathBuf>,
     programs: Vec<&'static str>,
@@ -159,7 +159,7 @@ struct Need {
     why: &'static str,
 }
 
-/// The workflows of the tests run these as steps.
+/// Programs that the workflows of the tests run as steps.
 const NEEDS: &[Need] = &[
     Need { program: "bash", package: "bash", why: "steps and scripts of test workflows" },
     Need { program: "faketime", package: "faketime", why: "tests that set the clock" },
@@ -175,7 +175,7 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-/// No program: the part of Python that makes environments, which Debian packs on its own.
+/// Not a program: the part of Python that creates environments, which Debian packages separately.
 const ENSUREPIP: &str = "ensurepip";
 
 const EXTRA: &[&str] = &["python", "sqlite3"];
@@ -238,7 +238,7 @@ impl Machine {
     }
 }
 
-/// Whether the very package that is wanted was installed to its end.
+/// Returns whether exactly the wanted package was installed completely.
 fn is_installed(tool: &PythonTool) -> bool {
     let ready = tools().map(|dir| dir.join(tool.name).join(READY));
     ready.and_then(|ready| std::fs::read_to_string(ready).ok()).is_some_and(|package| package == tool.package)

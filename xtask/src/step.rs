@@ -1,5 +1,5 @@
-//! One external command of the menu: shown before it runs, judged by its exit code.
-//! Never swallows output: what the command prints goes straight to the terminal.
+//! One external command of the menu: printed before it runs, judged by its exit code. Never swallows output: what the
+//! command prints goes straight to the terminal.
 
 use std::env;
 use std::error::Error;
@@ -19,7 +19,7 @@ pub struct Step {
     folder: PathBuf,
 }
 
-/// A step ran and did not succeed. The menu ends with the step's own code.
+/// Error of a step that failed. The menu exits with the step's own code.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failed {
     pub command: String,
@@ -44,7 +44,7 @@ impl Step {
         }
     }
 
-    /// The cargo that runs this menu, so that a toolchain picked by the caller is kept.
+    /// Returns a step of the cargo that runs this menu, so that a toolchain chosen by the caller is kept.
     pub fn cargo<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Step {
         Step::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
     }
@@ -55,7 +55,7 @@ impl Step {
         self
     }
 
-    /// Shows the command, runs it, and fails with its exit code.
+    /// Prints the command, runs it, and fails with its exit code.
     pub fn run(&self) -> Result<()> {
         println!("+ {self}");
         let status = self.command().status().with_context(|| self.missing())?;
@@ -65,7 +65,7 @@ impl Step {
         Err(Failed { command: self.to_string(), code: code_of(status) }.into())
     }
 
-    /// Runs quietly and says whether it succeeded; a program that does not exist did not.
+    /// Runs quietly and returns whether it succeeded; a program that does not exist did not.
     pub fn succeeds(&self) -> bool {
         let status = self.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         matches!(status, Ok(status) if status.success())
@@ -81,8 +81,8 @@ impl Step {
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args).current_dir(&self.folder);
-        // `cargo run` describes this package in the environment. Left there, build scripts that
-        // watch these names would be run again for every other package.
+        // `cargo run` describes this package in the environment. Left there, build scripts that watch these names would
+        // be run again for every other package.
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
             if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -113,7 +113,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A step ended by a signal gets the shell's spelling of it, 128 and the signal's number.
+/// Returns the exit code; a step ended by a signal gets the shell's, 128 plus the signal's number.
 fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)

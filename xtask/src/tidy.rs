@@ -1,6 +1,6 @@
-//! The project rules as checks. Every rule is a pure function from files or crates to problems, so
-//! each can be shown to fail on made-up input; only this file looks at the disk.
-//! A rule never stops at its first finding: all problems come at once, each with its reason.
+//! The project rules as checks. Every rule is a pure function from files or crates to problems, so each can be tested
+//! on made-up input; only this file reads the disk. A rule never stops at its first finding: all problems are reported
+//! at once, each with its reason.
 
 mod arrows;
 mod codes;
@@ -26,14 +26,14 @@ use anyhow::{Context, Result};
 use crate::step::Step;
 use source::File;
 
-/// How cargo is asked about the crates; it needs neither the network nor a build for this.
+/// Arguments that make cargo describe the crates; needs neither the network nor a build.
 pub const METADATA: [&str; 5] = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
 
-/// One broken rule at one place.
+/// One violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     pub path: String,
-    /// Zero when the whole file is meant.
+    /// Line number; zero if the whole file is meant.
     pub line: usize,
     pub what: String,
     pub why: &'static str,
@@ -55,7 +55,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Checks every rule on the checkout at `root`. An error means that the checks could not be made.
+/// Checks every rule on the checkout at `root`. An error means that the checks could not be run.
 pub fn check(root: &Path) -> Result<Vec<Problem>> {
     let files = read(root)?;
     let metadata = serde_json::from_slice(&Step::cargo(METADATA).read()?)
@@ -80,7 +80,7 @@ pub fn check(root: &Path) -> Result<Vec<Problem>> {
     Ok(problems)
 }
 
-/// Everything git knows or would offer to add: what is ignored is not part of the project.
+/// Reads every file that git tracks or would offer to add: what is ignored is not part of the project.
 fn read(root: &Path) -> Result<Vec<File>> {
     let listing = Step::new("git", ["ls-files", "-z", "-co", "--exclude-standard"])
         .read()

@@ -23,8 +23,8 @@ pub struct Claim {
 impl Claim {
     /// What was made for this key before, or nothing. It is an error when that was something else.
     pub(crate) fn made(&self, reader: &Reader, now: Time) -> Result<Option<RunId>, Error> {
-        match reader.claim(&self.scope, &self.key, now)? {
-            Some(found) => self.answer(&found.print, found.run).map(Some),
+        match reader.idempotency_key(&self.scope, &self.key, now)? {
+            Some(found) => self.answer(&found.fingerprint, found.run).map(Some),
             None => Ok(None),
         }
     }
@@ -33,11 +33,11 @@ impl Claim {
         if print == self.print { Ok(run) } else { Err(Error::KeyTaken { key: self.key.clone() }) }
     }
 
-    pub(crate) fn row(&self, run: RunId, now: Time) -> octoflow_store::Claim {
-        octoflow_store::Claim {
+    pub(crate) fn row(&self, run: RunId, now: Time) -> octoflow_store::IdempotencyKey {
+        octoflow_store::IdempotencyKey {
             scope: self.scope.clone(),
             key: self.key.clone(),
-            print: self.print.clone(),
+            fingerprint: self.print.clone(),
             run,
             expires: now.saturating_add(KEPT),
         }

@@ -13,8 +13,8 @@ use std::{
 use octoflow_engine::{Command, engine::World};
 use octoflow_model::{Fact, RunId, Time, submission::Stored};
 use octoflow_runtime::{
-    artifacts::Carrier,
-    calls::Calls,
+    artifacts::ArtifactClient,
+    calls::HttpRuntime,
     egress::Policy,
     null::NullRuntime,
     port::{Condition, Runtime, Sink},
@@ -22,7 +22,7 @@ use octoflow_runtime::{
     route::Router,
     threads::ThreadOwner,
 };
-use octoflow_store::{Batch, Pulse, Reader, SecretsKey, Store};
+use octoflow_store::{Batch, BusyTimer, Reader, SecretsKey, Store};
 use serde_json::Value;
 
 use crate::{
@@ -87,7 +87,7 @@ pub struct Controller {
     progress: Arc<StartProgress>,
     supervisor: Supervisor,
     /// Of the event loop.
-    pulse: Pulse,
+    busy: BusyTimer,
     capacity: Capacity,
     opened: Time,
     data_dir: PathBuf,
@@ -139,7 +139,7 @@ impl Controller {
             Place::Processes(config) => (config.egress.clone(), config.host_paths.clone()),
             Place::Nowhere => (Policy::strict(), HostPaths::Any),
         };
-        let (supervisor, pulse) = (Supervisor::default(), Pulse::default());
+        let (supervisor, busy) = (Supervisor::default(), BusyTimer::default());
         let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone(), supervisor.clone());
         for doomed in sweep::leftovers(&config.data_dir, &reader)? {
             sweeper.send(doomed.mission(engine.world()));
@@ -160,7 +160,7 @@ impl Controller {
         let objects =
             Objects::start(handle.clone(), &config.data_dir, policy.clone(), sink(), errands, to_do, &supervisor)
                 .map_err(Error::Thread)?;
-        let calls = Calls::new(&policy, sink());
+        let calls = HttpRuntime::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let dispatcher = Dispatcher::start(runtime, messages.clone())?;
         let data_dir = config.data_dir.clone();
@@ -183,12 +183,12 @@ impl Controller {
             archiver: Archiver::new(supervisor.clone(), messages, store.clone()),
             store,
             data_dir: data_dir.clone(),
-            pulse: pulse.clone(),
+            busy: busy.clone(),
         };
         let thread = supervisor.spawn("event-loop", move || worker.run()).map_err(Error::Thread)?;
         let (thread, opened) = (Mutex::new(Some(thread)), clock::now());
         let controller =
-            Self { handle, thread, dispatcher, sweeper, progress, supervisor, pulse, data_dir, capacity, opened };
+            Self { handle, thread, dispatcher, sweeper, progress, supervisor, busy, data_dir, capacity, opened };
         notices.extend(unread);
         notices.extend(plaintext.map(|left| left.to_string()));
         notices.extend(clock_trouble.map(|why| {
@@ -290,8 +290,8 @@ impl Controller {
     }
 
     /// Fetches artifacts, within the rules of this controller about where to connect to.
-    pub(crate) fn carrier(&self) -> Carrier {
-        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).carrier()
+    pub(crate) fn artifact_client(&self) -> ArtifactClient {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).artifact_client()
     }
 
     pub(crate) fn handle(&self) -> &Handle {
@@ -342,7 +342,7 @@ impl Controller {
         if let Some(failure) = self.supervisor.failure() {
             return Some(failure.to_string());
         }
-        let threads = [("event loop", self.pulse.busy_for()), ("store's writer", self.handle.store.busy_for())];
+        let threads = [("event loop", self.busy.busy_for()), ("store's writer", self.handle.store.busy_for())];
         threads.into_iter().find_map(|(thread, busy)| {
             let busy = busy.filter(|busy| *busy > longest)?;
             Some(format!("the {thread} has been busy with one thing for {} s", busy.as_secs()))

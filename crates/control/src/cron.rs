@@ -8,7 +8,7 @@ use octoflow_engine::{
     cron::{Act, Circumstances, Timetable, decide, wake_at},
 };
 use octoflow_model::{Revision, RunId, Time};
-use octoflow_store::{Batch, Change, Object, What};
+use octoflow_store::{Batch, Change, ChangedItem, Object};
 use serde_json::Value;
 
 use crate::{
@@ -99,26 +99,26 @@ impl Timekeeper {
     /// Takes in what changed since the last look.
     fn hear(&mut self, now: Time) -> Result<(), Fault> {
         let Some(cursor) = self.cursor else { return self.read_all() };
-        let mine = |what: &What| match what {
-            What::Put { kind, .. } => kind == KIND,
-            What::Deleted(object) => object.kind == KIND,
-            What::Run(_) | What::DeletedRun(_) => true,
-            What::NewRun { .. } => false,
+        let mine = |what: &ChangedItem| match what {
+            ChangedItem::Put { kind, .. } => kind == KIND,
+            ChangedItem::Deleted(object) => object.kind == KIND,
+            ChangedItem::Run(_) | ChangedItem::DeletedRun(_) => true,
+            ChangedItem::NewRun { .. } => false,
         };
         let Ok((notes, latest)) = self.registry.feed().since(cursor, mine) else { return self.read_all() };
         let mut ended = HashSet::new();
         for note in notes {
             match note.what {
-                What::Put { namespace, name, .. } => {
+                ChangedItem::Put { namespace, name, .. } => {
                     let found = self.registry.read(|reader| Ok(reader.object(KIND, &namespace, &name)?))?;
                     if let Some(object) = found {
                         self.take(&object, Some(now));
                     }
                 }
-                What::Deleted(object) => self.drop_cron(&object.uid)?,
-                What::Run(run) => drop(ended.insert(run)),
-                What::DeletedRun(row) => drop(ended.insert(row.run)),
-                What::NewRun { .. } => {}
+                ChangedItem::Deleted(object) => self.drop_cron(&object.uid)?,
+                ChangedItem::Run(run) => drop(ended.insert(run)),
+                ChangedItem::DeletedRun(row) => drop(ended.insert(row.run)),
+                ChangedItem::NewRun { .. } => {}
             }
         }
         for entry in self.crons.values_mut() {

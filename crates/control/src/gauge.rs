@@ -83,7 +83,7 @@ impl Registry {
     /// Whether decisions are still made and can still be kept: the event loop answers, and something is really written.
     pub fn probe(&self) -> Result<(), Fault> {
         self.handle().size_at_work(RunId(0))?;
-        let mark = Change::Mark { name: "ready".to_owned(), at: clock::now() };
+        let mark = Change::PutTimestamp { name: "ready".to_owned(), at: clock::now() };
         self.controller().store().commit_wait(mark.into()).map_err(Error::from)?;
         Ok(())
     }

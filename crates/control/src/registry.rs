@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use octoflow_model::Revision;
-use octoflow_store::{Reader, Told, What};
+use octoflow_store::{ChangedItem, Notification, Reader};
 use serde_json::Value;
 
 use crate::{Controller, Error, controller::Handle, maintenance::MaintenanceThread};
@@ -91,14 +91,14 @@ impl Registry {
         let rulings = Arc::new(Rulings::default());
         let (ears, known) = (feed.clone(), rulings.clone());
         store.observe(Arc::new(move |told| match told {
-            Told::Commits(notes) => {
-                if notes.iter().any(|note| matches!(note.what, What::Put { .. } | What::Deleted(_))) {
+            Notification::Commits(notes) => {
+                if notes.iter().any(|note| matches!(note.what, ChangedItem::Put { .. } | ChangedItem::Deleted(_))) {
                     known.forget();
                 }
                 ears.publish(notes);
             }
             // What is on disk may be more than was told.
-            Told::Reopened(revision) => {
+            Notification::Reopened(revision) => {
                 known.forget();
                 ears.reset(revision);
             }

@@ -15,7 +15,7 @@ use octoflow_model::{
     garbage::{Garbage, GcStrategy},
     location::Location,
 };
-use octoflow_runtime::{artifacts::Carrier, egress::Policy};
+use octoflow_runtime::{artifacts::ArtifactClient, egress::Policy};
 use octoflow_store::{Archive, Batch, Change, Reader, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -176,9 +176,9 @@ pub fn sweep_deleted(store: &Store, data_dir: &Path, policy: Policy) -> Vec<Stri
     if all.is_empty() {
         return warnings;
     }
-    let carrier = Carrier::new(data_dir, policy);
+    let artifact_client = ArtifactClient::new(data_dir, policy);
     for doomed in all {
-        warnings.extend(sweep(doomed.mission(&world), &carrier, store, data_dir));
+        warnings.extend(sweep(doomed.mission(&world), &artifact_client, store, data_dir));
     }
     warnings
 }
@@ -200,8 +200,8 @@ impl Sweeper {
     }
 
     /// Somebody who may fetch what it may delete.
-    pub(crate) fn carrier(&self) -> Carrier {
-        Carrier::new(&self.data_dir, self.policy.clone())
+    pub(crate) fn artifact_client(&self) -> ArtifactClient {
+        ArtifactClient::new(&self.data_dir, self.policy.clone())
     }
 
     pub(crate) fn send(&mut self, mission: Mission) {
@@ -209,10 +209,10 @@ impl Sweeper {
             let (line, missions) = mpsc::channel::<Mission>();
             let (store, data_dir, policy) = (self.store.clone(), self.data_dir.clone(), self.policy.clone());
             let work = move || {
-                let carrier = Carrier::new(&data_dir, policy);
+                let artifact_client = ArtifactClient::new(&data_dir, policy);
                 for mission in missions {
                     // What went wrong is in the run's status and tried again.
-                    drop(sweep(mission, &carrier, &store, &data_dir));
+                    drop(sweep(mission, &artifact_client, &store, &data_dir));
                 }
                 Ok(())
             };
@@ -239,7 +239,7 @@ impl Sweeper {
     }
 }
 
-fn sweep(mission: Mission, carrier: &Carrier, store: &Store, data_dir: &Path) -> Vec<String> {
+fn sweep(mission: Mission, artifact_client: &ArtifactClient, store: &Store, data_dir: &Path) -> Vec<String> {
     let Mission { mut doomed, places } = mission;
     let mut gone = Vec::new();
     let mut left = Vec::new();
@@ -250,7 +250,9 @@ fn sweep(mission: Mission, carrier: &Carrier, store: &Store, data_dir: &Path) ->
             Err("others before it could not be deleted".to_owned())
         } else {
             place.and_then(|place| {
-                carrier.delete(place.as_ref(), &doomed.namespace, &item.artifact).map_err(|error| error.to_string())
+                artifact_client
+                    .delete(place.as_ref(), &doomed.namespace, &item.artifact)
+                    .map_err(|error| error.to_string())
             })
         };
         match done {
@@ -394,9 +396,9 @@ mod tests {
         let reader = store.reader().unwrap();
         let found = leftovers(dir.path(), &reader).unwrap();
         assert_eq!(found.len(), 1);
-        let carrier = Carrier::new(dir.path(), Policy::strict());
+        let artifact_client = ArtifactClient::new(dir.path(), Policy::strict());
         for doomed in found {
-            assert_eq!(sweep(doomed.mission(&World::default()), &carrier, &store, dir.path()), [""; 0]);
+            assert_eq!(sweep(doomed.mission(&World::default()), &artifact_client, &store, dir.path()), [""; 0]);
         }
         let record: Value =
             serde_json::from_slice(&store.reader().unwrap().archive(RunId(1)).unwrap().unwrap()).unwrap();
@@ -418,8 +420,8 @@ mod tests {
             Some(json!({"s3": {"bucket": "b", "key": "k", "accessKeySecret": {"name": "gone", "key": "a"}}}));
         let doomed = Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![item]);
         doomed.write(dir.path()).unwrap();
-        let carrier = Carrier::new(dir.path(), Policy::strict());
-        let warnings = sweep(doomed.mission(&World::default()), &carrier, &store, dir.path());
+        let artifact_client = ArtifactClient::new(dir.path(), Policy::strict());
+        let warnings = sweep(doomed.mission(&World::default()), &artifact_client, &store, dir.path());
         assert!(warnings[0].contains("Secret 'gone'"), "{warnings:?}");
         let record: Value =
             serde_json::from_slice(&store.reader().unwrap().archive(RunId(1)).unwrap().unwrap()).unwrap();

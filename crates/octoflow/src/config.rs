@@ -5,7 +5,10 @@ use std::{env, ffi::OsString, path::PathBuf};
 
 use anyhow::Result;
 use octoflow_control::expire::RetentionPolicy;
-use octoflow_runtime::{egress::Policy, process::hostpath::HostPaths};
+use octoflow_runtime::{
+    egress::Policy,
+    process::hostpath::{HostPaths, NotAbsolute},
+};
 
 use crate::exit::Failure;
 
@@ -33,7 +36,7 @@ pub(crate) fn server_egress() -> Result<Policy> {
 
 /// Which paths of a server's machine steps may mount: none unless it is said.
 pub(crate) fn host_paths(allowed: &[String]) -> Result<HostPaths> {
-    HostPaths::parse(allowed.iter().map(String::as_str)).map_err(|word| {
+    HostPaths::parse(allowed.iter().map(String::as_str)).map_err(|NotAbsolute(word)| {
         Failure::usage(format!("`{word}` cannot be allowed as a hostPath: it is no absolute path"))
             .help("for example: --allow-host-path /srv/data, or OCTOFLOW_ALLOW_HOST_PATH=/srv/data:/mnt/models")
             .into()

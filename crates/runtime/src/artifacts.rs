@@ -2,19 +2,19 @@
 //! Paths from archives are never trusted; bytes in the store are never changed.
 
 mod budget;
-mod carrier;
+mod client;
+mod download;
 mod items;
 mod keys;
-mod lend;
 mod pack;
 mod store;
 mod text;
 mod unpack;
 
-pub(crate) use carrier::Alive;
-pub use carrier::{Carrier, Error as CarrierError};
-pub use lend::Loan;
+pub(crate) use client::IsWanted;
+pub use client::{ArtifactClient, Error as ArtifactError};
+pub use download::Download;
 pub(crate) use pack::{keep_log, save};
 pub use store::{Error, Store};
 pub use text::text;
-pub(crate) use unpack::{Parcel, place};
+pub(crate) use unpack::{ArtifactFile, place};

@@ -1,5 +1,5 @@
-//! The runtime of HTTP requests: a bounded pool of threads that ask, wait and report, behind the same port as processes.
-//! Every connection goes through the egress guard; nothing here decides what an answer means.
+//! The runtime of HTTP requests: a bounded thread pool that sends, waits and reports, behind the same port as
+//! processes. Every connection goes through the egress guard; it never interprets a response.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -26,12 +26,12 @@ use crate::{
 
 mod exchange;
 
-pub use exchange::LARGEST_BODY;
+pub use exchange::MAX_BODY;
 
-/// Requests that wait for an answer at one time; more wait for their turn. A thread that waits costs some kilobytes.
-const MOST_AT_ONCE: usize = 64;
+/// Limit of concurrent requests; more are queued. A waiting thread costs some kilobytes.
+const MAX_CONCURRENT: usize = 64;
 
-pub struct Calls {
+pub struct HttpRuntime {
     pool: Arc<Pool>,
 }
 
@@ -46,35 +46,35 @@ struct Pool {
 struct State {
     queue: VecDeque<Work>,
     calls: HashMap<AttemptId, Stage>,
-    /// Threads that wait for work, and all that may take some.
+    /// Threads that wait for work; `threads` counts all that may take some.
     idle: usize,
     threads: usize,
     closed: bool,
 }
 
 enum Work {
-    Ask(AttemptId, Box<HttpRequest>),
-    /// Reports never come from inside an order: the caller must not find itself inside its own sink.
-    Tell(Report),
+    Send(AttemptId, Box<HttpRequest>),
+    /// Reports are queued and never sent from inside an order: the caller must not re-enter its own sink.
+    Report(Report),
 }
 
-/// How far a request is, until it is forgotten.
+/// Progress of a request until it is forgotten.
 #[derive(Clone, PartialEq)]
 enum Stage {
     Queued,
-    UnderWay,
-    /// What was told: an engine that lost it asks again.
-    Told(Box<Report>),
+    InProgress,
+    /// The report that was sent, kept because an engine that lost it asks again.
+    Reported(Box<Report>),
 }
 
-impl Calls {
+impl HttpRuntime {
     pub fn new(policy: &Policy, sink: Sink) -> Self {
         let agent = egress::agent(policy);
         Self { pool: Arc::new(Pool { state: Mutex::default(), work: Condvar::new(), agent, sink }) }
     }
 }
 
-impl Runtime for Calls {
+impl Runtime for HttpRuntime {
     fn send(&mut self, orders: Vec<Order>) {
         let mut state = self.pool.lock();
         for order in orders {
@@ -88,14 +88,15 @@ impl Runtime for Calls {
         }
     }
 
-    /// Nobody wrote down how far a request was. One that may be repeated is; of any other nobody knows.
+    /// Takes over requests after a restart. Their progress was not recorded: idempotent ones are repeated, all others
+    /// are reported lost.
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, _: &[RunId]) {
         let mut state = self.pool.lock();
         for (attempt, task) in believed {
             match state.calls.get(&attempt) {
-                Some(Stage::Told(report)) => {
+                Some(Stage::Reported(report)) => {
                     let report = Report::clone(report);
-                    self.pool.push(&mut state, Work::Tell(report));
+                    self.pool.push(&mut state, Work::Report(report));
                     continue;
                 }
                 Some(_) => continue,
@@ -106,7 +107,7 @@ impl Runtime for Calls {
                     let method = &request.method;
                     let why =
                         format!("the engine went down while a {method} was under way, and it may have been received");
-                    self.pool.tell(&mut state, Report::Lost { attempt, at: now(), why });
+                    self.pool.report(&mut state, Report::Lost { attempt, at: now(), why });
                 }
                 _ => self.pool.start(&mut state, attempt, *task),
             }
@@ -131,40 +132,40 @@ impl Pool {
         match task.call.map(|call| *call) {
             Some(Request::Http(request)) => {
                 state.calls.insert(attempt, Stage::Queued);
-                self.push(state, Work::Ask(attempt, Box::new(request)));
+                self.push(state, Work::Send(attempt, Box::new(request)));
             }
             Some(Request::Object(_) | Request::Listing(_)) | None => {
                 let answer = Box::new(Answer::Refused("this place only sends HTTP requests".to_owned()));
-                self.tell(state, Report::Answered { attempt, at: now(), answer });
+                self.report(state, Report::Answered { attempt, at: now(), answer });
             }
         }
     }
 
-    /// The end is told at once; an answer that still comes is ignored.
+    /// Reports the end at once; a response that still arrives is ignored.
     fn stop(self: &Arc<Self>, state: &mut State, attempt: AttemptId) {
         match state.calls.get(&attempt) {
-            None | Some(Stage::Told(_)) => return,
-            // Its thread may wait for long yet; another takes its place.
-            Some(Stage::UnderWay) => state.threads -= 1,
+            None | Some(Stage::Reported(_)) => return,
+            // Its thread may wait for long yet; another one may take its place.
+            Some(Stage::InProgress) => state.threads -= 1,
             Some(Stage::Queued) => {}
         }
-        self.tell(state, Report::Answered { attempt, at: now(), answer: Box::new(Answer::Stopped) });
+        self.report(state, Report::Answered { attempt, at: now(), answer: Box::new(Answer::Stopped) });
     }
 
-    /// Reports from a thread of ours, and remembers what.
-    fn tell(self: &Arc<Self>, state: &mut State, report: Report) {
-        state.calls.insert(report.attempt(), Stage::Told(Box::new(report.clone())));
-        self.push(state, Work::Tell(report));
+    /// Sends a report from a pool thread, and remembers it.
+    fn report(self: &Arc<Self>, state: &mut State, report: Report) {
+        state.calls.insert(report.attempt(), Stage::Reported(Box::new(report.clone())));
+        self.push(state, Work::Report(report));
     }
 
     fn push(self: &Arc<Self>, state: &mut State, work: Work) {
         state.queue.push_back(work);
-        if state.idle >= state.queue.len() || state.threads >= MOST_AT_ONCE {
+        if state.idle >= state.queue.len() || state.threads >= MAX_CONCURRENT {
             self.work.notify_one();
             return;
         }
         let pool = Arc::clone(self);
-        // Without a thread the work waits for one that is there; the first is missed only when the machine has none left.
+        // If no thread can be started, the work waits for an existing one; that fails only if there is none at all.
         if thread::Builder::new().name("call".to_owned()).spawn(move || pool.run()).is_ok() {
             state.threads += 1;
         }
@@ -189,26 +190,26 @@ impl Pool {
                 continue;
             };
             match work {
-                Work::Tell(report) => {
+                Work::Report(report) => {
                     drop(state);
                     (self.sink)(vec![report]);
                     state = self.lock();
                 }
-                Work::Ask(attempt, request) => {
-                    // It may have been stopped while it waited.
+                Work::Send(attempt, request) => {
+                    // It may have been stopped while it was queued.
                     if state.calls.get(&attempt) != Some(&Stage::Queued) {
                         continue;
                     }
-                    state.calls.insert(attempt, Stage::UnderWay);
+                    state.calls.insert(attempt, Stage::InProgress);
                     drop(state);
                     (self.sink)(vec![Report::Started { attempt, at: now() }]);
-                    let answer = Box::new(exchange_safely(|| exchange::exchange(&self.agent, *request)));
+                    let answer = Box::new(exchange_catching_panics(|| exchange::exchange(&self.agent, *request)));
                     state = self.lock();
-                    if state.calls.get(&attempt) != Some(&Stage::UnderWay) {
+                    if state.calls.get(&attempt) != Some(&Stage::InProgress) {
                         return;
                     }
                     let report = Report::Answered { attempt, at: now(), answer };
-                    state.calls.insert(attempt, Stage::Told(Box::new(report.clone())));
+                    state.calls.insert(attempt, Stage::Reported(Box::new(report.clone())));
                     drop(state);
                     (self.sink)(vec![report]);
                     state = self.lock();
@@ -218,10 +219,11 @@ impl Pool {
     }
 }
 
-/// A panic is a bug; it costs this call, not the thread and the room it has among those at once.
-fn exchange_safely(exchange: impl FnOnce() -> Answer) -> Answer {
+/// Runs an exchange and turns a panic, which is a bug, into a refusal: it costs this call, not the thread and its place
+/// in the pool.
+fn exchange_catching_panics(exchange: impl FnOnce() -> Answer) -> Answer {
     catch_unwind(AssertUnwindSafe(exchange))
-        .unwrap_or_else(|panic| Answer::Refused(format!("a bug of octoflow: asking panicked: {}", said(&*panic))))
+        .unwrap_or_else(|panic| Answer::Refused(format!("a bug of octoflow: the request panicked: {}", said(&*panic))))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Where this program may connect to when a manifest asks it to: one policy, checked on the address a name really has.
-//! Everything a manifest can make us fetch or send goes through [`agent`] or [`Policy::resolve`]; nothing may go around.
+//! Where this program may connect to on behalf of a manifest: one policy, checked on the address that a name resolves
+//! to. Everything a manifest can make us fetch or send goes through [`agent`] or [`Policy::resolve`]; nothing may
+//! bypass them.
 
 use std::{
     fmt, io,
@@ -23,52 +24,52 @@ use ureq::{
 mod address;
 pub(crate) mod redirect;
 
-use address::Kind;
+use address::AddressKind;
 pub use address::Net;
 
-/// Which addresses may be reached.
+/// Addresses that may be reached.
 ///
-/// A policy is written as a stance, then what is allowed beyond it: `strict, 10.1.0.0/16, minio.internal`.
+/// A policy is written as a mode, then the exceptions to it: `strict, 10.1.0.0/16, minio.internal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    stance: Stance,
+    mode: Mode,
     nets: Vec<Net>,
     hosts: Vec<Host>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stance {
-    /// The user's own machine runs the user's own manifest: the machine itself and its networks may be reached.
+enum Mode {
+    /// For the user's own machine and manifests: the machine itself and its networks may be reached.
     Local,
-    /// Manifests of others: only public addresses, and what is allowed by name or network.
+    /// For manifests of others: only public addresses, and what is allowed by name or network.
     Strict,
 }
 
-/// A host by its name, or everything below a name.
+/// A host name, or all names below a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Host {
     Exactly(String),
     Below(String),
 }
 
-/// A connection that may not be made.
+/// A refused connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("connections to {host} are not allowed: {address} is {what}{}", self.way_out())]
+#[error("connections to {host} are not allowed: {address} is {what}{}", self.advice())]
 pub struct Refused {
     pub host: String,
     pub address: IpAddr,
     what: &'static str,
-    /// Whether configuration could allow it.
+    /// True if configuration could allow it.
     open: bool,
 }
 
 impl Refused {
-    fn way_out(&self) -> &'static str {
+    fn advice(&self) -> &'static str {
         if self.open { "; allow its network or host in OCTOFLOW_EGRESS if it is meant" } else { "" }
     }
 }
 
-/// Why a name gives no address to connect to.
+/// Reason why a name gives no address to connect to.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -77,25 +78,27 @@ pub enum Error {
     Lookup { host: String, source: io::Error },
 }
 
-/// A policy that cannot be read.
+/// Error for a policy that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no egress rule: use `local` or `strict` first, then host names, `*.domains`, addresses or CIDRs")]
 pub struct NotAPolicy(String);
 
 impl Policy {
-    /// For the user's own machine: loopback and private networks are fine, link-local and cloud metadata never.
+    /// Returns the policy for the user's own machine: loopback and private networks are allowed, link-local and cloud
+    /// metadata never.
     pub fn local() -> Self {
-        Self { stance: Stance::Local, nets: Vec::new(), hosts: Vec::new() }
+        Self { mode: Mode::Local, nets: Vec::new(), hosts: Vec::new() }
     }
 
-    /// For servers: public addresses only.
+    /// Returns the policy for servers: public addresses only.
     pub fn strict() -> Self {
-        Self { stance: Stance::Strict, nets: Vec::new(), hosts: Vec::new() }
+        Self { mode: Mode::Strict, nets: Vec::new(), hosts: Vec::new() }
     }
 
-    /// Whether this is the policy of a user's own machine, where `file://` is no more than the user could read anyway.
+    /// Returns whether this is the policy of a user's own machine, where `file://` gives no more than the user could
+    /// read anyway.
     pub fn is_local(&self) -> bool {
-        self.stance == Stance::Local
+        self.mode == Mode::Local
     }
 
     #[must_use]
@@ -104,7 +107,7 @@ impl Policy {
         self
     }
 
-    /// `name` or `*.domain`.
+    /// Allows a host: `name` or `*.domain`.
     #[must_use]
     pub fn allow_host(mut self, host: &str) -> Self {
         let host = plain(host);
@@ -115,30 +118,37 @@ impl Policy {
         self
     }
 
-    /// Whether a host that has this address may be connected to.
+    /// Checks whether a host with this address may be connected to.
     pub fn check(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
         let refused = |what, open| Err(Refused { host: host.to_owned(), address, what, open });
-        // An address inside another one is reached as well, so the worst of them counts.
-        for inner in address::unfolded(address) {
-            let kind = Kind::of(inner);
+        // An address embedded in another one is reached as well, so the worst of them counts.
+        for inner in address::with_embedded(address) {
+            let kind = AddressKind::of(inner);
             let named = || self.nets.iter().any(|net| net.contains(inner) || net.contains(address));
             match kind {
-                Kind::Public => {}
-                // A name is whatever its owner says it is today; only an address written down opens these.
-                Kind::Metadata => return refused(kind.name(), false),
-                Kind::LinkLocal | Kind::Multicast | Kind::Unspecified if !named() => return refused(kind.name(), true),
-                Kind::Loopback | Kind::Private
-                    if self.stance == Stance::Strict && !named() && !self.hosts.iter().any(|rule| rule.means(host)) =>
+                AddressKind::Public => {}
+                // The owner of a name can change its address at any time; only a configured address allows these.
+                AddressKind::Metadata => return refused(kind.name(), false),
+                AddressKind::LinkLocal | AddressKind::Multicast | AddressKind::Unspecified if !named() => {
+                    return refused(kind.name(), true);
+                }
+                AddressKind::Loopback | AddressKind::Private
+                    if self.mode == Mode::Strict && !named() && !self.hosts.iter().any(|rule| rule.matches(host)) =>
                 {
                     return refused(kind.name(), true);
                 }
-                Kind::LinkLocal | Kind::Multicast | Kind::Unspecified | Kind::Loopback | Kind::Private => {}
+                AddressKind::LinkLocal
+                | AddressKind::Multicast
+                | AddressKind::Unspecified
+                | AddressKind::Loopback
+                | AddressKind::Private => {}
             }
         }
         Ok(())
     }
 
-    /// The addresses of a host that may be connected to. One forbidden address refuses the host: it is a trap or a mistake.
+    /// Resolves a host to addresses that may be connected to. One forbidden address refuses the host: it is an attack
+    /// or a mistake.
     pub fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let found = (bare, port)
@@ -173,7 +183,7 @@ impl FromStr for Policy {
             };
             policy = match word.parse::<Net>() {
                 Ok(net) => policy.allow_net(net),
-                // A number with dots that is no address was meant as one.
+                // A word of digits and dots that is no address was meant as one.
                 Err(_) if is_name(word) && word.bytes().any(|byte| byte.is_ascii_alphabetic()) => {
                     policy.allow_host(word)
                 }
@@ -196,7 +206,7 @@ impl fmt::Display for Policy {
 }
 
 impl Host {
-    fn means(&self, host: &str) -> bool {
+    fn matches(&self, host: &str) -> bool {
         let host = plain(host);
         match self {
             Self::Exactly(name) => host == *name,
@@ -209,20 +219,21 @@ fn plain(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Nobody waits longer than this for a name, a connection, or the next piece of an answer.
-const RESOLVE: Duration = Duration::from_secs(15);
-const CONNECT: Duration = Duration::from_secs(30);
-const SILENCE: Duration = Duration::from_secs(60);
+/// Timeouts for name resolution, for connecting, and for the next bytes of a response.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An HTTP client that connects only where the policy allows.
+/// Returns an HTTP client that connects only where the policy allows.
 ///
-/// Statuses are answers, not errors, and so are redirects: see [`redirect`]. Single requests may change timeouts with
-/// `.config()`; the guard sits in the agent and stays. Proxies of the environment are not used: behind one nobody could check the address.
+/// Statuses are not errors, and neither are redirects: see [`redirect`]. Single requests may change timeouts with
+/// `.config()`; the guard is part of the agent and stays. Proxies of the environment are not used: behind one the
+/// address could not be checked.
 pub fn agent(policy: &Policy) -> Agent {
     build(policy, TlsConfig::default())
 }
 
-/// The same, trusting these certificates (PEM) instead of the public ones.
+/// Returns such a client that trusts these certificates (PEM) instead of the public ones.
 pub fn agent_trusting(policy: &Policy, pem: &[u8]) -> Result<Agent, String> {
     let mut roots: Vec<Certificate<'static>> = Vec::new();
     for item in parse_pem(pem) {
@@ -241,19 +252,19 @@ fn build(policy: &Policy, tls: TlsConfig) -> Agent {
         .http_status_as_error(false)
         .proxy(None)
         .tls_config(tls)
-        // Followed by `redirect`, which knows what may go where.
+        // Followed by `redirect`, which knows which headers may be forwarded.
         .max_redirects(0)
         .user_agent(concat!("octoflow/", env!("CARGO_PKG_VERSION")))
-        .timeout_resolve(Some(RESOLVE))
-        .timeout_connect(Some(CONNECT))
-        .timeout_per_read(Some(SILENCE))
-        .timeout_per_write(Some(SILENCE))
+        .timeout_resolve(Some(RESOLVE_TIMEOUT))
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_per_read(Some(READ_TIMEOUT))
+        .timeout_per_write(Some(READ_TIMEOUT))
         .build();
     let guard = Guard { policy: Arc::new(policy.clone()), inner: DefaultResolver::default() };
     Agent::with_parts(config, DefaultConnector::default(), guard)
 }
 
-/// The refusal behind a request's error.
+/// Returns the refusal behind a request's error.
 pub fn refusal(error: &ureq::Error) -> Option<&Refused> {
     match error {
         ureq::Error::Other(inner) => inner.downcast_ref::<Refused>(),

@@ -1,5 +1,5 @@
-//! Where tasks run: the port every place implements, and the places that need nothing installed.
-//! A runtime obeys orders and reports what happens; it never decides what should run.
+//! Runtimes: the port that each of them implements, and those that need nothing installed. A runtime obeys orders and
+//! reports what happens; it never decides what should run.
 
 pub mod artifacts;
 pub mod calls;

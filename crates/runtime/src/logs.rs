@@ -1,5 +1,6 @@
-//! Attempt logs: one file an attempt, a row of frames with stream, time and bytes, exactly as they came.
-//! This file owns the format and reading it; the spawner writes, through `writer`. How lines look to people is the caller's business.
+//! Attempt logs: one file per attempt, a sequence of frames with stream, time and bytes, exactly as written. Owns the
+//! format and the reader; the spawner writes, through `writer`. Never formats lines for people; that is the caller's
+//! part.
 
 mod writer;
 
@@ -22,7 +23,7 @@ pub(crate) use self::writer::{Pressure, Writer};
 pub enum Stream {
     Stdout,
     Stderr,
-    /// A word of the controller itself, e.g. that the log was cut here.
+    /// A message of octoflow itself, e.g. that the log was truncated here.
     Note,
 }
 
@@ -49,7 +50,7 @@ impl Stream {
 pub struct Frame {
     pub stream: Stream,
     pub at: Time,
-    /// The container that wrote it, when it is not the main one.
+    /// Container that wrote the bytes, if it is not the main one.
     pub container: Option<Box<str>>,
     pub bytes: Vec<u8>,
 }
@@ -64,17 +65,17 @@ pub enum Error {
     Delete { path: PathBuf, source: io::Error },
 }
 
-/// Stream, microseconds since the epoch, length.
+/// Length of a header: stream, microseconds since the epoch, length.
 const HEADER: usize = 1 + 8 + 4;
 
-/// Added to the stream's number when the bytes begin with the length and the name of a container.
+/// Flag in the stream's number: the bytes begin with the length and the name of a container.
 const OF_CONTAINER: u8 = 0x10;
 
-/// A single frame never holds more than this, so a reader's memory is bounded.
-pub(crate) const LARGEST_FRAME: usize = 1 << 20;
+/// Limit of a frame, so that a reader's memory is bounded.
+pub(crate) const MAX_FRAME: usize = 1 << 20;
 
-/// A container's name with its length.
-const LARGEST_NAME: usize = 128;
+/// Limit of a container's name with its length.
+const MAX_NAME: usize = 128;
 
 pub(crate) fn header(stream: Stream, at: Time, length: usize) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
@@ -88,12 +89,12 @@ pub(crate) fn header(stream: Stream, at: Time, length: usize) -> [u8; HEADER] {
 #[derive(Clone, Debug)]
 pub struct Logs {
     dir: PathBuf,
-    /// Shared with everybody who reads by this handle.
+    /// Shared by all readers of this handle.
     expected: Arc<RwLock<Sizes>>,
 }
 
-/// How long the logs of ended attempts must be. Logs are not synced before an end is told, so after the machine went down
-/// one may be shorter, or missing; whoever reads it is told so.
+/// Sizes that the logs of ended attempts must have. Logs are not synced before an end is reported, so after a crash of
+/// the machine one may be shorter, or missing; its reader then says so.
 pub type Sizes = Arc<HashMap<AttemptId, u64>>;
 
 impl Logs {
@@ -101,12 +102,12 @@ impl Logs {
         Self { dir: data_dir.join("logs"), expected: Arc::default() }
     }
 
-    /// The same logs, of which nothing is expected.
-    pub fn apart(&self) -> Self {
+    /// Returns a handle to the same logs that expects no sizes.
+    pub fn without_expected_sizes(&self) -> Self {
         Self { dir: self.dir.clone(), expected: Arc::default() }
     }
 
-    /// From now on readers of this handle and its clones say what is missing of these.
+    /// Makes readers of this handle and its clones report what is missing of these sizes.
     pub fn expect(&self, sizes: &Sizes) {
         *self.expected.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(sizes);
     }
@@ -119,23 +120,23 @@ impl Logs {
         self.dir.join(run.to_string())
     }
 
-    /// The frames written so far; after the end of the iterator, calling `next` again sees what came meanwhile.
-    /// An attempt that wrote nothing has no file and gives no frames.
+    /// Returns a reader of the frames written so far; after the end of the iterator, calling `next` again returns what
+    /// was written meanwhile. An attempt that wrote nothing has no file and gives no frames.
     pub fn read(&self, attempt: AttemptId) -> Reader {
         Reader {
             path: self.path(attempt),
             attempt,
             expected: Arc::clone(&self.expected),
-            told: false,
+            reported_missing: false,
             last: Time(0),
             found: false,
             at: 0,
-            behind: Vec::new(),
+            buffer: Vec::new(),
             begin: 0,
         }
     }
 
-    /// Deletes the logs of a whole run; a run without logs is fine.
+    /// Deletes the logs of a whole run; a run without logs is no error.
     pub fn delete(&self, run: RunId) -> Result<(), Error> {
         let path = self.run_dir(run);
         match fs::remove_dir_all(&path) {
@@ -144,13 +145,13 @@ impl Logs {
         }
     }
 
-    /// The last `most` bytes of the main container's standard output, and whether there was more before them.
+    /// Returns the last `most` bytes of the main container's standard output, and whether there was more before them.
     pub(crate) fn tail_of_stdout(&self, attempt: AttemptId, most: usize) -> Result<(Vec<u8>, bool), Error> {
         let mut reader = self.read(attempt);
         let (mut tail, mut cut) = (Vec::new(), false);
         while let Some(Head { stream, marked, length, .. }) = reader.next_header()? {
             if stream != Stream::Stdout || marked {
-                reader.pass(length);
+                reader.skip_frame(length);
                 continue;
             }
             let bytes = reader.body(length)?;
@@ -169,40 +170,40 @@ impl Logs {
     }
 }
 
-/// What stands before the bytes of a frame.
+/// Header of a frame.
 struct Head {
     stream: Stream,
-    /// The bytes begin with the name of a container.
+    /// True if the bytes begin with the name of a container.
     marked: bool,
     at: Time,
     length: usize,
 }
 
-/// Reads one attempt's frames, also while it is being written. Its file is open only while it is read from, because many
-/// may follow runs with many logs.
+/// Reads one attempt's frames, also while they are being written. The file is open only during a read, because many
+/// readers may follow runs with many logs.
 pub struct Reader {
     path: PathBuf,
     attempt: AttemptId,
     expected: Arc<RwLock<Sizes>>,
-    /// It was said that something is missing.
-    told: bool,
-    /// When the last frame was written.
+    /// True once the missing part was reported.
+    reported_missing: bool,
+    /// Time of the last frame.
     last: Time,
-    /// There is a file, or was.
+    /// True if the file was ever found.
     found: bool,
-    /// Where the next frame begins.
+    /// Offset of the next frame in the file.
     at: u64,
-    /// Bytes read ahead; those from `begin` on stand in the file from `at` on.
-    behind: Vec<u8>,
+    /// Bytes read ahead; those from `begin` on are at offset `at` of the file.
+    buffer: Vec<u8>,
     begin: usize,
 }
 
-/// Small frames are read many at a time.
+/// Bytes read at a time, so that small frames are read many at once.
 const READ_AHEAD: usize = 64 * 1024;
 
 impl Reader {
-    /// Gives frames to `each` until `done` says the attempt is over and everything was given. Between looks it calls
-    /// `pause`, which may wait or do something useful.
+    /// Passes frames to `each` until `done` says that the attempt is over and everything was passed. Calls `pause`
+    /// between reads, which may wait or do other work.
     pub fn follow(
         &mut self,
         mut each: impl FnMut(Frame),
@@ -210,7 +211,7 @@ impl Reader {
         mut pause: impl FnMut(),
     ) -> Result<(), Error> {
         loop {
-            // Asked before reading: whatever was written before the end is then seen by this look.
+            // Checked before reading, so that this read sees whatever was written before the end.
             let last = done();
             while let Some(frame) = self.next_frame()? {
                 each(frame);
@@ -238,9 +239,9 @@ impl Reader {
         Ok(Some(Frame { stream, at, container, bytes }))
     }
 
-    /// Adds the bytes of the next frame, if they are wanted; `false` when there is no frame yet. For whoever wants bytes
-    /// and nothing about them.
-    pub fn pour(
+    /// Appends the bytes of the next frame if `wanted` accepts them; returns `false` if there is no frame yet. For
+    /// callers that need only the bytes.
+    pub fn read_into(
         &mut self,
         to: &mut Vec<u8>,
         mut wanted: impl FnMut(Stream, Option<&str>, Time) -> bool,
@@ -253,7 +254,7 @@ impl Reader {
             return Ok(missing.is_some());
         };
         self.last = at;
-        let body = &self.behind[self.begin + HEADER..self.begin + HEADER + length];
+        let body = &self.buffer[self.begin + HEADER..self.begin + HEADER + length];
         let (name, bytes) = match marked {
             false => (None, body),
             true => {
@@ -266,17 +267,17 @@ impl Reader {
         if wanted(stream, name, at) {
             to.extend_from_slice(bytes);
         }
-        self.pass(length);
+        self.skip_frame(length);
         Ok(true)
     }
 
-    /// A note, once, when the log of an attempt that is over ends before it should.
+    /// Returns a note, once, if the log of an ended attempt is shorter than it should be.
     fn missing(&mut self) -> Option<Frame> {
         let expected = self.expected.read().unwrap_or_else(PoisonError::into_inner).get(&self.attempt).copied()?;
-        if self.told || self.at >= expected {
+        if self.reported_missing || self.at >= expected {
             return None;
         }
-        self.told = true;
+        self.reported_missing = true;
         let text = match (self.found, expected - self.at) {
             (false, _) => format!("the log is missing: it had {expected} bytes, and its file is gone\n"),
             (true, lost) => format!(
@@ -287,43 +288,43 @@ impl Reader {
         Some(Frame { stream: Stream::Note, at: self.last, container: None, bytes: text.into_bytes() })
     }
 
-    /// The next frame's header, once the whole frame is there.
+    /// Returns the next frame's header, once the whole frame is there.
     fn next_header(&mut self) -> Result<Option<Head>, Error> {
         if !self.have(HEADER)? {
             return Ok(None);
         }
-        let ahead = &self.behind[self.begin..];
+        let ahead = &self.buffer[self.begin..];
         let number = |range: std::ops::Range<usize>| &ahead[range];
         let damaged = || Error::Damaged { path: self.path.clone(), at: self.at };
         let stream = Stream::from_code(ahead[0] & !OF_CONTAINER).ok_or_else(damaged)?;
         let marked = ahead[0] & OF_CONTAINER != 0;
         let at = i64::from_le_bytes(number(1..9).try_into().expect("eight bytes"));
         let length = u32::from_le_bytes(number(9..13).try_into().expect("four bytes")) as usize;
-        if length > LARGEST_FRAME {
+        if length > MAX_FRAME {
             return Err(damaged());
         }
         Ok(self.have(HEADER + length)?.then_some(Head { stream, marked, at: Time(at), length }))
     }
 
     fn body(&mut self, length: usize) -> Result<Vec<u8>, Error> {
-        let bytes = self.behind[self.begin + HEADER..self.begin + HEADER + length].to_vec();
-        self.pass(length);
+        let bytes = self.buffer[self.begin + HEADER..self.begin + HEADER + length].to_vec();
+        self.skip_frame(length);
         Ok(bytes)
     }
 
-    fn pass(&mut self, length: usize) {
+    fn skip_frame(&mut self, length: usize) {
         self.begin += HEADER + length;
         self.at += (HEADER + length) as u64;
     }
 
-    /// Whether `count` bytes are there from `at` on, reading more when needed.
+    /// Returns whether `count` bytes are available from `at` on, reading more if needed.
     fn have(&mut self, count: usize) -> Result<bool, Error> {
         let failed = |source| Error::Read { path: self.path.clone(), source };
-        if self.behind.len() - self.begin >= count {
+        if self.buffer.len() - self.begin >= count {
             return Ok(true);
         }
-        // What was given away is dropped once for many frames, so that the cost stays linear.
-        self.behind.drain(..self.begin);
+        // Consumed bytes are dropped once for many frames, so that the cost stays linear.
+        self.buffer.drain(..self.begin);
         self.begin = 0;
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -331,15 +332,15 @@ impl Reader {
             Err(error) => return Err(failed(error)),
         };
         self.found = true;
-        let from = self.at + self.behind.len() as u64;
+        let from = self.at + self.buffer.len() as u64;
         file.seek(SeekFrom::Start(from)).map_err(failed)?;
-        let want = (count - self.behind.len()).max(READ_AHEAD) as u64;
-        file.take(want).read_to_end(&mut self.behind).map_err(failed)?;
-        if self.behind.is_empty() {
-            // Whoever waits for more holds no memory for what was read.
-            self.behind = Vec::new();
+        let want = (count - self.buffer.len()).max(READ_AHEAD) as u64;
+        file.take(want).read_to_end(&mut self.buffer).map_err(failed)?;
+        if self.buffer.is_empty() {
+            // A reader that waits for more holds no memory.
+            self.buffer = Vec::new();
         }
-        Ok(self.behind.len() >= count)
+        Ok(self.buffer.len() >= count)
     }
 }
 
@@ -377,7 +378,7 @@ mod tests {
     fn frames_come_back_as_they_were_written() {
         let (_dir, logs) = logs();
         let mut writer = writer(logs.path(attempt()), u64::MAX);
-        let big = vec![7; LARGEST_FRAME + 5];
+        let big = vec![7; MAX_FRAME + 5];
         writer.append(Stream::Stdout, Time(1), b"one\xff\n");
         writer.append(Stream::Stderr, Time(2), b"two");
         writer.append(Stream::Stdout, Time(3), &big);
@@ -464,14 +465,14 @@ mod tests {
             assert!(String::from_utf8_lossy(&note.bytes).starts_with("the log is truncated"));
             let mut poured = Vec::new();
             let mut reader = logs.read(attempt());
-            while reader.pour(&mut poured, |_, _, _| true).unwrap() {}
+            while reader.read_into(&mut poured, |_, _, _| true).unwrap() {}
             assert!(poured.ends_with(&note.bytes));
         }
         fs::remove_file(logs.path(attempt())).unwrap();
         let frames = of(&logs);
         assert!(String::from_utf8_lossy(&frames[0].bytes).starts_with("the log is missing"), "{frames:?}");
         assert_eq!(frames.len(), 1);
-        assert!(of(&logs.apart()).is_empty(), "of which nothing is expected");
+        assert!(of(&logs.without_expected_sizes()).is_empty(), "of which nothing is expected");
     }
 
     #[test]

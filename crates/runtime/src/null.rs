@@ -1,4 +1,5 @@
-//! A runtime that runs nothing: every attempt starts and ends well at once. It measures everything but the processes.
+//! A runtime that runs nothing: every attempt starts and succeeds at once. For benchmarks of everything but the
+//! processes.
 
 use std::{sync::mpsc, thread};
 
@@ -14,7 +15,7 @@ use crate::{
     port::{Runtime, Sink},
 };
 
-/// Reports come from a thread of its own, as they do from every real runtime.
+/// Reports come from a separate thread, as from every real runtime.
 pub struct NullRuntime {
     orders: mpsc::Sender<Vec<Order>>,
 }
@@ -37,11 +38,11 @@ impl NullRuntime {
 
 impl Runtime for NullRuntime {
     fn send(&mut self, orders: Vec<Order>) {
-        // The thread lives as long as we do, unless the sink panicked; then nobody listens anyway.
+        // The thread lives as long as this value, unless the sink panicked; then there is no receiver anyway.
         let _ = self.orders.send(orders);
     }
 
-    /// Nothing survives a restart here, and nothing was lost: every attempt simply runs.
+    /// Starts every attempt: nothing survives a restart here, and nothing was lost.
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, _: &[RunId]) {
         self.send(believed.into_iter().map(|(attempt, task)| Order::Start { attempt, task }).collect());
     }
@@ -49,7 +50,7 @@ impl Runtime for NullRuntime {
     fn close(self: Box<Self>) {}
 }
 
-/// A stop or kill always comes too late, since an attempt ends in the moment it starts.
+/// Returns the report for an order. A stop or kill always comes too late, since an attempt ends the moment it starts.
 fn answer(order: Order) -> Option<Report> {
     match order {
         Order::Start { attempt, task } => {

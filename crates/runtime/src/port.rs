@@ -1,5 +1,5 @@
-//! The port every runtime implements: orders go in and never wait, everything that happens comes back as reports.
-//! It knows no process, container or pod.
+//! The port that every runtime implements: orders go in without blocking, everything that happens comes back as
+//! reports. It knows no process, container or pod.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use octoflow_model::{
     time::Time,
 };
 
-/// Where reports go. All reports of one turn of a runtime come in one call; it may come from any thread.
+/// Callback for reports. All reports of one turn of a runtime come in one call, from any thread.
 pub type Sink = Box<dyn Fn(Vec<Report>) + Send + Sync>;
 
-/// Asks a runtime for the conditions that hold right now; none means that it is ready. It never waits, and may be asked
+/// Returns the conditions that hold right now; none means that the runtime is ready. Never blocks, and may be called
 /// from any thread, also while the runtime is busy.
 pub type Health = Arc<dyn Fn() -> Vec<Condition> + Send + Sync>;
 
@@ -28,20 +28,20 @@ pub struct Condition {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConditionKind {
-    /// There is no spawner; starting one is tried again and again.
+    /// There is no spawner; starting one is retried.
     SpawnerDown,
-    /// The spawner is there and does not answer.
+    /// The spawner runs but does not answer.
     SpawnerSilent,
-    /// The spawner cannot write which attempts it starts, so it starts none.
+    /// The spawner cannot record which attempts it starts, so it starts none.
     LedgerUnwritable,
-    /// Tasks cannot be started for want of descriptors, processes or memory.
+    /// Tasks cannot be started for lack of descriptors, processes or memory.
     StartsDelayed,
     /// The file system of the data directory has less free space than is reserved.
     DiskPressure,
 }
 
 impl ConditionKind {
-    /// The name under which people and programs know it.
+    /// Returns the name in messages and in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::SpawnerDown => "SpawnerDown",
@@ -54,20 +54,21 @@ impl ConditionKind {
 }
 
 pub trait Runtime: Send {
-    /// Never waits. Orders are idempotent by attempt id.
+    /// Sends orders without blocking. Orders are idempotent by attempt id.
     fn send(&mut self, orders: Vec<Order>);
 
-    /// After a restart: what the engine believes to be alive. Attempts that run or ended are taken over and reported as
-    /// usual; those that certainly never started are started now; those that may have started and cannot be found are
-    /// reported lost. Whatever else still runs is ended and forgotten, except in the runs to leave: somebody may take
-    /// those up later.
+    /// Takes over attempts after a restart: those that the engine believes to be alive. Attempts that run or ended are
+    /// adopted and reported as usual; those that certainly never started are started now; those that may have started
+    /// and cannot be found are reported lost. All other attempts are ended and forgotten, except those of the runs in
+    /// `leave`, which may be adopted later.
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, leave: &[RunId]);
 
-    /// How to ask whether it can work. The default is for runtimes that depend on nothing that could be down.
+    /// Returns how to query the runtime's health. The default is for runtimes that depend on nothing that could be
+    /// down.
     fn health(&self) -> Health {
         Arc::new(Vec::new)
     }
 
-    /// Nothing more will be ordered. What still runs goes on and can be adopted later.
+    /// Ends the connection: no more orders will follow. What still runs continues and can be adopted later.
     fn close(self: Box<Self>);
 }

@@ -1,16 +1,15 @@
 //! The process runtime: tasks run as plain processes on this machine, isolated from each other and from the machine.
-//! This file is the engine's side; the processes themselves belong to the spawner, a process of its own.
+//! This file is the engine's side; the processes themselves belong to the spawner, a separate process.
 
 pub(crate) mod clone;
 mod collect;
+mod delay;
 mod dispatcher;
 mod entrypoint;
 mod environment;
-mod hear;
 pub mod hostpath;
 mod hosts;
 mod init;
-mod later;
 mod link;
 mod memory;
 mod monitor;
@@ -18,12 +17,13 @@ pub(crate) mod plan;
 mod pod;
 mod pool;
 mod progress;
+mod receive;
 mod spawner;
 mod supervise;
 pub(crate) mod sys;
+mod termination;
 pub(crate) mod view;
 pub(crate) mod wire;
-mod words;
 
 use std::{
     collections::BTreeMap,
@@ -43,11 +43,11 @@ use octoflow_model::{
 
 use self::{
     dispatcher::Dispatcher,
-    entrypoint::Programs,
-    environment::Base,
+    entrypoint::ProgramTable,
+    environment::BaseEnvironment,
     hostpath::HostPaths,
     link::{Outbox, connect},
-    plan::Ground,
+    plan::PlanContext,
     wire::{Hello, VERSION},
 };
 pub use self::{
@@ -62,7 +62,7 @@ use crate::{
     threads::ThreadOwner,
 };
 
-/// How far a task is kept away from the machine and from other tasks.
+/// How far a task is isolated from the machine and from other tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// A private, writable layer over the machine's files, a private `/tmp`, volumes at their paths.
@@ -76,40 +76,41 @@ pub enum Isolation {
 pub struct Config {
     pub data_dir: PathBuf,
     pub isolation: Isolation,
-    /// What images run when no command is given, by image name with or without registry and tag; adds to a built-in table.
+    /// Programs that images run if no command is given, by image name with or without registry and tag; extends a
+    /// built-in table.
     pub entrypoints: BTreeMap<String, Vec<String>>,
-    /// `PATH` of tasks; the engine's own when not given.
+    /// `PATH` of tasks; the engine's own if not given.
     pub path: Option<String>,
     /// Directories searched before `PATH`.
     pub extra_path: Vec<String>,
-    /// Starts a spawner: program and first arguments; the data directory is added. See [`Config::new`].
+    /// Command that starts a spawner: program and first arguments; the data directory is appended. See [`Config::new`].
     pub spawner_command: Vec<OsString>,
-    /// Log bytes kept of one attempt.
+    /// Limit of log bytes per attempt.
     pub log_limit: u64,
-    /// Where artifacts may be fetched from and sent to.
+    /// Egress policy for fetching and uploading artifacts.
     pub egress: Policy,
-    /// Which paths of the machine tasks may mount.
+    /// Host paths that tasks may mount.
     pub host_paths: HostPaths,
-    /// Folders tasks find at their paths although those of others are hidden there: what lies below `/tmp`.
+    /// Folders below `/tmp` that stay visible to tasks at their paths, although the rest is hidden there.
     pub visible: Vec<PathBuf>,
-    /// How many bytes of the data directory's file system logs, artifacts and tasks leave free for the engine's own
+    /// Bytes of the data directory's file system that logs, artifacts and tasks leave free for the engine's own
     /// records; by default a share of it (`octoflow_model::space::task_floor`).
     pub space_floor: Option<u64>,
-    /// How many bytes a task may write to its private file system that has no `ephemeral-storage` limit of its own; by
-    /// default as many as are free above the floor.
+    /// Bytes that a task without an `ephemeral-storage` limit may write to its private file system; by default as many
+    /// as are free above the floor.
     pub storage_limit: Option<u64>,
-    /// Hears when a thread of the runtime ends that must not.
+    /// Callback for the unexpected end of a runtime thread.
     pub thread_owner: ThreadOwner,
 }
 
-/// The hidden first argument on which the program must call [`spawner_main`] with the arguments after it.
+/// Hidden first argument on which the program must call [`spawner_main`] with the arguments after it.
 pub const SPAWNER_ARGUMENT: &str = "__spawner";
 
-/// 1 GiB of output of one attempt.
+/// Default limit of log bytes per attempt: 1 GiB.
 const LOG_LIMIT: u64 = 1 << 30;
 
 impl Config {
-    /// The defaults, with a program that understands [`SPAWNER_ARGUMENT`].
+    /// Returns the defaults, with a program that understands [`SPAWNER_ARGUMENT`].
     pub fn new(data_dir: impl Into<PathBuf>, octoflow_exe: impl Into<OsString>) -> Self {
         Self {
             data_dir: data_dir.into(),
@@ -129,7 +130,7 @@ impl Config {
     }
 }
 
-/// Something the user should be told once.
+/// A message that the user should see once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice(pub String);
 
@@ -149,13 +150,13 @@ pub enum Error {
     Refused { why: String },
     #[error(
         "tasks of another version are still running (their spawner speaks version {spawner}, this program {engine}): \
-         let them end, or go on with the version that started them"
+         let them end, or continue with the version that started them"
     )]
     Version { spawner: u32, engine: u32 },
 }
 
 impl Error {
-    /// Whether trying again later may help without anybody doing anything.
+    /// Returns whether a later retry may succeed without anybody doing anything.
     pub fn retry(&self) -> bool {
         match self {
             Self::Start { .. }
@@ -168,7 +169,7 @@ impl Error {
     }
 }
 
-/// Opens the runtime of a data directory: finds the spawner that is there, or starts one.
+/// Opens the runtime of a data directory: connects to the running spawner, or starts one.
 pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>), Error> {
     let bad_dir = |source| Error::DataDir { path: config.data_dir.clone(), source };
     fs::create_dir_all(&config.data_dir).map_err(bad_dir)?;
@@ -178,10 +179,10 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     let connected = connect(&data, &config.spawner_command, &hello)?;
     let own =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let ground = Ground {
+    let context = PlanContext {
         data: data.clone(),
-        base: Base::new(own, config.path.as_deref(), &config.extra_path),
-        programs: Programs::new(config.entrypoints),
+        base: BaseEnvironment::new(own, config.path.as_deref(), &config.extra_path),
+        programs: ProgramTable::new(config.entrypoints),
         host_paths: config.host_paths,
         visible: visible(&config.visible),
         storage_limit: config.storage_limit,
@@ -193,13 +194,13 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     let owner = config.thread_owner;
     let outbox = Outbox::new(Arc::clone(&connected.socket), &owner).map_err(no_thread)?;
     let dispatcher =
-        Dispatcher::new(ground, sink, outbox, isolated, hello, config.spawner_command, config.egress, owner)
+        Dispatcher::new(context, sink, outbox, isolated, hello, config.spawner_command, config.egress, owner)
             .map_err(no_thread)?;
     let (thread, over) = dispatcher.listen(connected).map_err(no_thread)?;
     Ok((ProcessRuntime { dispatcher, reader: Some(Listening { thread, over: Mutex::new(over) }), data }, notices))
 }
 
-/// Of some folders those that a task would not find at their paths, outer ones only.
+/// Returns the folders that a task would not see at their paths, outermost only.
 fn visible(folders: &[PathBuf]) -> Vec<String> {
     let mut found: Vec<PathBuf> = folders.iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect();
     found.retain(|folder| folder.starts_with("/tmp") || folder.starts_with("/dev/shm"));
@@ -210,27 +211,28 @@ fn visible(folders: &[PathBuf]) -> Vec<String> {
 
 pub struct ProcessRuntime {
     dispatcher: Arc<Dispatcher>,
-    /// Gives back the spawner when this process started it.
+    /// Returns the spawner's child handle if this process started it.
     reader: Option<Listening>,
     data: PathBuf,
 }
 
-/// The thread that hears the spawner, and a channel that closes when it ends.
+/// The thread that reads from the spawner, and a channel that closes when it ends.
 struct Listening {
     thread: supervise::Listener,
     over: Mutex<Receiver<()>>,
 }
 
-/// A spawner without tasks leaves within milliseconds of a goodbye.
+/// Timeout of a shutdown: a spawner without tasks exits within milliseconds.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(3);
 
 impl ProcessRuntime {
-    /// The data directory as it really is, links resolved.
+    /// Returns the data directory with links resolved.
     pub fn data_dir(&self) -> &Path {
         &self.data
     }
 
-    /// Says goodbye. Tasks that run go on and are found again by the next engine; without any the spawner ends too.
+    /// Disconnects cleanly. Running tasks continue and are adopted by the next engine; without any the spawner exits
+    /// too.
     pub fn shutdown(mut self) {
         self.leave(true);
     }
@@ -238,7 +240,7 @@ impl ProcessRuntime {
     fn leave(&mut self, wait: bool) {
         let Some(Listening { thread, over }) = self.reader.take() else { return };
         self.dispatcher.close(!wait);
-        // One that is stopped does not hang up; then we do.
+        // A stopped (SIGSTOP) spawner does not close the connection; then this side does.
         if wait {
             let _ = over.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(GOODBYE_WITHIN);
             self.dispatcher.close(true);
@@ -251,14 +253,14 @@ impl ProcessRuntime {
                 && let Ok(ending) = sys::pid::descriptor(ending)
             {
                 sys::pid::wait_for_end(ending.as_fd(), GOODBYE_WITHIN);
-                // Collects it, so that it does not stay as a zombie.
+                // Reaps it, so that it does not stay as a zombie.
                 let _ = child.try_wait();
             }
         }
     }
 }
 
-/// Dropped without a goodbye it behaves like a crash: the spawner goes on.
+/// Behaves like a crash: the spawner continues.
 impl Drop for ProcessRuntime {
     fn drop(&mut self) {
         self.leave(false);

@@ -1,5 +1,5 @@
-//! Several runtimes as one: each task goes to the place that can do it, and later orders follow it there.
-//! It knows which place has which attempt and nothing else.
+//! Several runtimes as one: each task goes to the runtime that can execute it, and later orders follow it there. Only
+//! knows which runtime has which attempt.
 
 use std::collections::HashMap;
 
@@ -12,46 +12,46 @@ use octoflow_model::{
 
 use crate::port::{Health, Runtime};
 
-/// Where a task that asks goes.
+/// Runtime of a task that is a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Aside {
+enum OtherRuntime {
     Calls,
     Objects,
 }
 
 pub struct Router {
-    /// Everything that runs as a process or a container.
+    /// Runtime of everything that runs as a process or a container.
     tasks: Box<dyn Runtime>,
     calls: Box<dyn Runtime>,
     objects: Box<dyn Runtime>,
-    /// The attempts that are not with `tasks`, until they are forgotten.
-    aside: HashMap<AttemptId, Aside>,
+    /// Attempts that are not with `tasks`, until they are forgotten.
+    others: HashMap<AttemptId, OtherRuntime>,
 }
 
 impl Router {
     pub fn new(tasks: Box<dyn Runtime>, calls: Box<dyn Runtime>, objects: Box<dyn Runtime>) -> Self {
-        Self { tasks, calls, objects, aside: HashMap::new() }
+        Self { tasks, calls, objects, others: HashMap::new() }
     }
 
-    fn sort<T>(&mut self, items: Vec<T>, mut place: impl FnMut(&mut Self, &T) -> Option<Aside>) -> [Vec<T>; 3] {
+    fn sort<T>(&mut self, items: Vec<T>, mut place: impl FnMut(&mut Self, &T) -> Option<OtherRuntime>) -> [Vec<T>; 3] {
         let [mut tasks, mut calls, mut objects] = [Vec::new(), Vec::new(), Vec::new()];
         for item in items {
             match place(self, &item) {
                 None => tasks.push(item),
-                Some(Aside::Calls) => calls.push(item),
-                Some(Aside::Objects) => objects.push(item),
+                Some(OtherRuntime::Calls) => calls.push(item),
+                Some(OtherRuntime::Objects) => objects.push(item),
             }
         }
         [tasks, calls, objects]
     }
 
-    fn take(&mut self, attempt: AttemptId, task: &Task) -> Option<Aside> {
-        let aside = match task.call.as_deref()? {
-            Request::Http(_) => Aside::Calls,
-            Request::Object(_) | Request::Listing(_) => Aside::Objects,
+    fn take(&mut self, attempt: AttemptId, task: &Task) -> Option<OtherRuntime> {
+        let others = match task.call.as_deref()? {
+            Request::Http(_) => OtherRuntime::Calls,
+            Request::Object(_) | Request::Listing(_) => OtherRuntime::Objects,
         };
-        self.aside.insert(attempt, aside);
-        Some(aside)
+        self.others.insert(attempt, others);
+        Some(others)
     }
 }
 
@@ -59,8 +59,8 @@ impl Runtime for Router {
     fn send(&mut self, orders: Vec<Order>) {
         let [tasks, calls, objects] = self.sort(orders, |router, order| match order {
             Order::Start { attempt, task } => router.take(*attempt, task),
-            Order::Stop { attempt } | Order::Kill { attempt } => router.aside.get(attempt).copied(),
-            Order::Forget { attempt } => router.aside.remove(attempt),
+            Order::Stop { attempt } | Order::Kill { attempt } => router.others.get(attempt).copied(),
+            Order::Forget { attempt } => router.others.remove(attempt),
         });
         for (place, orders) in [(&mut self.tasks, tasks), (&mut self.calls, calls), (&mut self.objects, objects)] {
             if !orders.is_empty() {
@@ -71,13 +71,13 @@ impl Runtime for Router {
 
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, leave: &[RunId]) {
         let [tasks, calls, objects] = self.sort(believed, |router, (attempt, task)| router.take(*attempt, task));
-        // The place of processes must hear even that nothing is believed to run.
+        // The process runtime must be told even that nothing is believed to run.
         self.tasks.adopt(tasks, leave);
         self.calls.adopt(calls, leave);
         self.objects.adopt(objects, leave);
     }
 
-    /// The other two places are threads of this process.
+    /// Returns the health of the process runtime; the other two are threads of this process.
     fn health(&self) -> Health {
         self.tasks.health()
     }

@@ -1,9 +1,9 @@
-//! Shortages of what the machine lends: space, descriptors, processes, memory. They pass, so whatever met one waits and
-//! is tried again; a task never fails because of one. Knows which errors mean a shortage and how long to wait.
+//! Shortages of resources: space, descriptors, processes, memory. They are temporary, so work that meets one waits and
+//! is retried; a task never fails because of one. Knows which errors mean a shortage and how long to wait.
 
 use std::time::Duration;
 
-/// What the machine has none of right now.
+/// Resource that is exhausted right now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shortage {
     Space,
@@ -17,61 +17,61 @@ impl Shortage {
         Some(match code {
             libc::ENOSPC | libc::EDQUOT => Self::Space,
             libc::EMFILE | libc::ENFILE => Self::Descriptors,
-            // Of clone and of new threads; what only has nothing to read says `WouldBlock` to itself.
+            // From clone and from new threads; non-blocking reads handle `WouldBlock` themselves.
             libc::EAGAIN => Self::Processes,
             libc::ENOMEM => Self::Memory,
             _ => return None,
         })
     }
 
-    /// The shortage a sentence tells of. Errors of the system end with their number when they become text, and many of
-    /// ours travel as sentences.
+    /// Finds the shortage that a message is about. System errors end with their number when they become text, and many
+    /// of ours are passed on as text.
     pub(crate) fn in_text(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once("(os error ")?;
         rest.split_once(')')?.0.parse().ok().and_then(Self::of_code)
     }
 
-    /// The same for work with files, of which the others are told by networks too.
+    /// Does the same for work with files, and ignores codes that network errors have too.
     pub(crate) fn of_files(text: &str) -> Option<Self> {
         Self::in_text(text).filter(|shortage| matches!(shortage, Self::Space | Self::Descriptors))
     }
 
-    /// What to do about it.
+    /// Returns what to do about it.
     pub(crate) fn advice(self) -> &'static str {
         match self {
-            Self::Space => "no space is left on the disk: free some, tasks go on by themselves",
+            Self::Space => "no space is left on the disk: free some, tasks continue by themselves",
             Self::Descriptors => "no file descriptors are left: raise `ulimit -n`, or run fewer tasks at once",
             Self::Processes => "no more processes can be made: raise `ulimit -u` or the pids limit of the cgroup",
-            Self::Memory => "the machine has no memory left: free some, tasks go on by themselves",
+            Self::Memory => "the machine has no memory left: free some, tasks continue by themselves",
         }
     }
 }
 
-/// Pauses that grow from one try to the next.
+/// Delays that grow from one attempt to the next.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,
 }
 
-/// A first pause that is hardly noticed.
-const FIRST: Duration = Duration::from_millis(100);
-/// Whatever waits goes on within seconds of the cause being gone.
-const LONGEST: Duration = Duration::from_secs(5);
+/// First delay, hardly noticeable.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+/// Longest delay: work continues within seconds after the cause is gone.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { next: FIRST }
+        Self { next: MIN_PAUSE }
     }
 }
 
 impl Backoff {
     pub(crate) fn pause(&mut self) -> Duration {
         let pause = self.next;
-        self.next = (pause * 2).min(LONGEST);
+        self.next = (pause * 2).min(MAX_PAUSE);
         pause
     }
 
-    /// Something worked: the next pause is short again.
+    /// Resets the delay after a success.
     pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }
@@ -99,8 +99,8 @@ mod tests {
     fn pauses_grow_to_a_limit_and_start_again() {
         let mut backoff = Backoff::default();
         let pauses: Vec<Duration> = (0..8).map(|_| backoff.pause()).collect();
-        assert!(pauses.is_sorted() && pauses[0] == FIRST && pauses[7] == LONGEST);
+        assert!(pauses.is_sorted() && pauses[0] == MIN_PAUSE && pauses[7] == MAX_PAUSE);
         backoff.reset();
-        assert_eq!(backoff.pause(), FIRST);
+        assert_eq!(backoff.pause(), MIN_PAUSE);
     }
 }

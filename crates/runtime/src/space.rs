@@ -1,5 +1,5 @@
-//! The space of a file system: how much is free, and whether it is less than what is kept for the engine's own records.
-//! Logs, artifacts and tasks stop at the floor, so that the journal can still be written.
+//! The free space of a file system, compared with the floor that is reserved for the engine's own records. Logs,
+//! artifacts and tasks stop at the floor, so that the journal can still be written.
 
 use std::{fs::File, io, os::fd::AsFd, path::Path};
 
@@ -7,15 +7,15 @@ use octoflow_model::space::task_floor;
 
 use crate::process::sys;
 
-/// A file system, held open so that looking needs no descriptor.
+/// A file system, held open so that a check needs no descriptor.
 #[derive(Debug)]
 pub(crate) struct Space {
     dir: File,
-    /// What is kept free; by default a share of the file system.
+    /// Bytes kept free; by default a share of the file system.
     floor: Option<u64>,
 }
 
-/// One look at a file system.
+/// Result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Free {
     pub(crate) free: u64,
@@ -31,8 +31,8 @@ impl Space {
         self.floor = floor;
     }
 
-    /// Nothing when the file system does not tell; then nothing is held back.
-    pub(crate) fn look(&self) -> Option<Free> {
+    /// Measures the free space; `None` if the file system does not tell, in which case nothing is held back.
+    pub(crate) fn measure(&self) -> Option<Free> {
         let (free, total) = sys::space(self.dir.as_fd()).ok()?;
         Some(Free { free, floor: self.floor.unwrap_or_else(|| task_floor(total)) })
     }
@@ -43,7 +43,8 @@ impl Free {
         self.free < self.floor
     }
 
-    /// The same a little above the floor, for whoever was stopped: else it would start and stop with every block.
+    /// Returns whether the free space is well above the floor. Work that was stopped resumes only then: otherwise it
+    /// would start and stop with every block.
     pub(crate) fn is_ample(self) -> bool {
         self.free >= self.floor + self.floor / 8
     }
@@ -58,7 +59,7 @@ impl Free {
     }
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes for people.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..10_240 => format!("{bytes} B"),
@@ -75,10 +76,10 @@ mod tests {
     #[test]
     fn a_floor_above_what_is_free_is_low_and_one_far_below_is_ample() {
         let dir = tempfile::tempdir().unwrap();
-        let look = |floor| Space::of(dir.path(), Some(floor)).unwrap().look().unwrap();
+        let look = |floor| Space::of(dir.path(), Some(floor)).unwrap().measure().unwrap();
         assert!(look(u64::MAX / 2).is_low());
         assert!(!look(1).is_low() && look(1).is_ample());
-        let by_itself = Space::of(dir.path(), None).unwrap().look().unwrap();
+        let by_itself = Space::of(dir.path(), None).unwrap().measure().unwrap();
         assert!(by_itself.floor > 0 && by_itself.floor <= 256 << 20);
         assert_eq!(size(20 << 20), "20 MiB");
     }

@@ -1,5 +1,5 @@
-//! Starts the threads of a runtime that must not end, and tells their owner when one does. It never ends the process
-//! and repairs nothing: what becomes of the process is the owner's decision.
+//! Starts the threads of a runtime that must not end, and notifies their owner when one does. Never ends the process
+//! and repairs nothing: that is the owner's decision.
 
 use std::{
     any::Any,
@@ -9,19 +9,19 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// Who hears of the end of threads: the name of the thread, and why it ended. Clones are the same owner.
+/// Callback for the end of threads, with the thread's name and the reason. Shared by clones.
 #[derive(Clone)]
 pub struct ThreadOwner(Arc<OnEnd>);
 
-/// Called with the name of a thread and with why it ended.
+/// Called with the name of a thread and the reason of its end.
 type OnEnd = dyn Fn(&str, &str) + Send + Sync;
 
 impl ThreadOwner {
-    pub fn new(hear: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hear))
+    pub fn new(on_end: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(on_end))
     }
 
-    /// Starts a thread. Joining it answers nothing when it panicked; then the owner was told before.
+    /// Starts a thread. Joining it returns `None` after a panic, of which the owner was notified before.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -35,7 +35,7 @@ impl ThreadOwner {
     }
 }
 
-/// For whoever has nothing to decide: the panic itself was printed.
+/// Ignores the end of threads: the panic itself was printed.
 impl Default for ThreadOwner {
     fn default() -> Self {
         Self::new(|_, _| {})
@@ -48,7 +48,7 @@ impl fmt::Debug for ThreadOwner {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why")

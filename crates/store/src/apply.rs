@@ -1,5 +1,5 @@
-//! Turns groups of batches into transactions. It owns the connection that writes, and the numbers that only one
-//! writer may count: revisions, the next run id, and how far each run's facts go.
+//! Applies groups of batches as transactions. Owns the writing connection and the counters that only one writer may
+//! advance: revisions, the next run id, and the fact number each run has reached.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use octoflow_model::{Revision, RunId};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::{
-    Batch, Change, Error, Note, What,
+    Batch, Change, ChangeEvent, ChangedItem, Error,
     apply::{facts::Facts, records::Garbage, runs::Runs},
     error::Doing,
     row::{signed, unsigned},
@@ -17,40 +17,40 @@ use crate::{
 mod access;
 mod facts;
 mod objects;
+mod owners;
 mod records;
 mod runs;
 mod ticks;
-mod ties;
 
-/// The revision of a database that nothing was committed to. Not 0: in the words of Kubernetes a watch from 0 begins with
-/// everything there is, in no order, so whoever lists an empty database must be told another number to go on from.
+/// Revision of a database without any commit. Not 0: in Kubernetes a watch from revision 0 starts with all existing
+/// objects in no order, so a client that lists an empty database needs another number to watch from.
 pub(crate) const EMPTY_REVISION: u64 = 1;
 
 pub(crate) struct Journal {
     conn: Connection,
     revision: u64,
     next_run: u64,
-    /// The number the next fact of an unfinished run must have. Filled on demand.
+    /// Number that the next fact of each unfinished run must have. Filled on demand.
     tails: HashMap<RunId, Option<u64>>,
-    /// What the transaction under way touches.
-    notes: Vec<Note>,
-    /// Encrypts the keys of Secrets.
+    /// Items touched by the current transaction.
+    events: Vec<ChangeEvent>,
+    /// Master key that encrypts the keys of Secrets.
     master: Option<SecretsKey>,
-    /// A Secret was replaced or deleted, so the log holds what is to be forgotten.
+    /// True if a Secret was replaced or deleted, so that the log still holds a value that must be erased.
     forgets: bool,
-    /// Something is left to delete, perhaps.
+    /// True if there may be garbage left to delete.
     garbage: bool,
 }
 
-/// A run with more facts than this loses them later, piece by piece: deleting this many takes a few milliseconds. Runs of
-/// some thousand nodes stay below.
+/// Facts that one transaction deletes at most: this many take a few milliseconds. A run with more loses them later, in
+/// chunks; runs of some thousand nodes stay below.
 const FACTS_AT_ONCE: u64 = 16_384;
 
-/// Whether batches share the transaction directly, or each can be taken back alone.
+/// How batches share a transaction: directly, or each in a savepoint of its own that can be rolled back alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Footing {
+enum BatchIsolation {
     Shared,
-    Separate,
+    Savepoint,
 }
 
 type Outcomes = Vec<Result<Revision, Error>>;
@@ -64,19 +64,20 @@ impl Journal {
         };
         let (revision, next_run) = (meta("revision")?.max(EMPTY_REVISION), meta("next_run")?);
         let garbage = records::discard_all(&conn)?;
-        let (tails, notes) = (HashMap::new(), Vec::new());
-        Ok(Self { conn, revision, next_run, tails, notes, master, forgets: false, garbage })
+        let (tails, events) = (HashMap::new(), Vec::new());
+        Ok(Self { conn, revision, next_run, tails, events, master, forgets: false, garbage })
     }
 
-    /// One transaction for all batches. The outer error means that the disk can no longer be trusted; an inner
-    /// one that this batch alone was refused.
+    /// Writes all batches in one transaction. An outer error means that the disk can no longer be trusted; an inner
+    /// error means that this batch alone was refused.
     pub(crate) fn write(&mut self, batches: &[&Batch]) -> Result<Outcomes, Error> {
         if batches.iter().all(|batch| batch.is_empty()) {
             return Ok(batches.iter().map(|_| Ok(Revision(self.revision))).collect());
         }
-        // Refusals are rare, so the fast way is tried first and a group that holds one is written again.
-        match self.transact(batches, Footing::Shared) {
-            Err(error) if error.is_refusal() => self.transact(batches, Footing::Separate),
+        // Refusals are rare, so the fast path is tried first; a group with a refused batch is written again with
+        // savepoints.
+        match self.transact(batches, BatchIsolation::Shared) {
+            Err(error) if error.is_refusal() => self.transact(batches, BatchIsolation::Savepoint),
             outcome => outcome,
         }
     }
@@ -85,34 +86,34 @@ impl Journal {
         Revision(self.revision)
     }
 
-    /// Commits something that changes nothing, to see whether anything can be committed.
+    /// Commits a no-op to test whether anything can be committed.
     pub(crate) fn touch(&mut self) -> Result<(), Error> {
         self.conn.execute("UPDATE meta SET value = value WHERE key = 'revision'", []).map(drop).doing("commit")
     }
 
-    /// What the last write touched, in order.
-    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
-        std::mem::take(&mut self.notes)
+    /// Takes the items that the last write touched, in order.
+    pub(crate) fn take_events(&mut self) -> Vec<ChangeEvent> {
+        std::mem::take(&mut self.events)
     }
 
-    /// Whether the log holds something that is to be forgotten, since this was asked last.
+    /// Returns whether the log holds a value that must be erased, and resets the flag.
     pub(crate) fn take_forgets(&mut self) -> bool {
         std::mem::take(&mut self.forgets)
     }
 
-    /// Whether `delete_piece` has something to do, as far as is known.
+    /// Returns whether `delete_piece` may have work to do.
     pub(crate) fn has_garbage(&self) -> bool {
         self.garbage
     }
 
-    /// Deletes one piece of what nobody sees any more. It is not synced by itself: what a power cut takes back is deleted
-    /// again. An error is as grave as one of `write`.
+    /// Deletes one chunk of garbage. The transaction is not synced: a chunk that a power cut brings back is deleted
+    /// again. An error is as severe as one of `write`.
     pub(crate) fn delete_piece(&mut self) -> Result<(), Error> {
-        if !records::has_garbage(&self.conn).doing("look for what is left to delete")? {
+        if !records::has_garbage(&self.conn).doing("look for garbage")? {
             self.garbage = false;
             return Ok(());
         }
-        let synchronous = |level: &str| self.conn.pragma_update(None, "synchronous", level).doing("take its settings");
+        let synchronous = |level: &str| self.conn.pragma_update(None, "synchronous", level).doing("apply its settings");
         synchronous("normal")?;
         let deleted = self.run("BEGIN IMMEDIATE").and_then(|()| {
             let more = records::delete_piece(&self.conn)?;
@@ -120,12 +121,12 @@ impl Journal {
             Ok(more)
         });
         if deleted.is_err() && !self.conn.is_autocommit() {
-            // As for a failed write.
+            // As for a failed write: if this fails too, the next open rolls back.
             let _ = self.conn.execute_batch("ROLLBACK");
         }
         let restored = synchronous("full");
         // After an error the connection is closed; without one, every commit has to be synced again.
-        self.garbage = deleted.doing("delete what nobody needs")?;
+        self.garbage = deleted.doing("delete garbage")?;
         restored
     }
 
@@ -133,14 +134,14 @@ impl Journal {
         &self.conn
     }
 
-    fn transact(&mut self, batches: &[&Batch], footing: Footing) -> Result<Outcomes, Error> {
+    fn transact(&mut self, batches: &[&Batch], isolation: BatchIsolation) -> Result<Outcomes, Error> {
         let before = (self.revision, self.next_run);
-        self.notes.clear();
-        let outcome = self.attempt(batches, footing);
+        self.events.clear();
+        let outcome = self.attempt(batches, isolation);
         if outcome.is_err() {
             (self.revision, self.next_run) = before;
             self.tails.clear();
-            self.notes.clear();
+            self.events.clear();
             if !self.conn.is_autocommit() {
                 // If this fails too, the next open rolls back; nothing after this error is written anyway.
                 let _ = self.conn.execute_batch("ROLLBACK");
@@ -149,14 +150,14 @@ impl Journal {
         outcome
     }
 
-    fn attempt(&mut self, batches: &[&Batch], footing: Footing) -> Result<Outcomes, Error> {
+    fn attempt(&mut self, batches: &[&Batch], isolation: BatchIsolation) -> Result<Outcomes, Error> {
         self.run("BEGIN IMMEDIATE").doing("begin a transaction")?;
         let mut facts = Facts::default();
         let mut outcomes = Vec::with_capacity(batches.len());
         for batch in batches {
-            let outcome = match footing {
-                Footing::Shared => Ok(self.apply(batch, &mut facts)?),
-                Footing::Separate => self.apply_apart(batch)?,
+            let outcome = match isolation {
+                BatchIsolation::Shared => Ok(self.apply(batch, &mut facts)?),
+                BatchIsolation::Savepoint => self.apply_in_savepoint(batch)?,
             };
             outcomes.push(outcome);
         }
@@ -166,10 +167,10 @@ impl Journal {
         Ok(outcomes)
     }
 
-    /// Applies a batch so that a refusal leaves no trace of it.
-    fn apply_apart(&mut self, batch: &Batch) -> Result<Result<Revision, Error>, Error> {
+    /// Applies a batch in a savepoint, so that a refused batch leaves nothing behind.
+    fn apply_in_savepoint(&mut self, batch: &Batch) -> Result<Result<Revision, Error>, Error> {
         let before = (self.revision, self.next_run);
-        let noted = self.notes.len();
+        let recorded = self.events.len();
         self.run("SAVEPOINT batch").doing("begin a batch")?;
         let mut facts = Facts::default();
         let outcome = self.apply(batch, &mut facts).and_then(|revision| {
@@ -181,8 +182,8 @@ impl Journal {
             Err(_) => {
                 (self.revision, self.next_run) = before;
                 self.tails.clear();
-                self.notes.truncate(noted);
-                self.run("ROLLBACK TO batch").doing("take back a batch")?;
+                self.events.truncate(recorded);
+                self.run("ROLLBACK TO batch").doing("roll back a batch")?;
                 for record in batch.changes.iter().filter_map(Change::staged) {
                     records::discard(&self.conn, record)?;
                     self.garbage = true;
@@ -201,8 +202,8 @@ impl Journal {
         self.revision += 1;
         let mut before = None;
         for change in &batch.changes {
-            // Two things never share a revision: a watcher that heard of one of them, and goes on from there, must hear of
-            // the other one. `Batch::revisions_behind` counts the same way.
+            // Two items never share a revision: a watcher that has seen one of them and resumes from its revision must
+            // still get the other. `Batch::revisions_behind` counts the same way.
             if let Some(target) = change.target() {
                 self.revision += u64::from(before.is_some_and(|before| before != target));
                 before = Some(target);
@@ -210,23 +211,23 @@ impl Journal {
             let revision = Revision(self.revision);
             let what = objects::touched(&self.conn, self.master.as_ref(), change)?;
             self.change(change, revision, facts)?;
-            self.note(revision, what);
+            self.record_event(revision, what);
         }
         Ok(Revision(self.revision))
     }
 
-    /// Changes of one run in one commit are one thing that was touched.
-    fn note(&mut self, revision: Revision, what: Option<What>) {
+    /// Records a touched item. Several changes of one run in one commit are recorded once.
+    fn record_event(&mut self, revision: Revision, what: Option<ChangedItem>) {
         let Some(what) = what else { return };
-        let again = match (&what, self.notes.last()) {
-            (What::Run(run), Some(Note { revision: last, what })) if *last == revision => match what {
-                What::Run(known) | What::NewRun { run: known, .. } => known == run,
-                What::Put { .. } | What::Deleted(_) | What::DeletedRun(_) => false,
+        let again = match (&what, self.events.last()) {
+            (ChangedItem::Run(run), Some(ChangeEvent { revision: last, what })) if *last == revision => match what {
+                ChangedItem::Run(known) | ChangedItem::NewRun { run: known, .. } => known == run,
+                ChangedItem::Put { .. } | ChangedItem::Deleted(_) | ChangedItem::DeletedRun(_) => false,
             },
             _ => false,
         };
         if !again {
-            self.notes.push(Note { revision, what });
+            self.events.push(ChangeEvent { revision, what });
         }
     }
 
@@ -240,19 +241,19 @@ impl Journal {
             }
             Change::DeleteObject { kind, namespace, name } if seal::is_sealed(kind) => {
                 self.forgets = true;
-                ties::cut(&self.conn, (kind, namespace, name))?;
+                owners::remove(&self.conn, (kind, namespace, name))?;
                 objects::delete_sealed(&self.conn, (kind, namespace, name))
             }
             Change::PutObject { kind, namespace, name, uid, body } => {
                 objects::put(&self.conn, revision, (kind, namespace, name), uid, body)
             }
             Change::DeleteObject { kind, namespace, name } => {
-                ties::cut(&self.conn, (kind, namespace, name))?;
+                owners::remove(&self.conn, (kind, namespace, name))?;
                 objects::delete(&self.conn, (kind, namespace, name))
             }
-            Change::ExpectRun { run, revision } => ties::expect_run(&self.conn, *run, *revision),
-            Change::Tie { kind, namespace, name, owners, leaving } => {
-                ties::put(&self.conn, (kind, namespace, name), owners, *leaving)
+            Change::ExpectRun { run, revision } => owners::expect_run(&self.conn, *run, *revision),
+            Change::SetOwners { kind, namespace, name, owners, deleting } => {
+                owners::set(&self.conn, (kind, namespace, name), owners, *deleting)
             }
             Change::Expect { kind, namespace, name, revision } => {
                 objects::expect(&self.conn, (kind, namespace, name), *revision)
@@ -272,7 +273,7 @@ impl Journal {
                 self.tails.remove(old);
                 let runs = Runs { conn: &self.conn, revision };
                 runs.insert(row)?;
-                runs.adopt(*old, row.run)?;
+                runs.reparent(*old, row.run)?;
                 self.next_run = self.next_run.max(row.run.0 + 1);
                 self.tails.insert(row.run, None);
                 Ok(())
@@ -287,14 +288,14 @@ impl Journal {
                 self.tails.insert(*run, Some(first + u64::from(*count)));
                 facts.append(&self.conn, *run, *first, *count, revision, lines)
             }
-            Change::UpdateRun { run, row } => runs.update(*run, row, runs::Fate::Same),
+            Change::UpdateRun { run, row } => runs.update(*run, row, runs::Transition::Unchanged),
             Change::Finish { run, archive, row } => {
                 let tail = self.tail(*run)?;
                 self.tails.remove(run);
                 self.drop_facts_to(tail, *run, facts)?;
                 let runs = Runs { conn: &self.conn, revision };
                 runs.archive(*run, archive)?;
-                runs.update(*run, row, runs::Fate::Finished)
+                runs.update(*run, row, runs::Transition::Finished)
             }
             Change::StageRecord { record, run, part, body } => records::stage(&self.conn, *record, *run, *part, body),
             Change::Rewrite { run, archive } => {
@@ -305,32 +306,33 @@ impl Journal {
             Change::DropTicks { uid } => ticks::drop_all(&self.conn, uid),
             Change::Expire { run, due } => ticks::expire(&self.conn, *run, *due),
             Change::DeleteRun { run } => {
-                ties::cut_run(&self.conn, *run)?;
+                owners::remove_run(&self.conn, *run)?;
                 self.drop_facts(*run, facts)?;
                 Runs { conn: &self.conn, revision }.delete(*run)?;
                 ticks::expire(&self.conn, *run, None)?;
                 self.tails.remove(run);
                 Ok(())
             }
-            Change::Claim { claim, now } => access::claim(&self.conn, claim, *now),
+            Change::PutIdempotencyKey { key, now } => access::put_idempotency_key(&self.conn, key, *now),
             Change::PutToken(token) => access::put_token(&self.conn, token),
             Change::DeleteToken { id } => access::delete_token(&self.conn, id),
             Change::PutPassword(password) => access::put_password(&self.conn, password),
-            Change::Mark { name, at } => access::mark(&self.conn, name, *at),
+            Change::PutTimestamp { name, at } => access::put_timestamp(&self.conn, name, *at),
         }
     }
 
-    /// Drops the facts of a run that is about to go with everything it has.
+    /// Drops the facts of a run that is deleted as a whole.
     fn drop_facts(&mut self, run: RunId, facts: &mut Facts<'_>) -> Result<(), Error> {
         self.garbage = true;
         match self.tail(run) {
-            // Its facts are gone, or are being deleted.
+            // The facts are deleted already, or listed as garbage.
             Err(Error::RunFinished { .. }) => Ok(()),
             tail => self.drop_facts_to(tail?, run, facts),
         }
     }
 
-    /// Facts are numbered from zero on, so the next number says how many there are at most.
+    /// Drops the facts of a run at once or, above `FACTS_AT_ONCE`, as garbage. Facts are numbered from zero, so `tail`
+    /// is an upper bound of their count.
     fn drop_facts_to(&mut self, tail: Option<u64>, run: RunId, facts: &mut Facts<'_>) -> Result<(), Error> {
         if tail.unwrap_or(0) <= FACTS_AT_ONCE {
             return facts.drop_run(&self.conn, run);
@@ -340,7 +342,7 @@ impl Journal {
         records::list(&self.conn, Garbage::Facts(run))
     }
 
-    /// The number the run's next fact must have, if it has facts already. Refuses runs that take no facts.
+    /// Returns the number that the run's next fact must have, if it has facts already. Refuses runs that take no facts.
     fn tail(&mut self, run: RunId) -> Result<Option<u64>, Error> {
         if let Some(tail) = self.tails.get(&run) {
             return Ok(*tail);

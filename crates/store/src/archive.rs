@@ -1,4 +1,4 @@
-//! The final record of a run, compressed. Packing costs time in proportion to the record, so it happens on the
+//! The final record of a run, compressed. Compression takes time in proportion to the record, so it happens on the
 //! thread that makes the record and never on the writer's.
 
 use std::{
@@ -11,26 +11,26 @@ use octoflow_model::RunId;
 
 use crate::Error;
 
-/// How much is gathered before it is compressed.
+/// Bytes buffered before they are compressed.
 const WRITE_BUFFER: usize = 64 * 1024;
 
-/// A final object's JSON, packed with gzip so that anybody with the file can unpack it.
+/// JSON of a final object, compressed with gzip so that standard tools can unpack it.
 #[derive(Debug)]
 pub struct Archive {
-    /// Of the JSON.
+    /// Size of the JSON in bytes.
     pub(crate) size: usize,
     pub(crate) content: Content,
 }
 
-/// Where the packed bytes are.
+/// Location of the compressed bytes.
 #[derive(Debug)]
 pub(crate) enum Content {
-    Here(Vec<u8>),
-    /// In the database already, in parts that mean nothing until a commit names the record.
+    Inline(Vec<u8>),
+    /// Stored in the database already, in parts that are invisible until a commit names the record.
     Staged(RecordId),
 }
 
-/// The number of a final record that is stored in parts.
+/// Number of a final record that is stored in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordId(pub(crate) u64);
 
@@ -39,10 +39,10 @@ impl Archive {
         let mut encoder = GzEncoder::new(Vec::with_capacity(json.len() / 8 + 64), Compression::fast());
         encoder.write_all(json).expect("writing to memory does not fail");
         let packed = encoder.finish().expect("writing to memory does not fail");
-        Self { size: json.len(), content: Content::Here(packed) }
+        Self { size: json.len(), content: Content::Inline(packed) }
     }
 
-    /// Packs what is written bit by bit, so that a large record is never held whole.
+    /// Compresses what `write` writes piece by piece, so that a large record is never held in memory whole.
     pub fn pack_with(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Self {
         struct Counting<W>(W, usize);
         impl<W: Write> Write for Counting<W> {
@@ -62,21 +62,21 @@ impl Archive {
         let counting =
             buffered.into_inner().map_err(|error| error.into_error()).expect("writing to memory does not fail");
         let Counting(encoder, size) = counting;
-        Self { size, content: Content::Here(encoder.finish().expect("writing to memory does not fail")) }
+        Self { size, content: Content::Inline(encoder.finish().expect("writing to memory does not fail")) }
     }
 
-    /// The record in parts that this is, if it is one.
+    /// Returns the id of the staged record, if the content is staged.
     pub(crate) fn staged(&self) -> Option<RecordId> {
         match self.content {
-            Content::Here(_) => None,
+            Content::Inline(_) => None,
             Content::Staged(record) => Some(record),
         }
     }
 
-    /// The memory that the packed bytes take.
+    /// Returns the memory that the compressed bytes take.
     pub(crate) fn weight(&self) -> usize {
         match &self.content {
-            Content::Here(packed) => packed.len(),
+            Content::Inline(packed) => packed.len(),
             Content::Staged(_) => 0,
         }
     }
@@ -100,7 +100,7 @@ mod tests {
 
     fn packed(archive: &Archive) -> Vec<u8> {
         match &archive.content {
-            Content::Here(packed) => packed.clone(),
+            Content::Inline(packed) => packed.clone(),
             Content::Staged(record) => panic!("{record:?} is elsewhere"),
         }
     }

@@ -1,11 +1,11 @@
-//! What a caller asks the store to make durable, all of it or nothing.
-//! Changes are plain data; applying them is the writer's business.
+//! A batch: changes that the store makes durable together or not at all. Changes are plain data; the writer applies
+//! them.
 
 use std::collections::HashMap;
 
 use octoflow_model::{Revision, RunId, Time};
 
-use crate::{Archive, Claim, Password, RecordId, RunRow, RunUpdate, Tick, Token};
+use crate::{Archive, IdempotencyKey, Password, RecordId, RunRow, RunUpdate, Tick, Token};
 
 /// Changes that become durable together, applied in order.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub struct Batch {
 
 #[derive(Debug)]
 pub enum Change {
-    /// Creates the object or replaces it. Its revision is one of the batch's own.
+    /// Creates or replaces the object. Its revision is one of the batch's own.
     PutObject {
         kind: String,
         namespace: String,
@@ -24,43 +24,43 @@ pub enum Change {
         uid: String,
         body: Vec<u8>,
     },
-    /// Deleting what is not there is no error.
+    /// Deletes the object. Deleting a missing one is no error.
     DeleteObject {
         kind: String,
         namespace: String,
         name: String,
     },
-    /// Refused unless the object is just as it was at this revision; `None`: unless there is no such object.
+    /// Refuses the batch unless the object is still at this revision; `None`: unless there is no such object.
     Expect {
         kind: String,
         namespace: String,
         name: String,
         revision: Option<Revision>,
     },
-    /// Refused unless the run's row is just as it was at this revision.
+    /// Refuses the batch unless the run's row is still at this revision.
     ExpectRun {
         run: RunId,
         revision: Revision,
     },
-    /// The object or run of that name belongs to whoever has these uids, and is or is not on its way out. Replaces what
-    /// was said before; forgotten with the object or the run.
-    Tie {
+    /// Sets the owners (by uid) of the object or run of that name, and whether it is being deleted. Replaces earlier
+    /// values; removed together with the object or run.
+    SetOwners {
         kind: String,
         namespace: String,
         name: String,
         owners: Vec<String>,
-        leaving: bool,
+        deleting: bool,
     },
-    /// Refused when the id is taken, or the name within namespace and kind.
+    /// Creates a run. Refused if the id is taken, or the name within namespace and kind.
     NewRun(Box<RunRow>),
-    /// The same for a run that takes the place of another, which is forgotten as by `DeleteRun`. The runs the other one
-    /// started are its own from then on. The other one may be gone already.
+    /// Creates a run that replaces another, which is deleted as by `DeleteRun`. The child runs of the old run become
+    /// children of the new one. The old run may be gone already.
     ReplaceRun {
         old: RunId,
         row: Box<RunRow>,
     },
-    /// `lines` are `count` lines of JSON, each ended by a newline. The first fact of a run may have any number,
-    /// every later one must go on where the last ended.
+    /// Appends facts: `lines` are `count` lines of JSON, each ended by a newline. The first fact of a run may have any
+    /// number; every later one must continue without a gap.
     AppendFacts {
         run: RunId,
         first: u64,
@@ -71,54 +71,54 @@ pub enum Change {
         run: RunId,
         row: RunUpdate,
     },
-    /// Stores the final record and drops the facts. Afterwards the run takes no more facts. Many facts are only hidden by
-    /// it and deleted later, piece by piece.
+    /// Stores the final record and drops the facts. Afterwards the run takes no more facts. Above a limit the facts are
+    /// only hidden by this change and deleted later, in chunks.
     Finish {
         run: RunId,
         archive: Archive,
         row: RunUpdate,
     },
-    /// Writes one part of a run's final record, which means nothing until `Finish` or `Rewrite` names it. `Store::stage`
-    /// makes these. Refused when the run is gone, or when what was written before was thrown away.
+    /// Writes one part of a run's final record, which is invisible until `Finish` or `Rewrite` names it. Made by
+    /// `Store::stage`. Refused if the run is gone, or if the earlier parts were discarded.
     StageRecord {
         record: RecordId,
         run: RunId,
         part: u32,
         body: Vec<u8>,
     },
-    /// Replaces the final record of a finished run. Nothing happens when there is none.
+    /// Replaces the final record of a finished run. Does nothing if there is none.
     Rewrite {
         run: RunId,
         archive: Archive,
     },
-    /// Notes what was done about a time of a schedule. Refused when something was done about it before.
+    /// Records how a tick of a schedule was handled. Refused if that tick was handled before.
     Tick(Box<Tick>),
-    /// Forgets everything done about the times of a schedule.
+    /// Deletes all ticks of a schedule.
     DropTicks {
         uid: String,
     },
-    /// When a finished run is to be deleted; `None`: never.
+    /// Sets when a finished run is to be deleted; `None`: never.
     Expire {
         run: RunId,
         due: Option<Time>,
     },
-    /// Forgets the run wherever it stands: index, labels, facts, archive. Its object is deleted separately.
+    /// Deletes the run in whatever state it is: index, labels, facts, archive. Its object is deleted separately.
     DeleteRun {
         run: RunId,
     },
-    /// Remembers what was made for a key; what has expired by `now` is forgotten.
-    Claim {
-        claim: Box<Claim>,
+    /// Stores an idempotency key with the run that it created, and deletes keys that have expired by `now`.
+    PutIdempotencyKey {
+        key: Box<IdempotencyKey>,
         now: Time,
     },
     /// Creates the token or replaces the one with its id.
     PutToken(Box<Token>),
-    /// Deleting what is not there is no error.
+    /// Deletes the token. Deleting a missing one is no error.
     DeleteToken {
         id: String,
     },
     PutPassword(Box<Password>),
-    Mark {
+    PutTimestamp {
         name: String,
         at: Time,
     },
@@ -142,7 +142,7 @@ impl Batch {
             | Change::DeleteObject { .. }
             | Change::Expect { .. }
             | Change::ExpectRun { .. }
-            | Change::Tie { .. }
+            | Change::SetOwners { .. }
             | Change::Tick(_)
             | Change::DropTicks { .. }
             | Change::Expire { .. }
@@ -151,11 +151,11 @@ impl Batch {
             | Change::StageRecord { .. }
             | Change::Rewrite { .. }
             | Change::DeleteRun { .. }
-            | Change::Claim { .. }
+            | Change::PutIdempotencyKey { .. }
             | Change::PutToken(_)
             | Change::DeleteToken { .. }
             | Change::PutPassword(_)
-            | Change::Mark { .. } => {}
+            | Change::PutTimestamp { .. } => {}
         }
         self.bytes += change.weight();
         self.changes.push(change);
@@ -165,8 +165,8 @@ impl Batch {
         self.changes.is_empty()
     }
 
-    /// By run that the batch touches: how many revisions of the batch come after the run's own. A batch has one revision
-    /// for each thing that it touches, and whoever commits it is told the last of them.
+    /// Returns, for each run that the batch touches, how many revisions of the batch come after the run's own. A batch
+    /// has one revision per touched item, and the committer gets the last of them.
     pub fn revisions_behind(&self) -> HashMap<RunId, u64> {
         let mut behind = HashMap::new();
         let (mut count, mut later) = (0, None);
@@ -181,7 +181,7 @@ impl Batch {
     }
 }
 
-/// The one thing whose state a change alters, as watchers see it.
+/// The one item whose state a change alters, as watchers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target<'a> {
     Object { kind: &'a str, namespace: &'a str, name: &'a str },
@@ -209,7 +209,7 @@ impl Extend<Change> for Batch {
 }
 
 impl Change {
-    /// The record in parts that this names.
+    /// Returns the staged record that this change names.
     pub(crate) fn staged(&self) -> Option<RecordId> {
         match self {
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.staged(),
@@ -217,7 +217,7 @@ impl Change {
         }
     }
 
-    /// What watchers hear of when this is committed; nothing for what nobody can watch.
+    /// Returns the item that watchers are notified of when this change is committed; `None` for what cannot be watched.
     pub(crate) fn target(&self) -> Option<Target<'_>> {
         match self {
             Self::PutObject { kind, namespace, name, .. } | Self::DeleteObject { kind, namespace, name } => {
@@ -230,17 +230,17 @@ impl Change {
             | Self::Rewrite { run, .. }
             | Self::DeleteRun { run } => Some(Target::Run(*run)),
             Self::StageRecord { .. } => None,
-            Self::Expect { .. } | Self::ExpectRun { .. } | Self::Tie { .. } => None,
+            Self::Expect { .. } | Self::ExpectRun { .. } | Self::SetOwners { .. } => None,
             Self::Tick(_) | Self::DropTicks { .. } | Self::Expire { .. } => None,
-            Self::Claim { .. }
+            Self::PutIdempotencyKey { .. }
             | Self::PutToken(_)
             | Self::DeleteToken { .. }
             | Self::PutPassword(_)
-            | Self::Mark { .. } => None,
+            | Self::PutTimestamp { .. } => None,
         }
     }
 
-    /// Roughly the memory it holds while it waits for the writer.
+    /// Estimates the memory that the change holds while it is queued.
     fn weight(&self) -> usize {
         let payload = match self {
             Self::PutObject { body, .. } => body.len(),
@@ -248,7 +248,7 @@ impl Change {
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.weight(),
             Self::StageRecord { body, .. } => body.len(),
             Self::NewRun(row) | Self::ReplaceRun { row, .. } => row.parameters.len() + row.message.len(),
-            Self::Tie { owners, .. } => owners.iter().map(String::len).sum(),
+            Self::SetOwners { owners, .. } => owners.iter().map(String::len).sum(),
             Self::DeleteObject { .. }
             | Self::Expect { .. }
             | Self::ExpectRun { .. }
@@ -256,11 +256,11 @@ impl Change {
             | Self::DeleteRun { .. } => 0,
             Self::Tick(tick) => tick.outcome.len(),
             Self::DropTicks { .. } | Self::Expire { .. } => 0,
-            Self::Claim { .. }
+            Self::PutIdempotencyKey { .. }
             | Self::PutToken(_)
             | Self::DeleteToken { .. }
             | Self::PutPassword(_)
-            | Self::Mark { .. } => 0,
+            | Self::PutTimestamp { .. } => 0,
         };
         payload + 256
     }

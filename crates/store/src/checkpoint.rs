@@ -1,5 +1,6 @@
-//! Decides when and where the log is moved into the database file: much of it beside the writer, the last of it on the
-//! writer's thread, so that the log begins anew. It decides nothing about durability: what is in the log is safe already.
+//! Decides when and where the write-ahead log is checkpointed into the database file: most of it on a background
+//! thread, the rest on the writer's thread, so that the log restarts. Never concerned with durability: whatever is in
+//! the log is durable already.
 
 use std::{
     path::Path,
@@ -13,56 +14,57 @@ use std::{
 use rusqlite::Connection;
 
 use self::background::Background;
-use crate::{Error, connect::PATIENCE, error::Doing};
+use crate::{Error, connect::BUSY_TIMEOUT, error::Doing};
 
 mod background;
 
-/// Pages in the log at which it is moved once it is quiet: 1 MiB, what `connect` has allocated before the first commit, so
-/// that in quiet times the log never grows.
+/// Log pages at which a checkpoint runs once the writer is idle: 1 MiB, the size that `connect` has allocated before
+/// the first commit, so that under light load the log never grows.
 const MOVE_AT_PAGES: u32 = 240;
 
-/// What the writer moves itself when it is quiet: 2 MiB.
+/// Pages that the writer checkpoints itself while it is idle: 2 MiB.
 const QUIET_PAGES: u32 = 512;
 
-/// The same when it is not: it takes a few milliseconds, most of them for two syncs.
+/// Pages that the writer checkpoints itself while it is busy: a few milliseconds, most of them for two syncs.
 const SHORT_PAGES: u32 = 256;
 
-/// Pages that are not in the database file at which a round begins beside the writer: 4 MiB. A smaller round writes the
-/// same pages again and again; a larger one keeps the disk busy for so long that commits wait for it.
+/// Pages not yet in the database file at which a background checkpoint starts: 4 MiB. A smaller round writes the same
+/// pages again and again; a larger one keeps the disk busy for so long that commits wait for it.
 const ROUND_PAGES: u32 = 1_024;
 
-/// Pages at which the log is to begin anew although it is never quiet: 16 MiB. Each time costs everybody two more syncs.
+/// Log pages at which the log is restarted although the writer is never idle: 16 MiB. Each restart costs every
+/// committer two more syncs.
 const RESTART_AT_PAGES: u32 = 4_096;
 
-/// The log never grows beyond this because the thread beside the writer is slower than the writer: 32 MiB.
-const MOST_PAGES: u32 = 8_192;
+/// Limit of the log if the background thread is slower than the writer: 32 MiB.
+const MAX_PAGES: u32 = 8_192;
 
-/// It is quiet when nobody has wanted to write for this long.
+/// Time without any commit after which the writer counts as idle.
 pub(crate) const QUIET: Duration = Duration::from_millis(20);
 
-/// A reader of an old state keeps the log from being emptied; it is tried again after this long.
-const TRIED_AGAIN: Duration = Duration::from_millis(500);
+/// Delay before the log is truncated again after a reader of an old snapshot prevented it.
+const TRUNCATE_RETRY: Duration = Duration::from_millis(500);
 
 pub(crate) struct Checkpointer {
-    /// In the log, after the last commit.
+    /// Pages in the log after the last commit.
     pages: Arc<AtomicU32>,
-    /// The same when this was called last.
+    /// Pages in the log at the last call.
     seen: u32,
-    /// Of them, those that a round has moved.
+    /// Pages in the log that a background round has copied.
     moved: u32,
-    /// The writer moves nothing before there are so many.
+    /// Log pages below which the writer checkpoints nothing itself.
     next_at: u32,
-    /// No round begins before there are so many.
+    /// Log pages below which no background round starts.
     round_at: u32,
     background: Background,
-    /// The log holds what is to be forgotten, and a reader has kept it from being emptied.
+    /// True while the log holds a value that must be erased and a reader keeps the log from being truncated.
     forgets: bool,
-    /// When it was tried to empty it last.
+    /// Time of the last attempt to truncate the log.
     tried: Instant,
 }
 
 impl Checkpointer {
-    /// Watches the commits of `writer`.
+    /// Registers a hook that follows the commits of `writer`.
     pub(crate) fn watch(writer: &mut Connection, data_dir: &Path) -> Result<Self, Error> {
         let pages = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&pages);
@@ -76,13 +78,13 @@ impl Checkpointer {
         Ok(Self { pages, seen, moved, next_at, round_at, background, forgets: false, tried: Instant::now() })
     }
 
-    /// To be called after each commit, when everybody who waited for it was told.
+    /// Called after each commit, once its committers have been notified.
     pub(crate) fn committed(&mut self, writer: &Connection) {
         let (pages, left) = self.look();
-        if self.forgets && self.tried.elapsed() >= TRIED_AGAIN {
+        if self.forgets && self.tried.elapsed() >= TRUNCATE_RETRY {
             return self.forget(writer);
         }
-        if pages >= self.next_at.max(MOST_PAGES) {
+        if pages >= self.next_at.max(MAX_PAGES) {
             self.background.wait();
             return self.move_now(writer);
         }
@@ -97,13 +99,13 @@ impl Checkpointer {
         }
     }
 
-    /// To be called when `is_due` and nobody has wanted to write for `pause`.
+    /// Called when `is_due` and no commit has arrived for `pause`.
     pub(crate) fn quiet(&mut self, writer: &Connection) {
         let (pages, left) = self.look();
         if self.forgets {
             self.forget(writer);
         } else if self.background.is_busy() {
-            // It is asked again.
+            // The writer calls again while the checkpoint is due.
         } else if left > QUIET_PAGES && pages >= self.round_at {
             self.begin_round(writer);
         } else {
@@ -111,29 +113,29 @@ impl Checkpointer {
         }
     }
 
-    /// The log is worth being moved once it is quiet.
+    /// Returns whether a checkpoint is worthwhile once the writer is idle.
     pub(crate) fn is_due(&self) -> bool {
         self.forgets || self.pages.load(Ordering::Relaxed) >= self.next_at
     }
 
-    /// How long nobody must want to write before the log is moved.
+    /// Returns how long the writer must be idle before a checkpoint.
     pub(crate) fn pause(&self) -> Duration {
-        if self.forgets { TRIED_AGAIN } else { QUIET }
+        if self.forgets { TRUNCATE_RETRY } else { QUIET }
     }
 
-    /// A reader keeps the log from being emptied, and it holds what is to be forgotten.
+    /// Returns whether a reader keeps the log from being truncated although it holds a value that must be erased.
     pub(crate) fn is_held(&self) -> bool {
         self.forgets
     }
 
-    /// Moves the log and empties it, so that nothing of what was deleted is left in it. Never waits for a reader.
+    /// Checkpoints and truncates the log, so that it holds no deleted value. Never waits for a reader.
     pub(crate) fn forget(&mut self, writer: &Connection) {
-        // Two cannot move the log at the same time.
+        // Two checkpoints cannot run at the same time.
         self.background.wait();
         let patience = writer.busy_timeout(Duration::ZERO);
         let held: rusqlite::Result<i64> = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
-        // As for any other move, a sick disk shows itself at the next commit.
-        let _ = patience.and_then(|()| writer.busy_timeout(PATIENCE));
+        // As for any other checkpoint, a failing disk shows at the next commit.
+        let _ = patience.and_then(|()| writer.busy_timeout(BUSY_TIMEOUT));
         (self.forgets, self.tried) = (!matches!(held, Ok(0)), Instant::now());
         if !self.forgets {
             self.pages.store(0, Ordering::Relaxed);
@@ -141,7 +143,7 @@ impl Checkpointer {
         }
     }
 
-    /// How many pages the log has, and how many of them are not in the database file as far as is known.
+    /// Returns the pages of the log, and how many of them are not known to be in the database file.
     fn look(&mut self) -> (u32, u32) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.seen {
@@ -149,13 +151,13 @@ impl Checkpointer {
         }
         self.seen = pages;
         match self.background.take_outcome() {
-            // A round of a log that has begun anew since says nothing.
+            // A round of a log that has restarted since has no meaning.
             Some(Some(round)) if round.log > pages => {}
             Some(Some(round)) if round.moved > self.moved => {
                 self.moved = round.moved;
                 self.round_at = 0;
             }
-            // A reader of an old state holds it back, or the disk is sick: trying again at once is useless.
+            // A reader of an old snapshot blocks it, or the disk is failing: retrying at once is useless.
             Some(_) => self.round_at = pages + ROUND_PAGES,
             None => {}
         }
@@ -167,7 +169,7 @@ impl Checkpointer {
     }
 
     fn begin_round(&mut self, writer: &Connection) {
-        // Without a thread everybody waits, which is better than a log that grows.
+        // Without a thread all committers wait, which is better than a log that grows.
         if self.background.start().is_err() {
             self.round_at = self.pages.load(Ordering::Relaxed) + ROUND_PAGES;
             self.move_now(writer);
@@ -178,10 +180,10 @@ impl Checkpointer {
         if self.forgets {
             return self.forget(writer);
         }
-        // A failure loses nothing: the log stays as it is, and a sick disk shows itself at the next commit.
+        // A failure loses nothing: the log stays as it is, and a failing disk shows at the next commit.
         let _ = background::checkpoint(writer);
-        // The log begins anew with the next commit. Unless a reader of an old state holds it back; then trying again at
-        // once is useless.
+        // The log restarts with the next commit, unless a reader of an old snapshot blocks it; then retrying at once is
+        // useless.
         self.next_at = self.pages.load(Ordering::Relaxed) + MOVE_AT_PAGES;
     }
 }

@@ -1,5 +1,5 @@
-//! What can go wrong between us and the disk, in words for the person who has to act on it.
-//! Sources are kept behind a shared pointer because one failed sync is told to every waiting caller.
+//! Errors of the store, worded for the person who has to act on them. Sources are kept behind a shared pointer because
+//! one failed sync is reported to every waiting committer.
 
 use std::{
     io,
@@ -18,7 +18,7 @@ pub enum Error {
     #[error("there is no octoflow database in `{}`: nothing has been run with this data directory yet", data_dir.display())]
     Missing { data_dir: PathBuf },
 
-    /// The directory had a database, and it is gone or empty.
+    /// The directory had a database, and it is missing or empty.
     #[error(
         "the database of the data directory `{}` is lost: {what}, but {proof} [OF1110]. Nothing was changed. Put the file \
          back from a backup, together with its `-wal` file if there is one; or, to begin anew on purpose, move the whole \
@@ -27,7 +27,7 @@ pub enum Error {
     )]
     Lost { data_dir: PathBuf, what: &'static str, proof: String },
 
-    /// The database file itself is damaged: what it holds cannot be trusted.
+    /// The database file itself is damaged: its content cannot be trusted.
     #[error(
         "the database `{}` is damaged: {why} [OF1111]. Nothing more is written to it. Stop octoflow, keep a copy of the \
          file and of its `-wal`, and restore both from a backup; `sqlite3 FILE .recover` may save parts of it; or, to begin \
@@ -36,11 +36,11 @@ pub enum Error {
     )]
     Broken { path: PathBuf, why: String },
 
-    /// A write failed. Nothing is written until the database was opened again, which is tried again and again.
+    /// A write failed. Nothing is written until the database has been reopened, which is retried periodically.
     #[error("{}", unwritable(data_dir, cause, *full))]
     Unwritable { data_dir: PathBuf, cause: String, full: bool },
 
-    /// There is too little free space to begin anything new. What runs goes on.
+    /// There is too little free space to accept new runs. Existing ones continue.
     #[error(
         "nothing new is accepted: the file system of the data directory `{}` has only {} MiB left, and the last {} MiB are \
          kept for what is running [OF1113]. Free some space there, or delete finished runs, and try again",
@@ -60,7 +60,7 @@ pub enum Error {
     )]
     Newer { path: PathBuf, found: u32, supported: u32 },
 
-    /// Only a writer migrates. A reader that meets an old format says so, and its caller may open a `Store` first.
+    /// Only a writer migrates. A reader that finds an old format reports it, and its caller may open a `Store` first.
     #[error(
         "`{}` has format {found} and must be brought to format {supported} before it can be read; any command that writes does it",
         path.display()
@@ -126,24 +126,25 @@ pub enum Error {
     #[error("run {run} is finished and takes no more facts")]
     RunFinished { run: RunId },
 
-    /// The run was deleted or the database opened again while its final record was being written in parts.
-    #[error("what was written so far of the final record of run {run} was thrown away; it has to be written anew")]
+    /// The run was deleted or the database reopened while its final record was being written in parts.
+    #[error("the parts of the final record of run {run} were discarded; it must be written again")]
     RecordDropped { run: RunId },
 
-    #[error("the facts of run {run} must go on with number {expected}, not {found}")]
+    #[error("the facts of run {run} must continue with number {expected}, not {found}")]
     Gap { run: RunId, expected: u64, found: u64 },
 
-    /// One time of a schedule is dealt with once.
-    #[error("the time {nominal} of the schedule {uid} has been dealt with")]
+    /// Each tick of a schedule is handled once.
+    #[error("the time {nominal} of the schedule {uid} was handled before")]
     TickTaken { uid: String, nominal: Time },
 
-    /// Somebody else was faster.
-    #[error("{kind} `{name}` is not what it was when it was read")]
+    /// The object was changed since it was read: an optimistic concurrency conflict.
+    #[error("{kind} `{name}` was changed since it was read")]
     Stale { kind: String, namespace: String, name: String },
 
-    /// The writer has ended because of a bug, so what callers hold in memory may be ahead of the disk and nobody may go on.
+    /// The writer has ended because of a bug. Callers may hold state in memory that is ahead of the disk, so none may
+    /// continue.
     #[error(
-        "nothing more can be written because the writer has failed: {cause}; restart to go on from what is on disk"
+        "nothing more can be written because the writer has failed: {cause}; restart to continue from what is on disk"
     )]
     Poisoned { cause: String },
 
@@ -152,7 +153,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// True when only the one batch was turned down: nothing of it was written and the store goes on.
+    /// True if only this batch was refused: nothing of it was written, and the store continues.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -167,8 +168,8 @@ impl Error {
         )
     }
 
-    /// True when the disk, its file system or the machine keeps us from writing or reading, so that trying again later
-    /// may help; nothing is wrong with what was asked for.
+    /// True if the disk, its file system or the machine prevents writing or reading, so that a retry may help; the
+    /// request itself is fine.
     pub fn is_outage(&self) -> bool {
         match self {
             Self::Unwritable { .. } | Self::LowSpace { .. } | Self::File { .. } => true,
@@ -191,7 +192,7 @@ impl Error {
         }
     }
 
-    /// True when it is space that is missing.
+    /// True if the cause is missing disk space.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Unwritable { full, .. } => *full,
@@ -202,7 +203,7 @@ impl Error {
         }
     }
 
-    /// True when the database said that its own structure is wrong.
+    /// True if the database reported that its own structure is damaged.
     pub(crate) fn is_corruption(&self) -> bool {
         match self {
             Self::Broken { .. } => true,
@@ -213,7 +214,7 @@ impl Error {
         }
     }
 
-    /// The message with all its sources, for the one place where they cannot travel as values.
+    /// Joins the message with those of all its sources, for the one place where sources cannot be passed as values.
     pub(crate) fn chain(&self) -> String {
         let mut text = self.to_string();
         let mut next = std::error::Error::source(self);
@@ -226,7 +227,7 @@ impl Error {
     }
 }
 
-/// The file system or the quota has no room.
+/// Returns whether the file system or the quota has no space left.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
@@ -237,15 +238,15 @@ fn sqlite_code(source: &Cause) -> Option<ErrorCode> {
 
 fn unwritable(data_dir: &Path, cause: &str, full: bool) -> String {
     let advice = if full {
-        "free some space there, or raise the quota, and it goes on by itself within seconds"
+        "free some space there, or raise the quota, and it continues by itself within seconds"
     } else {
-        "look at the disk and at the system's log; it is tried again every few seconds and goes on by itself"
+        "look at the disk and at the system's log; it is retried every few seconds and continues by itself"
     };
     let dir = data_dir.display();
     format!("the data directory `{dir}` cannot be written: {cause} [OF1112]. What was acknowledged is safe; {advice}")
 }
 
-/// Attaches what was being done to a database error.
+/// Adds what was being done to a database error.
 pub(crate) trait Doing<T> {
     fn doing(self, doing: &'static str) -> Result<T, Error>;
 }

@@ -1,6 +1,6 @@
-//! A file layer between the database library and the system that fails on purpose: it lets one call, or all of them, fail
-//! as a disk does, and remembers everything that was written, so that a test can see what a power cut would leave.
-//! For tests only: it replaces the library's file layer for the whole process once `install` was called.
+//! A SQLite file layer (VFS) for fault injection: it makes one call, or all of them, fail as a disk does, and records
+//! every write, so that a test can reconstruct what a power cut would leave. For tests only: once `install` was called
+//! it replaces the VFS of the whole process.
 #![expect(unsafe_code, reason = "the library takes its file layer as a table of C functions; there is no other way in")]
 
 use std::{
@@ -16,36 +16,36 @@ use std::{
 
 use rusqlite::ffi;
 
-/// How a call fails.
+/// Kinds of injected failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// `EIO`: nobody knows what is on the disk.
+    /// `EIO`: the state of the disk is unknown.
     Broken,
-    /// `ENOSPC`: there is no room.
+    /// `ENOSPC`: the disk is full.
     Full,
-    /// `EINTR`: a signal came; of a write the library tries again by itself.
+    /// `EINTR`: a signal interrupted the call; the library retries such a write by itself.
     Interrupted,
 }
 
-/// Bytes in front of every page in a log.
+/// Bytes of the header in front of every page in the log.
 const FRAME_HEADER: usize = 24;
 
-/// What of the writes that were not synced a power cut leaves.
+/// Which of the unsynced writes survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tear {
     /// None of them.
     None,
     /// All of them.
     All,
-    /// All, and of the last one half.
+    /// All of them, but only half of the last one.
     Last,
-    /// Only the last: the disk changed the order.
+    /// Only the last: the disk reordered the writes.
     OnlyLast,
 }
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// The file as it was when it was opened first.
+    /// Content of the file when it was first opened.
     Found(PathBuf, Vec<u8>),
     Write(PathBuf, usize, Vec<u8>),
     Truncate(PathBuf, usize),
@@ -54,28 +54,28 @@ enum Event {
     Mark(u64),
 }
 
-/// The file layer of this process.
+/// The fault-injecting disk of this process.
 #[derive(Default)]
 pub struct Disk {
     state: Mutex<State>,
-    /// The next write of the library fails once with `EINTR`.
+    /// True if the next write of the library fails once with `EINTR`.
     interrupt: AtomicBool,
     interrupts: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
-    /// Calls that could fail, so far.
+    /// Calls so far that could fail.
     calls: u64,
     once: Option<(u64, Fault)>,
     always: Option<Fault>,
     recording: bool,
     log: Vec<Event>,
-    /// By the address of the library's file: what it really is.
+    /// The real file behind each file of the library, by address.
     files: HashMap<usize, File>,
 }
 
-// Addresses of tables that the library never frees.
+// The fields are addresses of tables that the library never frees.
 struct File {
     real: &'static ffi::sqlite3_io_methods,
     path: Option<PathBuf>,
@@ -94,7 +94,7 @@ unsafe impl Send for Layer {}
 static DISK: OnceLock<Disk> = OnceLock::new();
 static LAYER: OnceLock<Layer> = OnceLock::new();
 
-/// Puts the layer below every database that is opened from now on in this process.
+/// Installs the layer below every database that is opened from now on in this process.
 pub fn install() -> &'static Disk {
     let disk = DISK.get_or_init(Disk::default);
     LAYER.get_or_init(|| {
@@ -132,51 +132,51 @@ pub fn install() -> &'static Disk {
 }
 
 impl Disk {
-    /// Calls so far that could have failed.
+    /// Returns the number of calls so far that could fail.
     pub fn calls(&self) -> u64 {
         self.lock().calls
     }
 
-    /// The `n`-th call from now on fails, counted from one. Only that one.
+    /// Makes only the `n`-th call from now on fail, counted from one.
     pub fn fail_nth(&self, n: u64, fault: Fault) {
         let mut state = self.lock();
         state.once = Some((state.calls + n, fault));
     }
 
-    /// Whether the call that was to fail has come.
+    /// Returns whether the call that was to fail has happened.
     pub fn has_failed(&self) -> bool {
         self.lock().once.is_none()
     }
 
-    /// How many writes were interrupted so far.
+    /// Returns how many writes were interrupted so far.
     pub fn interrupts(&self) -> u64 {
         self.interrupts.load(Ordering::Relaxed)
     }
 
-    /// Every call fails, or none.
+    /// Makes every call fail, or none.
     pub fn fail_all(&self, fault: Option<Fault>) {
         let mut state = self.lock();
         (state.always, state.once) = (fault, None);
     }
 
-    /// From now on everything is remembered, for the files that are opened from now on.
+    /// Starts recording writes to all files that are opened from now on.
     pub fn record(&self) {
         let mut state = self.lock();
         (state.recording, state.log) = (true, Vec::new());
     }
 
-    /// Notes that something was acknowledged.
+    /// Records that a commit was acknowledged.
     pub fn mark(&self, number: u64) {
         self.note(Event::Mark(number));
     }
 
-    /// How many moments there are at which the power could have been cut.
+    /// Returns the number of points in time at which the power could be cut.
     pub fn moments(&self) -> usize {
         self.lock().log.len() + 1
     }
 
-    /// Puts the files as a power cut at that moment would leave them into a directory. Answers the last number that was
-    /// marked before; nothing when that moment is the same as the one before for this kind of tear.
+    /// Writes the files as a power cut at that point would leave them into a directory. Returns the last number marked
+    /// before; `None` if this kind of tear gives the same result as the point before.
     pub fn cut_power(&self, moment: usize, tear: Tear, to: &Path) -> Option<Option<u64>> {
         let state = self.lock();
         let log = &state.log[..moment];
@@ -223,12 +223,12 @@ impl Disk {
         Some(marked)
     }
 
-    /// How many pages the largest transaction has that was written to a log since it was remembered.
+    /// Returns the pages of the largest transaction written to a log since recording started.
     pub fn largest_transaction(&self) -> usize {
         let (mut largest, mut pages) = (0, 0);
         for event in &self.lock().log {
             let Event::Write(path, _, bytes) = event else { continue };
-            // The header of a page, which says in its second number whether it is the last of a transaction.
+            // The header of a page; its second number tells whether the page is the last of a transaction.
             if bytes.len() == FRAME_HEADER && path.to_string_lossy().ends_with("-wal") {
                 pages += 1;
                 if bytes[4..8] != [0; 4] {
@@ -240,7 +240,7 @@ impl Disk {
         largest
     }
 
-    /// The fault of this call, if it is to fail.
+    /// Returns the fault that this call must fail with, if any.
     fn next(&self) -> Option<Fault> {
         let mut state = self.lock();
         state.calls += 1;
@@ -302,8 +302,8 @@ unsafe extern "C" fn open(
     out: *mut c_int,
 ) -> c_int {
     let (disk, layer) = (disk(), layer());
-    // SAFETY: the arguments are the library's own and go to its own layer; `file` is valid for as long as it is open, and
-    // its table of functions is replaced by a copy that is never freed.
+    // SAFETY: the arguments are the library's own and go to its own layer; `file` is valid for as long as it is open,
+    // and its table of functions is replaced by a copy that is never freed.
     unsafe {
         let there = !name.is_null() && Path::new(&*CStr::from_ptr(name).to_string_lossy()).exists();
         // A file that is there can be opened on a full disk.
@@ -411,7 +411,7 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     synced
 }
 
-/// Fails a write of the library once with `EINTR`, as if a signal had come.
+/// Makes a write of the library fail once with `EINTR`, as if a signal had arrived.
 fn is_interrupted() -> bool {
     let interrupted = disk().interrupt.swap(false, Ordering::AcqRel);
     if interrupted {
@@ -422,7 +422,7 @@ fn is_interrupted() -> bool {
     interrupted
 }
 
-/// Writes at a place, as the library does where it was built with `pwrite`.
+/// Replaces `pwrite`, which the library calls if it was built with it.
 unsafe extern "C" fn write_at(file: c_int, from: *const c_void, size: usize, at: i64) -> isize {
     if is_interrupted() {
         return -1;
@@ -431,7 +431,7 @@ unsafe extern "C" fn write_at(file: c_int, from: *const c_void, size: usize, at:
     unsafe { libc::pwrite64(file, from, size, at) }
 }
 
-/// Writes where the file stands, as the library does elsewhere.
+/// Replaces `write`, which the library calls otherwise.
 unsafe extern "C" fn write(file: c_int, from: *const c_void, size: usize) -> isize {
     if is_interrupted() {
         return -1;

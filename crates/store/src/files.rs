@@ -1,5 +1,5 @@
-//! Tells whether the files of an open database are still the ones under their names. A database that was deleted, moved
-//! or replaced while it is open can be written without any error, and everything written is gone with the process.
+//! Detects that the files of an open database were deleted, moved or replaced. Such a database can be written without
+//! any error, and everything written is lost with the process.
 
 use std::{
     fs, io,
@@ -9,11 +9,11 @@ use std::{
 
 use crate::{Error, connect};
 
-/// The database and its log as they were when they were opened.
+/// Identity of the database and its log when they were opened.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     data_dir: PathBuf,
-    /// Each with its device and inode.
+    /// Paths with their device and inode.
     files: Vec<(PathBuf, (u64, u64))>,
 }
 
@@ -26,7 +26,8 @@ impl OpenFiles {
         Self { data_dir: data_dir.to_owned(), files }
     }
 
-    /// Who cannot be asked says nothing against it; a write will tell.
+    /// Fails if a file is gone or was replaced. A file that cannot be inspected is accepted; a write will fail if
+    /// something is wrong.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let lost = |what| {
             let proof = "this process has it open".to_owned();

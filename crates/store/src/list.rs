@@ -18,22 +18,23 @@ mod query;
 
 pub(crate) use labels::{label_keys, label_values};
 
-/// The most rows one page may have. Whoever wants more asks again with the cursor.
+/// Limit of rows per page. For more, callers continue with the cursor.
 pub const MAX_PAGE: usize = 10_000;
 
-/// The most names with a prefix that are fetched and sorted. More are found by walking in the order of the list.
-const FEW: u64 = 2000;
+/// Limit of names with a prefix that are fetched and sorted. If there are more, the list is scanned in its own order.
+const MAX_SORTED: u64 = 2000;
 
-/// How far the ways to answer a filter are compared, the second time only if the first did not tell them apart.
-/// Counting this far in an index takes a few milliseconds; ways that are wider still differ too little to matter.
-const PROBES: [u64; 2] = [FEW, 50_000];
+/// Limits up to which candidate indexes are counted to compare them; the second applies only if the first did not tell
+/// them apart. Counting this far takes a few milliseconds; indexes that match even more rows differ too little to
+/// matter.
+const PROBES: [u64; 2] = [MAX_SORTED, 50_000];
 
-/// Which runs; an empty filter means all. Everything given must hold.
+/// Conditions on runs, which must all hold. An empty filter matches every run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub namespace: Option<String>,
     pub kind: Option<String>,
-    /// Any of these; none given means any phase.
+    /// Accepted phases; empty means any.
     pub phases: Vec<String>,
     pub name_prefix: Option<String>,
     pub labels: Vec<LabelTest>,
@@ -67,21 +68,21 @@ pub enum LabelTest {
     },
 }
 
-/// A stretch of a list. A limit outside `1..=MAX_PAGE` is moved into it.
+/// One page of a list. A limit outside `1..=MAX_PAGE` is clamped.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     pub limit: usize,
     pub after: Option<Cursor>,
 }
 
-/// The place of a run in every list. It stays valid when runs come and go.
+/// Position of a run in every list. It stays valid while runs are added and deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
     pub created: Time,
     pub run: RunId,
 }
 
-/// A text that no list has given out as its continuation.
+/// Error for a text that is not a continuation token of a list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a place in a list; use the continuation of an earlier answer as it was given")]
 pub struct BadCursor(String);
@@ -107,20 +108,20 @@ impl FromStr for Cursor {
     }
 }
 
-/// The index that leads; the other conditions are checked on what it brings.
+/// The index that a list is read from; the other conditions are checked on its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Driver {
+enum LeadingIndex {
     /// Kind, namespace and phase, in the order of the list.
     Rows,
     /// The label test with this number, in the order of the list.
     Label(usize),
     /// The children of a run, in the order of the list.
     Parent,
-    /// Names with the prefix, in no useful order. Only for few.
+    /// Names with the prefix, in no useful order. Only for small results.
     Name,
 }
 
-/// The places of the runs on a page, newest first.
+/// Returns the cursors of the runs on a page, newest first, and the cursor for the next page.
 pub(crate) fn keys(conn: &Connection, filter: &Filter, page: Page) -> Result<(Vec<Cursor>, Option<Cursor>), Error> {
     let limit = page.limit.clamp(1, MAX_PAGE);
     let select = Select::Keys { after: page.after, limit: limit + 1 };
@@ -128,7 +129,7 @@ pub(crate) fn keys(conn: &Connection, filter: &Filter, page: Page) -> Result<(Ve
     for query in plan(conn, filter)?.queries(filter, select) {
         keys.extend(run_keys(conn, &query).doing("list runs")?);
     }
-    // Each query brings its newest; no run answers two of them, so the newest of all are among these.
+    // Each query returns its newest rows and no run matches two of them, so the newest of all are among these.
     keys.sort_unstable_by(|a, b| b.cmp(a));
     let more = keys.len() > limit;
     keys.truncate(limit);
@@ -141,21 +142,21 @@ pub(crate) fn count(conn: &Connection, filter: &Filter) -> Result<u64, Error> {
     sum(conn, &plan.queries(filter, Select::Count))
 }
 
-/// A kind of runs in a namespace. Together they are all places where rows stand in the order of the list.
-struct Home {
+/// Runs of one kind in one namespace. Within such a partition the index has the rows in the order of the list.
+struct Partition {
     kind: String,
     namespace: String,
 }
 
-/// A driver, and the homes it has to go through if it leads by rows.
+/// The chosen index, and the partitions to read if it is the index of rows.
 struct Plan {
-    driver: Driver,
-    homes: Vec<Home>,
+    index: LeadingIndex,
+    partitions: Vec<Partition>,
 }
 
 impl Plan {
     fn queries(&self, filter: &Filter, select: Select) -> Vec<Query> {
-        query::queries(filter, self.driver, &self.homes, select)
+        query::queries(filter, self.index, &self.partitions, select)
     }
 }
 
@@ -165,36 +166,36 @@ fn plan(conn: &Connection, filter: &Filter) -> Result<Plan, Error> {
         None => kinds(conn).doing("list kinds")?,
     };
     if filter.parent.is_some() {
-        return Ok(Plan { driver: Driver::Parent, homes: Vec::new() });
+        return Ok(Plan { index: LeadingIndex::Parent, partitions: Vec::new() });
     }
-    let homes = homes(conn, kinds, filter.namespace.as_deref()).doing("list namespaces")?;
-    Ok(Plan { driver: choose(conn, filter, &homes)?, homes })
+    let partitions = partitions(conn, kinds, filter.namespace.as_deref()).doing("list namespaces")?;
+    Ok(Plan { index: choose(conn, filter, &partitions)?, partitions })
 }
 
-fn homes(conn: &Connection, kinds: Vec<String>, namespace: Option<&str>) -> rusqlite::Result<Vec<Home>> {
-    let mut homes = Vec::new();
+fn partitions(conn: &Connection, kinds: Vec<String>, namespace: Option<&str>) -> rusqlite::Result<Vec<Partition>> {
+    let mut partitions = Vec::new();
     for kind in kinds {
         let namespaces = match namespace {
             Some(namespace) => vec![namespace.to_owned()],
             None => namespaces(conn, &kind)?,
         };
-        homes.extend(namespaces.into_iter().map(|namespace| Home { kind: kind.clone(), namespace }));
+        partitions.extend(namespaces.into_iter().map(|namespace| Partition { kind: kind.clone(), namespace }));
     }
-    Ok(homes)
+    Ok(partitions)
 }
 
-/// Takes the way with the fewest candidates.
-fn choose(conn: &Connection, filter: &Filter, homes: &[Home]) -> Result<Driver, Error> {
-    let mut ways = vec![Driver::Rows];
-    ways.extend((0..filter.labels.len()).filter(|at| filter.labels[*at].can_lead()).map(Driver::Label));
-    ways.extend(filter.name_prefix.as_ref().map(|_| Driver::Name));
+/// Chooses the index with the fewest candidates.
+fn choose(conn: &Connection, filter: &Filter, partitions: &[Partition]) -> Result<LeadingIndex, Error> {
+    let mut ways = vec![LeadingIndex::Rows];
+    ways.extend((0..filter.labels.len()).filter(|at| filter.labels[*at].can_lead()).map(LeadingIndex::Label));
+    ways.extend(filter.name_prefix.as_ref().map(|_| LeadingIndex::Name));
     if ways.len() == 1 {
-        return Ok(Driver::Rows);
+        return Ok(LeadingIndex::Rows);
     }
     for limit in PROBES {
-        let mut narrowest = (limit, Driver::Rows);
+        let mut narrowest = (limit, LeadingIndex::Rows);
         for way in &ways {
-            let found = sum(conn, &query::queries(filter, *way, homes, Select::Probe { limit }))?;
+            let found = sum(conn, &query::queries(filter, *way, partitions, Select::Probe { limit }))?;
             if found < narrowest.0 {
                 narrowest = (found, *way);
             }
@@ -202,18 +203,19 @@ fn choose(conn: &Connection, filter: &Filter, homes: &[Home]) -> Result<Driver, 
         if narrowest.0 < limit {
             return Ok(narrowest.1);
         }
-        ways.retain(|way| *way != Driver::Name);
+        ways.retain(|way| *way != LeadingIndex::Name);
         if ways.len() == 1 {
             break;
         }
     }
-    // A wide label still beats all rows there are.
+    // An unselective label still beats all rows.
     let all_rows = filter.namespace.is_none() && filter.phases.is_empty();
-    Ok(if all_rows { ways[ways.len() - 1] } else { Driver::Rows })
+    Ok(if all_rows { ways[ways.len() - 1] } else { LeadingIndex::Rows })
 }
 
 impl LabelTest {
-    /// Tests that name what is not there cannot lead: no index lists the runs without a label.
+    /// Returns whether an index can answer this test first. Tests for absence cannot: no index lists the runs without a
+    /// label.
     fn can_lead(&self) -> bool {
         match self {
             Self::Equals { .. } | Self::In { .. } | Self::Exists { .. } => true,
@@ -222,7 +224,7 @@ impl LabelTest {
     }
 }
 
-/// Jumps from kind to kind in the index instead of reading all rows.
+/// Lists kinds by skipping through the index instead of reading all rows.
 pub(crate) fn kinds(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut next = conn.prepare_cached(query::NEXT_KIND)?;
     let mut kinds: Vec<String> = Vec::new();
@@ -232,7 +234,7 @@ pub(crate) fn kinds(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(kinds)
 }
 
-/// Those with runs of this kind.
+/// Lists the namespaces that have runs of this kind.
 fn namespaces(conn: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
     let mut next = conn.prepare_cached(query::NEXT_NAMESPACE)?;
     let mut found: Vec<String> = Vec::new();

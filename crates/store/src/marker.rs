@@ -1,5 +1,5 @@
-//! The file by which a data directory remembers that it has a database, so that one that is missing or empty is not taken
-//! for a new beginning. It is written once the database is durable, so it never says too much.
+//! The marker file that records that a data directory has a database, so that a missing or empty one is not mistaken
+//! for a new directory. It is written after the database is durable, so it never claims too much.
 
 use std::{
     fs::{self, File},
@@ -9,14 +9,14 @@ use std::{
 
 use crate::{Error, connect, schema};
 
-/// Beside the database, and like it: whoever copies one copies the other.
+/// Name of the marker. It is beside the database and named alike, so that a copy of one includes the other.
 pub(crate) const FILE: &str = "octoflow.id";
 
-/// Folders that only a directory with a database has something in.
+/// Folders that have content only if the directory has had a database.
 const TRACES: [&str; 3] = ["logs", "artifacts", "spawner"];
 
-/// Refuses a directory that had a database when that is gone or empty. Looks at files only: the database library would
-/// delete the log of a database that is missing.
+/// Refuses a directory whose database is missing or empty although it had one. Looks at files only: SQLite would delete
+/// the log of a missing database.
 pub(crate) fn check(data_dir: &Path) -> Result<(), Error> {
     let what = match fs::metadata(connect::database(data_dir)) {
         Ok(about) if about.len() > 0 => return Ok(()),
@@ -30,7 +30,8 @@ pub(crate) fn check(data_dir: &Path) -> Result<(), Error> {
     proof.map_or(Ok(()), |proof| Err(Error::Lost { data_dir: data_dir.to_owned(), what, proof }))
 }
 
-/// The same of a database without tables. Its log proves nothing: it may be one that was never finished.
+/// Does the same for a database without tables. Its log proves nothing: it may belong to a creation that was never
+/// completed.
 pub(crate) fn check_blank(data_dir: &Path) -> Result<(), Error> {
     let lost = |proof| Error::Lost { data_dir: data_dir.to_owned(), what: "its file holds nothing", proof };
     proof(data_dir).map_or(Ok(()), |proof| Err(lost(proof)))
@@ -40,8 +41,8 @@ pub(crate) fn exists(data_dir: &Path) -> bool {
     data_dir.join(FILE).exists()
 }
 
-/// Notes that the directory has a database. The caller has made that durable, and syncs the directory when the answer is
-/// that something was written.
+/// Records that the directory has a database, which the caller has made durable. Returns whether the marker was
+/// written; the caller then syncs the directory.
 pub(crate) fn write(data_dir: &Path, id: u64) -> Result<bool, Error> {
     let path = data_dir.join(FILE);
     let text = format!("{id:016x}\n");
@@ -59,7 +60,7 @@ pub(crate) fn write(data_dir: &Path, id: u64) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Why it is believed that there was a database here.
+/// Returns the evidence that there was a database.
 fn proof(data_dir: &Path) -> Option<String> {
     if data_dir.join(FILE).exists() {
         return Some(format!("`{FILE}` says that there was one"));

@@ -49,7 +49,7 @@ impl MemoryStore {
 
     /// Reads what was written so far. A reader that is idle does not keep anybody from writing.
     pub fn reader(&self) -> Result<Reader, Error> {
-        Ok(Reader::on(self.readers.lend_or(|| connect(&self.address))?, None))
+        Ok(Reader::on(self.readers.get_or(|| connect(&self.address))?, None))
     }
 }
 

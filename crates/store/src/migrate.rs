@@ -1,5 +1,5 @@
-//! Brings a database file to the format this version writes, one numbered step per transaction.
-//! It never goes back, and never touches a file that is newer or not ours.
+//! Migrates a database file to the format of this version, one numbered step per transaction. It never goes back, and
+//! never touches a file that is newer or not ours.
 
 use std::path::Path;
 
@@ -8,15 +8,15 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::{Error, error::Doing, marker, schema::APPLICATION_ID};
 
 pub(crate) struct Migration {
-    /// Counts up from 1 without holes.
+    /// Format number, counted from 1 without gaps.
     pub(crate) format: u32,
     pub(crate) apply: fn(&Connection) -> rusqlite::Result<()>,
 }
 
-/// What a file says about itself.
+/// Format that a file declares.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Nothing was ever written to it.
+    /// Nothing was ever written to the file.
     Blank,
     Ours(u32),
 }
@@ -32,7 +32,7 @@ pub(crate) fn migrate(conn: &mut Connection, path: &Path, steps: &[Migration]) -
     Ok(())
 }
 
-/// A reader takes the file only as it should be.
+/// Requires the current format: a reader never migrates.
 pub(crate) fn require(conn: &Connection, path: &Path, steps: &[Migration]) -> Result<(), Error> {
     let supported = newest(steps);
     match inspect(conn, path, steps)? {
@@ -46,7 +46,7 @@ pub(crate) fn require(conn: &Connection, path: &Path, steps: &[Migration]) -> Re
     }
 }
 
-/// Refuses what is not ours and what is newer than us. Changes nothing.
+/// Reads the format without changing anything. Refuses files that are not ours, and formats newer than this version.
 pub(crate) fn inspect(conn: &Connection, path: &Path, steps: &[Migration]) -> Result<Format, Error> {
     let dir = path.parent().unwrap_or(path);
     let foreign = || match marker::exists(dir) {
@@ -58,9 +58,9 @@ pub(crate) fn inspect(conn: &Connection, path: &Path, steps: &[Migration]) -> Re
     let pragma = |name| conn.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
     let application = match pragma("application_id") {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => return Err(foreign()),
-        other => other.doing("tell what it is")?,
+        other => other.doing("read its application id")?,
     };
-    let found = pragma("user_version").doing("tell its format")?;
+    let found = pragma("user_version").doing("read its format")?;
     if application != APPLICATION_ID {
         let tables: u32 =
             conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).doing("list its tables")?;

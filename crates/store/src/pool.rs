@@ -1,5 +1,5 @@
-//! Connections of readers that are not in use. Opening one costs more than most questions, so they are lent out again.
-//! Once the store is closed a connection that comes back is closed too.
+//! A pool of idle read connections. Opening one costs more than most queries, so they are reused. Once the store is
+//! closed, returned connections are closed too.
 
 use std::{
     ops::Deref,
@@ -11,8 +11,8 @@ use rusqlite::Connection;
 
 use crate::{Error, connect};
 
-/// Idle connections beyond this many are closed.
-const MOST_IDLE: usize = 16;
+/// Limit of idle connections; more are closed.
+const MAX_IDLE: usize = 16;
 
 #[derive(Clone, Default)]
 pub(crate) struct ReaderPool(Arc<Mutex<State>>);
@@ -23,43 +23,43 @@ struct State {
     closed: bool,
 }
 
-/// A connection that goes back to its pool, if it has one, when it is dropped.
-pub(crate) struct Lent {
-    /// Empty only while it is dropped.
+/// A connection that returns to its pool, if it has one, when it is dropped.
+pub(crate) struct PooledConnection {
+    /// `None` only during drop.
     conn: Option<Connection>,
     pool: Option<ReaderPool>,
 }
 
-impl Lent {
-    /// One that belongs to whoever opens it.
-    pub(crate) fn own(data_dir: &Path) -> Result<Self, Error> {
+impl PooledConnection {
+    /// Opens a connection that belongs to no pool.
+    pub(crate) fn unpooled(data_dir: &Path) -> Result<Self, Error> {
         Ok(Self { conn: Some(connect::reader(data_dir)?), pool: None })
     }
 }
 
 impl ReaderPool {
-    pub(crate) fn lend(&self, data_dir: &Path) -> Result<Lent, Error> {
-        self.lend_or(|| connect::reader(data_dir))
+    pub(crate) fn get(&self, data_dir: &Path) -> Result<PooledConnection, Error> {
+        self.get_or(|| connect::reader(data_dir))
     }
 
-    /// Lends an idle connection, or one that is opened now.
-    pub(crate) fn lend_or(&self, open: impl FnOnce() -> Result<Connection, Error>) -> Result<Lent, Error> {
+    /// Returns an idle connection, or one that is opened now.
+    pub(crate) fn get_or(&self, open: impl FnOnce() -> Result<Connection, Error>) -> Result<PooledConnection, Error> {
         let idle = self.lock().idle.pop();
         let conn = match idle {
             Some(conn) => conn,
             None => open()?,
         };
-        Ok(Lent { conn: Some(conn), pool: Some(self.clone()) })
+        Ok(PooledConnection { conn: Some(conn), pool: Some(self.clone()) })
     }
 
-    /// The last connection to close merges the log, so none may be left idle.
+    /// Closes the idle connections: the last connection to close checkpoints the log, so none may stay open.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
         state.idle.clear();
     }
 
-    /// Idle connections are closed; new ones are opened when somebody asks.
+    /// Closes idle connections; new ones are opened on demand.
     pub(crate) fn clear(&self) {
         self.lock().idle.clear();
     }
@@ -69,19 +69,19 @@ impl ReaderPool {
     }
 }
 
-impl Deref for Lent {
+impl Deref for PooledConnection {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
-        self.conn.as_ref().unwrap_or_else(|| unreachable!("a connection leaves its loan only when that is dropped"))
+        self.conn.as_ref().unwrap_or_else(|| unreachable!("the connection is taken only in drop"))
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         let Some(pool) = self.pool.take() else { return };
         let mut state = pool.lock();
-        if !state.closed && state.idle.len() < MOST_IDLE {
+        if !state.closed && state.idle.len() < MAX_IDLE {
             state.idle.extend(self.conn.take());
         }
     }

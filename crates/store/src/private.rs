@@ -1,6 +1,6 @@
-//! Keeps a data directory to its owner: what it holds may be secret, and many of its files are made by libraries that
-//! care little about modes. A directory that others could enter is tightened when it is opened for writing.
-//! It must never change the mode of a directory that serves other purposes as well.
+//! Restricts a data directory to its owner: its content may be secret, and many of its files are created by libraries
+//! that do not care about modes. A directory that others could enter is tightened when it is opened for writing. Never
+//! changes the mode of a directory that serves other purposes as well.
 
 use std::{
     fs::{self, Permissions},
@@ -12,16 +12,16 @@ use std::{
 
 use crate::{Error, schema};
 
-/// Everything that lets anybody but the owner in.
+/// Mode bits of everyone but the owner.
 const OTHERS: u32 = 0o077;
 
-/// A directory everybody may write to, such as `/tmp`.
+/// Sticky bit: a directory that everyone may write to, such as `/tmp`.
 const STICKY: u32 = 0o1000;
 
-/// Names of which a data directory has at least one, once anything was done with it.
+/// Entries of which a used data directory has at least one.
 const MARKS: [&str; 3] = [schema::FILE, "lock", "spawner"];
 
-/// Makes the directory, or makes sure that only its owner can enter the one that is there.
+/// Creates the directory, or makes an existing one accessible to its owner only.
 pub(crate) fn secure(data_dir: &Path) -> Result<(), Error> {
     let failed =
         |doing| move |error: io::Error| Error::File { doing, path: data_dir.to_owned(), source: Arc::new(error) };
@@ -48,7 +48,7 @@ pub(crate) fn secure(data_dir: &Path) -> Result<(), Error> {
     if !empty && !MARKS.iter().any(|name| data_dir.join(name).exists()) {
         return Err(shared());
     }
-    // Nobody gets at what is below from here on, so the rest can take its time.
+    // From here on the content is out of reach for others, so the rest is not urgent.
     tighten(data_dir, about.mode()).map_err(failed("make private"))?;
     for entry in fs::read_dir(data_dir).map_err(failed("read"))? {
         let entry = entry.map_err(failed("read"))?;
@@ -65,7 +65,7 @@ pub(crate) fn secure(data_dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Who owns the directory, if that is neither this user nor, to root, root.
+/// Returns the owner of the directory if it is not the current user.
 pub fn foreign_owner(data_dir: &Path) -> Option<u32> {
     let owner = fs::metadata(data_dir).ok()?.uid();
     (owner != rustix::process::geteuid().as_raw()).then_some(owner)

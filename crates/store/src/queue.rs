@@ -1,6 +1,5 @@
-//! The line of batches in front of the writer thread. What stands in it when the writer looks is one group, if it is not too
-//! much for one transaction.
-//! It never touches the disk; it only remembers whether the writer may still go on.
+//! The queue of batches in front of the writer thread. The writer takes what is queued as one group, as far as it fits
+//! into one transaction. Never touches the disk; it only knows whether the writer still accepts work.
 
 use std::{
     collections::VecDeque,
@@ -13,12 +12,11 @@ use octoflow_model::Revision;
 
 use crate::{Batch, Error};
 
-/// What may wait in memory before committers are held back. A disk that is this far behind will not be helped by
-/// more.
+/// Bytes queued in memory before committers block (backpressure). A disk that is this far behind is not helped by more.
 const LIMIT_BYTES: usize = 64 << 20;
 
-/// What goes into one transaction, unless one batch alone has more: about ten milliseconds' work. Whoever stands first is
-/// told before those behind are written, and a sync costs little beside this much.
+/// Bytes per transaction, unless a single batch has more: about ten milliseconds' work. The first committers are
+/// answered before later ones are written, and a sync costs little compared to this much.
 const GROUP_BYTES: usize = 1 << 20;
 
 pub(crate) type Then = Box<dyn FnOnce(Result<Revision, Error>) + Send>;
@@ -39,23 +37,23 @@ pub(crate) struct Queue {
 struct State {
     jobs: VecDeque<Job>,
     bytes: usize,
-    /// Nothing is written any more, for good.
+    /// Reason why nothing is written any more, for good.
     ended: Option<Error>,
-    /// Nothing is written until the database was opened again.
+    /// Reason why nothing is written until the database has been reopened.
     failed: Option<Error>,
-    /// Who asks for it to be opened again.
+    /// Sender for the outcome of a requested reopen.
     reopen: Option<Reopened>,
 }
 
-/// Where the outcome of opening the database again is told.
+/// Channel for the outcome of reopening the database.
 pub(crate) type Reopened = mpsc::Sender<Result<Revision, Error>>;
 
-/// What the writer does next.
+/// Next work of the writer.
 pub(crate) enum Work {
-    /// What has waited longest, in order.
+    /// Jobs that have waited longest, in order.
     Jobs(Vec<Job>),
     Reopen(Reopened),
-    /// The queue has ended and nothing is left.
+    /// The queue has ended and is empty.
     End,
 }
 
@@ -70,8 +68,8 @@ impl State {
 }
 
 impl Queue {
-    /// Tells the job at once when the writer takes no more.
-    /// With `patient` it waits for room; the writer's own thread must not.
+    /// Queues a job. Calls it back at once with an error if the writer accepts no more. With `patient` it waits for
+    /// room; the writer's own thread must not.
     pub(crate) fn push(&self, job: Job, patient: bool) {
         let mut state = self.lock();
         while patient && state.bytes >= LIMIT_BYTES && state.refusal().is_none() {
@@ -87,14 +85,14 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// What is to be done next.
+    /// Waits for the next work.
     pub(crate) fn take(&self) -> Work {
         let state = self.lock();
         let state = self.work.wait_while(state, |state| state.is_idle()).expect(UNBROKEN);
         self.next(state)
     }
 
-    /// The same, or nothing when nobody came for so long.
+    /// Waits for the next work with a timeout; `None` after it.
     pub(crate) fn take_within(&self, patience: Duration) -> Option<Work> {
         let state = self.lock();
         let (state, late) = self.work.wait_timeout_while(state, patience, |state| state.is_idle()).expect(UNBROKEN);
@@ -125,7 +123,7 @@ impl Queue {
         jobs
     }
 
-    /// Whatever waits, without waiting for more.
+    /// Takes everything that is queued, without waiting.
     pub(crate) fn drain(&self) -> Vec<Job> {
         let mut state = self.lock();
         state.bytes = 0;
@@ -135,43 +133,43 @@ impl Queue {
         jobs.into()
     }
 
-    /// From now on every push is turned down with `reason`, until `recover`.
+    /// Refuses every push with `reason` until `recover`.
     pub(crate) fn fail(&self, reason: Error) {
         self.lock().failed = Some(reason);
         self.room.notify_all();
     }
 
-    /// The database was opened again: pushes are taken.
+    /// Accepts pushes again: the database has been reopened.
     pub(crate) fn recover(&self) {
         self.lock().failed = None;
     }
 
-    /// Why nothing is taken at present.
+    /// Returns why pushes are refused at present.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.lock().refusal().cloned()
     }
 
-    /// Asks the writer to open the database again, after everything that waits. Turned down when it has ended.
+    /// Asks the writer to reopen the database, after everything that is queued. Refused if the queue has ended.
     pub(crate) fn ask_reopen(&self, reopened: Reopened) -> Result<(), Error> {
         let mut state = self.lock();
         if let Some(reason) = state.ended.clone() {
             return Err(reason);
         }
-        // An earlier request that nobody has taken up is told by this one being dropped; there is one caller.
+        // There is one caller. An earlier request that was not taken up ends when its sender is dropped here.
         state.reopen = Some(reopened);
         drop(state);
         self.work.notify_one();
         Ok(())
     }
 
-    /// From now on every push is turned down with `reason`. The first reason stays, except that a failure
-    /// while the last batches are written is more than the wish to close.
+    /// Refuses every push with `reason` for good. The first reason stays, except that a failure while the last batches
+    /// are written replaces `Closed`.
     pub(crate) fn end(&self, reason: Error) {
         let mut state = self.lock();
         if matches!(state.ended, None | Some(Error::Closed)) {
             state.ended = Some(reason);
         }
-        // Whoever waits for the database to be opened again hears that nobody will.
+        // Drops the sender, so that a caller waiting for a reopen stops waiting.
         state.reopen = None;
         drop(state);
         self.work.notify_all();

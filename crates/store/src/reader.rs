@@ -1,5 +1,5 @@
-//! Reading, from any process and at any time, beside a writer or without one.
-//! A reader never writes, never locks, and never migrates.
+//! Reads the store from any process, with or without a running writer. A reader never writes, never locks, and never
+//! migrates.
 
 use std::{fmt, path::Path};
 
@@ -12,17 +12,18 @@ use crate::{
     archive, connect,
     error::Doing,
     list,
-    pool::Lent,
+    pool::PooledConnection,
     row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
     seal::{self, SecretsKey},
 };
 
 mod access;
 
-/// A view of the committed state. Each call sees the newest commit; `snapshot` makes several calls see the same one.
+/// Read access to the committed state. Each call sees the newest commit; `snapshot` makes several calls see the same
+/// one.
 pub struct Reader {
-    pub(crate) conn: Lent,
-    /// Decrypts the keys of Secrets.
+    pub(crate) conn: PooledConnection,
+    /// Master key that decrypts the keys of Secrets.
     master: Option<SecretsKey>,
 }
 
@@ -36,22 +37,22 @@ pub struct FactRows<'a> {
 }
 
 impl Reader {
-    /// `Error::Missing` when nothing was ever stored there.
+    /// Opens a data directory for reading. Fails with `Error::Missing` if nothing was ever stored there.
     pub fn open(data_dir: &Path) -> Result<Self, Error> {
-        Lent::own(data_dir).map(|conn| Self::on(conn, None))
+        PooledConnection::unpooled(data_dir).map(|conn| Self::on(conn, None))
     }
 
-    pub(crate) fn on(conn: Lent, master: Option<SecretsKey>) -> Self {
+    pub(crate) fn on(conn: PooledConnection, master: Option<SecretsKey>) -> Self {
         Self { conn, master }
     }
 
-    /// Reads through the whole database and says what is wrong with its structure. It takes seconds per gigabyte.
+    /// Checks the structure of the whole database. Takes seconds per gigabyte.
     pub fn check_integrity(&self) -> Result<(), Error> {
         connect::check_integrity(&self.conn)
     }
 
-    /// Everything `read` asks comes from one state, however much is committed meanwhile. A snapshot that is held long
-    /// keeps the log from being merged, so nothing slow belongs in it.
+    /// Runs `read` against one state of the database, whatever is committed meanwhile. A long snapshot blocks
+    /// checkpoints, so nothing slow belongs in it.
     pub fn snapshot<T, E: From<Error>>(&self, read: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
         if !self.conn.is_autocommit() {
             return read(self);
@@ -63,7 +64,7 @@ impl Reader {
     }
 
     pub fn object(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<Object>, Error> {
-        // A Secret and its key are two rows, which belong together only in one state.
+        // A Secret and its key are two rows, which match only within one snapshot.
         if seal::is_sealed(kind) && self.conn.is_autocommit() {
             return self.snapshot(|reader| reader.object(kind, namespace, name));
         }
@@ -78,7 +79,7 @@ impl Reader {
         found.map(|object| seal::open(&self.conn, self.master.as_ref(), object)).transpose()
     }
 
-    /// All objects of a kind, ordered by namespace and name; of one namespace, or of all.
+    /// Returns all objects of a kind, ordered by namespace and name; of one namespace or of all.
     pub fn objects(&self, kind: &str, namespace: Option<&str>) -> Result<Vec<Object>, Error> {
         if seal::is_sealed(kind) && self.conn.is_autocommit() {
             return self.snapshot(|reader| reader.objects(kind, namespace));
@@ -105,7 +106,7 @@ impl Reader {
         self.one_run("WHERE run = ?1", [signed(run.0)])
     }
 
-    /// The run of that name; the newest when no kind is given and several kinds have it.
+    /// Returns the run of that name; the newest if no kind is given and several kinds have it.
     pub fn run_by_name(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>, Error> {
         let found = self.many_runs("WHERE name = ?1 AND namespace = ?2", (name, namespace))?;
         Ok(found
@@ -118,7 +119,7 @@ impl Reader {
         self.one_run("WHERE uid = ?1", [uid])
     }
 
-    /// The last commit that touched a run: its row or its facts.
+    /// Returns the revision of the last commit that touched the run's row or facts.
     pub fn run_revision(&self, run: RunId) -> Result<Option<Revision>, Error> {
         let found: Option<i64> = self
             .conn
@@ -132,19 +133,19 @@ impl Reader {
         Ok(found.map(|revision| Revision(unsigned(revision))))
     }
 
-    /// The newest run of a namespace.
+    /// Returns the newest run of a namespace.
     pub fn latest(&self, namespace: &str) -> Result<Option<RunRow>, Error> {
         let filter = Filter { namespace: Some(namespace.to_owned()), ..Filter::default() };
         let (rows, _) = self.list(&filter, Page { limit: 1, after: None })?;
         Ok(rows.into_iter().next())
     }
 
-    /// Runs without a final record, oldest first: what a restart has to take up.
+    /// Returns the runs without a final record, oldest first: those that a restart must recover.
     pub fn unfinished(&self) -> Result<Vec<RunRow>, Error> {
         self.many_runs("WHERE open = 1 ORDER BY run", [])
     }
 
-    /// One page of runs, newest first, and where the next page starts if there is more.
+    /// Returns one page of runs, newest first, and the cursor of the next page if there is one.
     pub fn list(&self, filter: &Filter, page: Page) -> Result<(Vec<RunRow>, Option<Cursor>), Error> {
         self.snapshot(|reader| {
             let (keys, next) = list::keys(&reader.conn, filter, page)?;
@@ -160,17 +161,17 @@ impl Reader {
         self.snapshot(|reader| list::count(&reader.conn, filter))
     }
 
-    /// The keys of labels that runs have, of one namespace or of all, in order.
+    /// Returns the label keys of runs in one namespace or in all, sorted.
     pub fn label_keys(&self, namespace: Option<&str>) -> Result<Vec<String>, Error> {
         list::label_keys(&self.conn, namespace).doing("list the keys of labels")
     }
 
-    /// The values a label has on runs, of one namespace or of all, in order.
+    /// Returns the values that a label has on runs in one namespace or in all, sorted.
     pub fn label_values(&self, key: &str, namespace: Option<&str>) -> Result<Vec<String>, Error> {
         list::label_values(&self.conn, key, namespace).doing("list the values of a label")
     }
 
-    /// How many bytes the facts of a run have. Reads none of them.
+    /// Returns the size of a run's facts in bytes, without reading them.
     pub fn facts_bytes(&self, run: RunId) -> Result<u64, Error> {
         self.conn
             .prepare_cached(
@@ -182,9 +183,9 @@ impl Reader {
             .doing("measure facts")
     }
 
-    /// Hands over the facts of a run in order, from number `from` on, one row at a time; the first row may begin
-    /// before `from`. A finished run has none: its record is in the archive, and facts that are still to be deleted
-    /// are not shown.
+    /// Visits the facts of a run in order, from number `from` on, one row at a time; the first row may begin before
+    /// `from`. A finished run has none: its record is in the archive, and facts that still wait for deletion are
+    /// hidden.
     pub fn facts<E: From<Error>>(
         &self,
         run: RunId,
@@ -213,13 +214,13 @@ impl Reader {
         Ok(())
     }
 
-    /// The final record of a finished run.
+    /// Returns the final record of a finished run.
     pub fn archive(&self, run: RunId) -> Result<Option<Vec<u8>>, Error> {
-        // Unpacking takes long, so it is not done in a snapshot.
+        // Unpacking takes long, so it is not done within a snapshot.
         self.packed(run)?.map(|(size, packed)| archive::unpack(run, size, &packed)).transpose()
     }
 
-    /// The final record as it was packed, and how many bytes it has unpacked.
+    /// Returns the final record compressed, and its size uncompressed.
     fn packed(&self, run: RunId) -> Result<Option<(usize, Vec<u8>)>, Error> {
         let found: Option<(i64, Vec<u8>, Option<i64>)> = self
             .conn
@@ -231,14 +232,14 @@ impl Reader {
         let Some((size, body, record)) = found else { return Ok(None) };
         let packed = match record {
             None => body,
-            // The row and the parts belong together only in one state.
+            // The row and the parts match only within one snapshot.
             Some(_) if self.conn.is_autocommit() => return self.snapshot(|reader| reader.packed(run)),
             Some(record) => self.record(record)?,
         };
         Ok(Some((usize::try_from(size).unwrap_or(0), packed)))
     }
 
-    /// All parts of a record, as they were packed.
+    /// Returns all parts of a record, still compressed.
     fn record(&self, record: i64) -> Result<Vec<u8>, Error> {
         let doing = "read a record";
         let mut find = self
@@ -254,7 +255,7 @@ impl Reader {
         Ok(packed)
     }
 
-    /// A number that no record in parts has, also none that is still to be deleted.
+    /// Returns a record number that is not in use, not even by garbage.
     pub(crate) fn next_record(&self) -> Result<RecordId, Error> {
         self.conn
             .query_row(
@@ -267,7 +268,7 @@ impl Reader {
             .doing("number a record")
     }
 
-    /// How many bytes the final record of a finished run has.
+    /// Returns the size of a finished run's record in bytes.
     pub fn archive_size(&self, run: RunId) -> Result<Option<u64>, Error> {
         self.conn
             .prepare_cached("SELECT size FROM archive WHERE run = ?1")
@@ -276,12 +277,12 @@ impl Reader {
             .doing("read the archive")
     }
 
-    /// The id the next new run should have. Ids of deleted runs are not given out again.
+    /// Returns the id for the next new run. Ids of deleted runs are not reused.
     pub fn next_run_id(&self) -> Result<RunId, Error> {
         self.meta("next_run").map(RunId)
     }
 
-    /// The last commit.
+    /// Returns the revision of the last commit.
     pub fn revision(&self) -> Result<Revision, Error> {
         self.meta("revision").map(|revision| Revision(revision.max(EMPTY_REVISION)))
     }

@@ -1,5 +1,5 @@
-//! A file that holds some space for the journal: it is deleted when the disk is full, so that what runs can still be
-//! recorded and deletions can make room, and made again when there is space. It is never read.
+//! A file that reserves disk space for the journal. It is deleted when the disk is full, so that running tasks can
+//! still be recorded and deletions can free space, and created again when there is space. It is never read.
 
 use std::{
     fs::{self, File},
@@ -14,14 +14,14 @@ use crate::Space;
 
 const FILE: &str = "reserve";
 
-/// How often it is tried to make the file again.
+/// Interval between attempts to create the file again.
 const PAUSE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Reserve {
     data_dir: PathBuf,
     path: PathBuf,
-    /// When it is tried next to make the file; `None` when it is there.
+    /// Time of the next attempt to create the file; `None` while it exists.
     due: Option<Instant>,
 }
 
@@ -32,23 +32,23 @@ impl Reserve {
         Self { data_dir: data_dir.to_owned(), path, due }
     }
 
-    /// Gives the space back to the file system. Whether there was any.
+    /// Gives the space back to the file system. Returns whether there was any.
     pub(crate) fn release(&mut self) -> bool {
         self.due = Some(Instant::now() + PAUSE);
         fs::remove_file(&self.path).is_ok()
     }
 
-    /// How long until `keep` is to be called, if it is.
+    /// Returns the time until `keep` is due; `None` if it is not.
     pub(crate) fn wanted_in(&self) -> Option<Duration> {
         self.due.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
-    /// Makes the file when there is room for it beside everything else.
+    /// Creates the file if there is enough room.
     pub(crate) fn keep(&mut self) {
         self.due = if self.allocate() { None } else { Some(Instant::now() + PAUSE) };
     }
 
-    /// Whether there is nothing left to do.
+    /// Returns whether no further attempt is needed.
     fn allocate(&self) -> bool {
         let Ok(space) = Space::of(&self.data_dir) else { return false };
         let size = journal_reserve(space.total);
@@ -58,7 +58,7 @@ impl Reserve {
         let Ok(file) = File::create(&self.path) else { return false };
         match fallocate(&file, FallocateFlags::empty(), 0, size) {
             Ok(()) => true,
-            // A file system that cannot set space aside has no reserve; the thresholds still hold.
+            // A file system that cannot reserve space has no reserve; the thresholds still apply.
             Err(rustix::io::Errno::OPNOTSUPP) => {
                 let _ = fs::remove_file(&self.path);
                 true

@@ -1,6 +1,6 @@
-//! Writes the database file anew (`VACUUM`) once, so that nothing is left in it of Secrets from before they were encrypted.
-//! That it is done is remembered in the database, and only after the log was emptied too; until then every start tries
-//! again, and a store that is open does when it is quiet. It never keeps anybody from writing: what cannot be done now is told.
+//! Rewrites the database file (`VACUUM`) once, so that it holds no remains of Secrets from before they were encrypted.
+//! Completion is recorded in the database only after the log was truncated too; until then every start retries, and so
+//! does an open store while it is idle. Never blocks writers: what cannot be done now is reported.
 
 use std::{
     fmt,
@@ -14,16 +14,17 @@ use rusqlite::Connection;
 
 use crate::{Error, Reader, Space, checkpoint::Checkpointer, error::Doing};
 
-/// How long an open store waits before it tries again.
+/// Interval between retries of an open store.
 const PAUSE: Duration = Duration::from_secs(600);
 
-/// A larger file is only written anew at a start: nobody can commit while it is written.
+/// Limit of the file size for a rewrite by an open store, because nothing can be committed meanwhile. A larger file is
+/// rewritten only at a start.
 const LARGEST_WHILE_OPEN: u64 = 256 << 20;
 
-/// True when plain text may be left. A row says that there is none; earlier versions wrote no such row.
+/// Selects whether plain text may be left. A row says that there is none; earlier versions wrote no such row.
 const DUE: &str = "SELECT NOT EXISTS (SELECT 1 FROM meta WHERE key = 'rewritten')";
 
-/// Why the database file could not be written anew yet, so that old values of Secrets may still be found in it.
+/// Reason why the database file could not be rewritten yet, so that old values of Secrets may still be found in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaintextLeft {
     pub path: PathBuf,
@@ -44,69 +45,69 @@ impl fmt::Display for PlaintextLeft {
     }
 }
 
-/// What is left, as anybody may ask.
-pub(crate) type Left = Arc<Mutex<Option<PlaintextLeft>>>;
+/// Current status, shared with readers.
+pub(crate) type PlaintextStatus = Arc<Mutex<Option<PlaintextLeft>>>;
 
 impl Reader {
-    /// Whether the file may still hold plain text of Secrets.
+    /// Returns whether the file may still hold plain text of Secrets.
     pub fn may_hold_plaintext(&self) -> Result<bool, Error> {
         is_due(&self.conn)
     }
 }
 
-/// A database that is new has never held plain text. One statement with the number of the installation, since each
-/// statement is a sync.
+/// Inserts the id of the installation, and for a new database, which has never held plain text, the row that says so.
+/// One statement, since each statement is a sync.
 pub(crate) const NEW_INSTALLATION: &str = "INSERT INTO meta (key, value)
     SELECT 'installation', random() & 0x7fffffffffffffff
     UNION ALL SELECT 'rewritten', 1 FROM meta WHERE key = 'revision' AND value = 0";
 
-/// Plain text was found in the file. To be called in the transaction that encrypts it.
-pub(crate) fn demand(conn: &Connection) -> Result<(), Error> {
+/// Requires a rewrite because plain text was found. Called in the transaction that encrypts it.
+pub(crate) fn require(conn: &Connection) -> Result<(), Error> {
     conn.execute("DELETE FROM meta WHERE key = 'rewritten'", []).map(drop).doing("note what is left to do")
 }
 
 fn is_due(conn: &Connection) -> Result<bool, Error> {
-    conn.query_row(DUE, [], |row| row.get(0)).doing("tell whether it was written anew")
+    conn.query_row(DUE, [], |row| row.get(0)).doing("read whether it was rewritten")
 }
 
-/// What is left to do for one open database.
+/// The pending rewrite of one open database.
 #[derive(Debug)]
 pub(crate) struct Rewriter {
     data_dir: PathBuf,
     state: State,
-    left: Left,
+    left: PlaintextStatus,
 }
 
 #[derive(Debug)]
 enum State {
     Done,
-    /// It is tried again then.
+    /// Time of the next attempt.
     Due(Instant),
-    /// The file was written anew, and somebody reads an old state from the log.
+    /// The file was rewritten, and a reader of an old snapshot still holds the log.
     LogHeld,
 }
 
 impl Rewriter {
-    /// Looks whether anything is left to do, and tries to do it. An error is one that keeps the database from being used.
+    /// Checks whether a rewrite is due, and attempts it. Fails only if the database cannot be used.
     pub(crate) fn start(
         conn: &Connection,
         checkpointer: &mut Checkpointer,
         data_dir: &Path,
-        left: Left,
+        left: PlaintextStatus,
     ) -> Result<Self, Error> {
         let mut rewriter = Self { data_dir: data_dir.to_owned(), state: State::Done, left };
         if is_due(conn)? {
-            match rewriter.write_anew(conn, checkpointer, u64::MAX) {
+            match rewriter.rewrite(conn, checkpointer, u64::MAX) {
                 Err(error) if !error.is_outage() => return Err(error),
-                tried => rewriter.tell(tried),
+                tried => rewriter.record_outcome(tried),
             }
         } else {
-            rewriter.tell(Ok(State::Done));
+            rewriter.record_outcome(Ok(State::Done));
         }
         Ok(rewriter)
     }
 
-    /// How long until `again` is to be called, if it is.
+    /// Returns the time until `retry` is due; `None` if it is not.
     pub(crate) fn due_in(&self) -> Option<Duration> {
         match self.state {
             State::Due(at) => Some(at.saturating_duration_since(Instant::now())),
@@ -114,30 +115,30 @@ impl Rewriter {
         }
     }
 
-    /// To be called when nobody wants to write.
-    pub(crate) fn again(&mut self, conn: &Connection, checkpointer: &mut Checkpointer) {
-        let tried = self.write_anew(conn, checkpointer, LARGEST_WHILE_OPEN);
-        self.tell(tried);
+    /// Retries the rewrite. Called while the writer is idle.
+    pub(crate) fn retry(&mut self, conn: &Connection, checkpointer: &mut Checkpointer) {
+        let tried = self.rewrite(conn, checkpointer, LARGEST_WHILE_OPEN);
+        self.record_outcome(tried);
     }
 
-    /// To be called after the log may have been emptied.
+    /// Called after the log may have been truncated.
     pub(crate) fn log_moved(&mut self, conn: &Connection, checkpointer: &Checkpointer) {
         if matches!(self.state, State::LogHeld) && !checkpointer.is_held() {
             let tried = remember(conn).map(|()| State::Done);
-            self.tell(tried);
+            self.record_outcome(tried);
         }
     }
 
-    fn write_anew(&self, conn: &Connection, checkpointer: &mut Checkpointer, largest: u64) -> Result<State, Error> {
+    fn rewrite(&self, conn: &Connection, checkpointer: &mut Checkpointer, largest: u64) -> Result<State, Error> {
         let size: i64 = conn
             .query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| row.get(0))
-            .doing("tell its size")?;
+            .doing("read its size")?;
         let size = size.unsigned_abs();
         if size > largest {
             let why = format!("it has {} MiB, which is too much while runs are recorded", size >> 20);
             return Ok(self.refused(why));
         }
-        // All of it goes through the log; the disk must not become full for it.
+        // The whole file goes through the log, and must not fill the disk.
         if let Ok(space) = Space::of(&self.data_dir)
             && space.free < size.saturating_add(submission_floor(space.total))
         {
@@ -146,7 +147,7 @@ impl Rewriter {
             return Ok(self.refused(why));
         }
         let vacuumed = vacuum(conn);
-        // Also when it failed: what it wrote takes space in the log.
+        // Also after a failure: what was written takes space in the log.
         checkpointer.forget(conn);
         vacuumed?;
         if checkpointer.is_held() {
@@ -160,7 +161,7 @@ impl Rewriter {
         State::Due(Instant::now() + PAUSE)
     }
 
-    fn tell(&mut self, tried: Result<State, Error>) {
+    fn record_outcome(&mut self, tried: Result<State, Error>) {
         self.state = match tried {
             Ok(State::Due(at)) => State::Due(at),
             Ok(State::Done) => {
@@ -168,7 +169,7 @@ impl Rewriter {
                 State::Done
             }
             Ok(State::LogHeld) => {
-                self.set_left(Some("because somebody still reads an old state of it".to_owned()));
+                self.set_left(Some("because a reader still holds an old snapshot of it".to_owned()));
                 State::LogHeld
             }
             Err(error) => self.refused(format!("because {}", error.chain())),
@@ -181,11 +182,11 @@ impl Rewriter {
     }
 }
 
-/// Its copy goes to a temporary file and not to memory, which may be smaller than the database.
+/// Rewrites the file. The copy goes to a temporary file and not to memory, which may be smaller than the database.
 fn vacuum(conn: &Connection) -> Result<(), Error> {
-    let set = |place: &str| conn.pragma_update(None, "temp_store", place).doing("choose where to write anew");
+    let set = |place: &str| conn.pragma_update(None, "temp_store", place).doing("choose where to rewrite");
     set("file")?;
-    let vacuumed = conn.execute_batch("VACUUM").doing("write itself anew");
+    let vacuumed = conn.execute_batch("VACUUM").doing("rewrite itself");
     set("memory")?;
     vacuumed
 }
@@ -193,5 +194,5 @@ fn vacuum(conn: &Connection) -> Result<(), Error> {
 fn remember(conn: &Connection) -> Result<(), Error> {
     conn.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('rewritten', 1)", [])
         .map(drop)
-        .doing("remember that it was written anew")
+        .doing("record that it was rewritten")
 }

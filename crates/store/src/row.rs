@@ -1,5 +1,5 @@
-//! The narrow record of a run that lists are made of, and the objects users submitted.
-//! It owns how both map to columns; phases and kinds are words it never interprets.
+//! Rows of the run index, from which lists are made, and stored objects. Owns how both map to columns; never interprets
+//! phases and kinds.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,7 +8,7 @@ use rusqlite::Row;
 
 use crate::Error;
 
-/// One line of a list of runs.
+/// One row of the run index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
     pub run: RunId,
@@ -19,7 +19,7 @@ pub struct RunRow {
     pub uid: String,
     pub phase: String,
     pub message: String,
-    /// Never changes: lists are ordered by it.
+    /// Creation time, which never changes: lists are ordered by it.
     pub created: Time,
     pub started: Option<Time>,
     pub finished: Option<Time>,
@@ -29,15 +29,15 @@ pub struct RunRow {
     pub priority: i64,
     /// The arguments as JSON, opaque to the store.
     pub parameters: String,
-    /// The run that started this one.
+    /// Run that started this one.
     pub parent: Option<RunId>,
-    /// Whether its final record is in the archive. The store sets it; a new run never is.
+    /// True if the final record is in the archive. Set by the store; a new run never is archived.
     pub archived: bool,
-    /// The commit that last touched this row. The store sets it.
+    /// Revision of the commit that last touched this row. Set by the store.
     pub revision: Revision,
 }
 
-/// New values for a run's row; what is `None` stays as it is.
+/// New values for a run's row; `None` keeps the old value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunUpdate {
     pub phase: Option<String>,
@@ -50,7 +50,7 @@ pub struct RunUpdate {
     pub priority: Option<i64>,
 }
 
-/// Something a user submitted, exactly as it was handed in.
+/// An object as it was submitted, byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     pub kind: String,
@@ -88,7 +88,7 @@ impl RunRow {
 pub(crate) const RUN_COLUMNS: &str = "run, namespace, kind, name, uid, phase, message, created, started, finished, \
      labels, progress, priority, parameters, parent, open, revision";
 
-/// A row as it lies on disk. Labels are still text because a damaged text is not the database's error.
+/// A row as stored. Labels are still text because a damaged text is not an error of the database.
 pub(crate) struct RawRun {
     row: RunRow,
     labels: String,
@@ -146,7 +146,8 @@ pub(crate) fn decode_labels(run: RunId, text: &str) -> Result<BTreeMap<String, S
         .map_err(|source| Error::Damaged { what: format!("the labels of run {run}"), source: Arc::new(source) })
 }
 
-/// The database's integers are signed. Ids and sequence numbers count up from zero and never come near the limit.
+/// Converts to the signed integers of the database. Ids and sequence numbers count up from zero and never come near the
+/// limit.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).expect("ids and sequence numbers stay below 2^63")
 }

@@ -1,11 +1,11 @@
-//! The formats of the database file, each as the steps that lead to it from the one before.
-//! A released step is never edited.
+//! The formats of the database file, each as the migration that leads to it from the one before. A released migration
+//! is never edited.
 
 use rusqlite::Connection;
 
 use crate::migrate::Migration;
 
-/// Marks the file as ours: `OCTO` in ASCII.
+/// Application id in the file header: `OCTO` in ASCII.
 pub(crate) const APPLICATION_ID: u32 = 0x4f43_544f;
 
 pub(crate) const FILE: &str = "octoflow.db";
@@ -20,8 +20,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { format: 7, apply: |conn| conn.execute_batch(include_str!("schema/0007.sql")) },
 ];
 
-/// The step to format 4. For some versions the tables of 0004 were format 3, and those of 0003 came after them: a database of
-/// theirs lacks the others. Either way it has both afterwards.
+/// Migrates to format 4. In some versions the tables of 0004 were format 3, and those of 0003 came after them, so a
+/// database of theirs lacks the latter. Either way it has both afterwards.
 fn third_or_fourth(conn: &Connection) -> rusqlite::Result<()> {
     let owners = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'owners'";
     let has_fourth = conn.query_row(owners, [], |row| row.get::<_, u32>(0))? > 0;

@@ -1,7 +1,7 @@
-//! Secrets as they lie in the database: each encrypted with a key of its own, which is overwritten in place when the
-//! Secret is replaced or deleted. So nothing of an old value can be found in the file, whatever copies of its pages are
-//! left there; wiping the value itself was tried and leaves copies where pages were split.
-//! With a key file the keys themselves are encrypted, and a copy of the database tells nothing without it.
+//! Encrypts Secrets at rest: each with a key of its own, which is overwritten in place when the Secret is replaced or
+//! deleted. So no old value can be recovered from the file, whatever copies of its pages remain; wiping the value
+//! itself was tried and leaves copies where pages were split. With a key file those keys are encrypted too, and a copy
+//! of the database is useless without that file.
 
 use std::{
     fmt,
@@ -24,20 +24,20 @@ use crate::{Error, Object, Reader, error::Doing, rewrite};
 /// The kind whose objects are sealed.
 const SECRET: &str = "Secret";
 
-/// Starts a sealed body; what is not sealed is JSON and starts with a brace.
+/// Prefix of an encrypted body; an unencrypted one is JSON and starts with a brace.
 const MAGIC: &[u8; 4] = b"ofs1";
 
 const KEY_LEN: usize = 32;
 const TAG_LEN: usize = 16;
 const ID_LEN: usize = 8;
 
-/// How a key lies in its row. All states have one length, so that a row is overwritten where it is.
+/// States of a key row. All have one length, so that a row is overwritten in place.
 const FREE: u8 = 0;
 const PLAIN: u8 = 1;
 const WRAPPED: u8 = 2;
 const RECORD_LEN: usize = 1 + ID_LEN + NONCE_LEN + KEY_LEN + TAG_LEN;
 
-/// The key that encrypts the keys of Secrets. It never leaves this process and is never printed.
+/// Master key that encrypts the keys of Secrets. It never leaves this process and is never printed.
 #[derive(Clone)]
 pub struct SecretsKey(Arc<Master>);
 
@@ -54,13 +54,13 @@ impl fmt::Debug for SecretsKey {
 }
 
 impl SecretsKey {
-    /// Reads a file of 32 random bytes that only its owner can read.
+    /// Reads a key file: 32 random bytes that only the owner can read.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let refuse = |why: String| Error::SecretsKey { path: path.display().to_string(), why };
         let mut file = File::open(path).map_err(|error| refuse(format!("it cannot be opened: {error}")))?;
         let about = file.metadata().map_err(|error| refuse(format!("it cannot be looked at: {error}")))?;
         if !about.is_file() {
-            return Err(refuse("it is no file".to_owned()));
+            return Err(refuse("it is not a file".to_owned()));
         }
         let mode = about.mode() & 0o7777;
         if mode & 0o077 != 0 {
@@ -84,18 +84,18 @@ impl SecretsKey {
     }
 }
 
-/// How the Secrets of a data directory are kept.
+/// Number of Secrets by how their keys are protected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SecretsKept {
-    /// Encrypted with keys that lie beside them.
-    pub beside: u64,
-    /// Encrypted with keys that only the key file opens.
-    pub keyed: u64,
+pub struct SecretsCount {
+    /// Secrets whose keys are stored in plain text beside them.
+    pub plain_keys: u64,
+    /// Secrets whose keys are encrypted with the key file.
+    pub wrapped_keys: u64,
 }
 
 impl Reader {
-    /// Counts Secrets by how they are kept.
-    pub fn secrets_kept(&self) -> Result<SecretsKept, Error> {
+    /// Counts Secrets by how their keys are protected.
+    pub fn count_secrets(&self) -> Result<SecretsCount, Error> {
         let count = |state: u8| -> Result<u64, Error> {
             self.conn
                 .query_row("SELECT count(*) FROM secret_keys WHERE substr(key, 1, 1) = ?1", [&[state][..]], |row| {
@@ -104,11 +104,11 @@ impl Reader {
                 .map(|count| count.unsigned_abs())
                 .doing("count Secrets")
         };
-        Ok(SecretsKept { beside: count(PLAIN)?, keyed: count(WRAPPED)? })
+        Ok(SecretsCount { plain_keys: count(PLAIN)?, wrapped_keys: count(WRAPPED)? })
     }
 
-    /// Whether this key opens every Secret that a key file is needed for.
-    pub fn fits_secrets(&self, key: Option<&SecretsKey>) -> Result<(), Error> {
+    /// Checks that this key decrypts every Secret that needs a key file.
+    pub fn check_secrets_key(&self, key: Option<&SecretsKey>) -> Result<(), Error> {
         check(&self.conn, key)
     }
 }
@@ -120,7 +120,7 @@ pub(crate) fn is_sealed(kind: &str) -> bool {
     kind == SECRET
 }
 
-/// The body to store for a Secret, under a new key; the key of the one that is there now is destroyed.
+/// Encrypts the body of a Secret under a new key, and destroys the key of the current value.
 pub(crate) fn seal(
     conn: &Connection,
     master: Option<&SecretsKey>,
@@ -149,7 +149,7 @@ pub(crate) fn destroy(conn: &Connection, key: Key<'_>) -> Result<(), Error> {
     overwrite(conn, slot, &[FREE; RECORD_LEN])
 }
 
-/// The object as it was given, whatever way it lies in the database.
+/// Returns the object in plain text, whether it is stored encrypted or not.
 pub(crate) fn open(conn: &Connection, master: Option<&SecretsKey>, mut object: Object) -> Result<Object, Error> {
     if !is_sealed(&object.kind) || !object.body.starts_with(MAGIC) {
         return Ok(object);
@@ -171,17 +171,17 @@ pub(crate) fn open(conn: &Connection, master: Option<&SecretsKey>, mut object: O
     Ok(object)
 }
 
-/// What was done to Secrets when the database was opened.
+/// Number of Secrets and keys that were encrypted when the database was opened.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Adopted {
-    /// Values lay open in the file until now.
+pub(crate) struct EncryptedExisting {
+    /// Values that were stored in plain text.
     pub sealed: usize,
-    /// Keys lay open in the file until now.
+    /// Keys that were stored in plain text.
     pub wrapped: usize,
 }
 
-/// Checks that the key is the right one, seals what lies open, and wraps keys that lie open if there is a key for that.
-pub(crate) fn adopt(conn: &Connection, master: Option<&SecretsKey>) -> Result<Adopted, Error> {
+/// Checks the master key, encrypts values that are stored in plain text, and with a master key also keys.
+pub(crate) fn encrypt_existing(conn: &Connection, master: Option<&SecretsKey>) -> Result<EncryptedExisting, Error> {
     check(conn, master)?;
     let open: Vec<(String, String, String, String, Vec<u8>)> = conn
         .prepare("SELECT kind, namespace, name, uid, body FROM objects WHERE kind = ?1 AND substr(body, 1, 4) <> ?2")
@@ -197,11 +197,11 @@ pub(crate) fn adopt(conn: &Connection, master: Option<&SecretsKey>) -> Result<Ad
             .and_then(|mut find| find.query_map([&[PLAIN][..]], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
             .doing("look for keys of Secrets")?,
     };
-    let done = Adopted { sealed: open.len(), wrapped: bare.len() };
-    if done == Adopted::default() {
+    let done = EncryptedExisting { sealed: open.len(), wrapped: bare.len() };
+    if done == EncryptedExisting::default() {
         return Ok(done);
     }
-    wipe_what_is_deleted(conn, true)?;
+    set_secure_delete(conn, true)?;
     let outcome = within_transaction(conn, || {
         for (kind, namespace, name, uid, body) in &open {
             let key = (kind.as_str(), namespace.as_str(), name.as_str());
@@ -213,7 +213,7 @@ pub(crate) fn adopt(conn: &Connection, master: Option<&SecretsKey>) -> Result<Ad
             .doing("encrypt a Secret")?;
         }
         if !open.is_empty() {
-            rewrite::demand(conn)?;
+            rewrite::require(conn)?;
         }
         for (slot, record_now) in &bare {
             let own = unwrap(record_now, None)?.ok_or_else(|| failed("read the key of a Secret"))?;
@@ -221,17 +221,17 @@ pub(crate) fn adopt(conn: &Connection, master: Option<&SecretsKey>) -> Result<Ad
         }
         Ok(())
     });
-    wipe_what_is_deleted(conn, false)?;
+    set_secure_delete(conn, false)?;
     outcome.map(|()| done)
 }
 
-/// Content that is deleted is overwritten, in pages that stay and in pages that are given up. It costs writes, so it is
-/// on only while a Secret changes.
-pub(crate) fn wipe_what_is_deleted(conn: &Connection, on: bool) -> Result<(), Error> {
+/// Makes SQLite overwrite deleted content, in pages that stay and in pages that are freed. It costs extra writes, so it
+/// is on only while a Secret changes.
+pub(crate) fn set_secure_delete(conn: &Connection, on: bool) -> Result<(), Error> {
     conn.pragma_update_and_check(None, "secure_delete", on, |_| Ok(())).doing("wipe what is deleted")
 }
 
-/// Whether every key that was wrapped can be unwrapped.
+/// Checks that every encrypted key can be decrypted with this master key.
 fn check(conn: &Connection, master: Option<&SecretsKey>) -> Result<(), Error> {
     let ids: Vec<Vec<u8>> = conn
         .prepare("SELECT DISTINCT substr(key, 2, 8) FROM secret_keys WHERE substr(key, 1, 1) = ?1")
@@ -258,7 +258,7 @@ fn within_transaction(conn: &Connection, work: impl FnOnce() -> Result<(), Error
     outcome
 }
 
-/// The row of a key: as it is, or wrapped.
+/// Encodes a key as a row, encrypted if there is a master key.
 fn record(own: &[u8; KEY_LEN], master: Option<&SecretsKey>) -> Result<Vec<u8>, Error> {
     let Some(master) = master else {
         let mut record = [&[PLAIN][..], &[0; ID_LEN + NONCE_LEN], own].concat();
@@ -273,7 +273,7 @@ fn record(own: &[u8; KEY_LEN], master: Option<&SecretsKey>) -> Result<Vec<u8>, E
     Ok([&[WRAPPED][..], &master.0.id, &nonce, &wrapped].concat())
 }
 
-/// The key in a row; none if there is none that makes sense.
+/// Decodes the key in a row; `None` if the row is not valid.
 fn unwrap(record: &[u8], master: Option<&SecretsKey>) -> Result<Option<[u8; KEY_LEN]>, Error> {
     let body = record.get(1 + ID_LEN + NONCE_LEN..RECORD_LEN);
     match (record.first(), body) {
@@ -290,7 +290,7 @@ fn unwrap(record: &[u8], master: Option<&SecretsKey>) -> Result<Option<[u8; KEY_
     }
 }
 
-/// A free row is used again, so that there are never more rows than there were Secrets at once.
+/// Stores a key in a free row if there is one, so that there are never more rows than there were Secrets at once.
 fn take_slot(conn: &Connection, record: &[u8]) -> Result<i64, Error> {
     let free: Option<i64> = conn
         .prepare_cached("SELECT slot FROM secret_keys WHERE substr(key, 1, 1) = ?1 LIMIT 1")
@@ -316,7 +316,7 @@ fn slot_of(body: &[u8]) -> Option<i64> {
     Some(i64::from_le_bytes(rest.get(..8)?.try_into().ok()?))
 }
 
-/// What is encrypted belongs to this object and to no other.
+/// Returns the authenticated data of a Secret, which binds the encrypted body to this one object.
 fn identity(key: Key<'_>, uid: &str) -> Vec<u8> {
     [key.0, key.1, key.2, uid].join("\0").into_bytes()
 }

@@ -1,5 +1,5 @@
-//! The room on the file system of a data directory: how much there is, whether it can be written at all.
-//! It decides nothing; thresholds are in `octoflow_model::space`.
+//! Measures the space on the file system of a data directory, and probes whether it can be written. Decides nothing;
+//! thresholds are in `octoflow_model::space`.
 
 use std::{
     fs::{self, File},
@@ -10,10 +10,10 @@ use std::{
 use octoflow_model::space::JOURNAL_HEADROOM;
 use rustix::fs::statvfs;
 
-/// What a file system has, in bytes.
+/// Size of a file system in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// What this user may still write.
+    /// Bytes that this user may still write.
     pub free: u64,
     pub total: u64,
 }
@@ -28,11 +28,11 @@ impl Space {
     }
 }
 
-/// The file that is written to find out whether anything can be.
+/// File that is written to test whether the file system can be written.
 const PROBE: &str = "probe";
 
-/// Writes and syncs as much as the journal needs to go on, and removes it. The error says what the file system says,
-/// which the database does not pass on.
+/// Writes and syncs as much as the journal needs to continue, and removes it. The error is the file system's own, which
+/// SQLite does not pass on.
 pub(crate) fn probe(data_dir: &Path) -> io::Result<()> {
     let path = data_dir.join(PROBE);
     let write = || {
@@ -44,7 +44,7 @@ pub(crate) fn probe(data_dir: &Path) -> io::Result<()> {
         file.sync_all()
     };
     let written = write();
-    // A probe that stays is written over by the next.
+    // A probe that stays is overwritten by the next one.
     let _ = fs::remove_file(&path);
     written
 }

@@ -1,32 +1,32 @@
-//! What the writer has done so far, counted while it works and read at any time. It measures; it decides nothing.
+//! Counters of the writer, updated while it works and readable at any time. They measure; they decide nothing.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
-/// Counts since the store was opened.
+/// Counters since the store was opened.
 #[derive(Debug)]
 pub struct Stats {
-    /// How long transactions took, from their begin to their sync. Its count is the number of transactions.
+    /// Durations of transactions from begin to sync. The count is the number of transactions.
     pub seconds: Histogram,
-    /// How many batches went into one transaction.
+    /// Batches per transaction.
     pub batches: Histogram,
-    /// Roughly the bytes that were handed in.
+    /// Estimated bytes that were committed.
     pub bytes: AtomicU64,
 }
 
-/// How often values fell below each of some bounds, as Prometheus counts them.
+/// Cumulative histogram as in Prometheus.
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static [f64],
-    /// One more than bounds: the last is for what is above them all.
+    /// One more than `bounds`: the last counts values above them all.
     counts: Box<[AtomicU64]>,
-    /// In millionths, because there are no atomic fractions.
+    /// Sum in millionths, because there are no atomic floats.
     sum: AtomicU64,
 }
 
-/// From half a millisecond, a fast disk's sync, to five seconds, a disk in trouble.
+/// Bucket bounds from half a millisecond, a fast disk's sync, to five seconds, a failing disk.
 const SECONDS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 const BATCHES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
@@ -55,7 +55,7 @@ impl Histogram {
         self.sum.fetch_add((value * 1e6) as u64, Ordering::Relaxed);
     }
 
-    /// Each bound with the number of values that are not above it; the last bound is infinite.
+    /// Returns each bound with the number of values not above it; the last bound is infinite.
     pub fn below(&self) -> Vec<(f64, u64)> {
         let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
         let mut total = 0;

@@ -1,4 +1,4 @@
-//! What the store promises, tried through its public face. Only the fault of a full disk needs a hook inside.
+//! Tests of the store's guarantees through its public API. Only the fault of a full disk needs a hook inside.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use octoflow_model::{Revision, RunId, Time};
 use tempfile::TempDir;
 
 use crate::{
-    Archive, Batch, Change, Error, Filter, LabelTest, Object, Page, Reader, RunRow, RunUpdate, Store, Told,
+    Archive, Batch, Change, Error, Filter, LabelTest, Notification, Object, Page, Reader, RunRow, RunUpdate, Store,
     writer::Faults,
 };
 
@@ -20,11 +20,11 @@ mod faults;
 mod large;
 mod log;
 mod opening;
+mod owners;
 mod revisions;
 mod rewrite;
 mod secrets;
 mod ticks;
-mod ties;
 
 fn store() -> (TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
@@ -230,8 +230,8 @@ fn a_run_can_take_the_place_of_another_in_one_commit() {
     let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
     let ear = heard.clone();
     store.observe(Arc::new(move |told| match told {
-        Told::Commits(notes) => ear.lock().unwrap().extend(notes),
-        Told::Reopened(_) => panic!("nothing failed"),
+        Notification::Commits(events) => ear.lock().unwrap().extend(events),
+        Notification::Reopened(_) => panic!("nothing failed"),
     }));
     let replace = |old: u64, new: u64| {
         Batch::from_iter([
@@ -251,10 +251,13 @@ fn a_run_can_take_the_place_of_another_in_one_commit() {
     assert_eq!(facts(&reader, 3, 0).len(), 1);
     let labelled = Filter { labels: vec![LabelTest::Exists { key: "a".into() }], ..Filter::default() };
     assert!(reader.list(&labelled, Page { limit: 9, after: None }).unwrap().0.is_empty(), "its labels went with it");
-    let notes = heard.lock().unwrap();
-    assert!(matches!(notes.as_slice(), [crate::Note { what: crate::What::Run(RunId(3)), .. }]), "{notes:?}");
-    drop(notes);
-    // Whoever is gone already leaves its place too; a name that somebody else has is not given away.
+    let events = heard.lock().unwrap();
+    assert!(
+        matches!(events.as_slice(), [crate::ChangeEvent { what: crate::ChangedItem::Run(RunId(3)), .. }]),
+        "{events:?}"
+    );
+    drop(events);
+    // A run that is gone already can still be replaced; a name that another run has is not given away.
     store.commit_wait(replace(1, 4)).unwrap_err();
     store.commit_wait(replace(3, 5)).unwrap();
     store.commit_wait(Change::DeleteRun { run: RunId(5) }.into()).unwrap();
@@ -391,7 +394,7 @@ fn a_snapshot_shows_one_state_while_commits_go_on() {
     assert!(reader.archive(RunId(1)).unwrap().is_some());
 }
 
-/// Commits the batches so that all of them wait while the writer is busy with another one.
+/// Commits the batches so that all of them are queued while the writer is busy with another one.
 fn as_one_group(store: &Store, batches: Vec<Batch>) -> Vec<Result<Revision, Error>> {
     let release = hold(store);
     let (tell, told) = mpsc::channel();
@@ -405,7 +408,7 @@ fn as_one_group(store: &Store, batches: Vec<Batch>) -> Vec<Result<Revision, Erro
     told.iter().collect()
 }
 
-/// Keeps the writer busy until something is sent; what is committed meanwhile is one group.
+/// Keeps the writer busy until a message is sent; what is committed meanwhile is one group.
 fn hold(store: &Store) -> mpsc::Sender<()> {
     let (entered, inside) = mpsc::channel();
     let (release, released) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! What was done about each time of a schedule, and when finished runs are to go: reading and its types.
+//! Reads the ticks of schedules and the expiry times of finished runs; owns their types.
 
 use octoflow_model::{RunId, Time};
 use rusqlite::{OptionalExtension, Row};
@@ -9,17 +9,17 @@ use crate::{
     row::{signed, unsigned},
 };
 
-/// A time of a schedule that was dealt with.
+/// A time of a schedule that was handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tick {
-    /// The schedule's.
+    /// Uid of the schedule.
     pub uid: String,
-    /// The time itself.
+    /// Scheduled time.
     pub nominal: Time,
-    /// When it was dealt with.
+    /// Time at which the tick was handled.
     pub at: Time,
     pub run: Option<RunId>,
-    /// In a word or a sentence.
+    /// Outcome in a word or a sentence.
     pub outcome: String,
 }
 
@@ -33,7 +33,7 @@ impl Reader {
             .doing("read a tick")
     }
 
-    /// The newest time that was dealt with and is not after this one.
+    /// Returns the newest scheduled time not after `until` that was handled.
     pub fn newest_tick(&self, uid: &str, until: Time) -> Result<Option<Time>, Error> {
         self.conn
             .prepare_cached("SELECT max(nominal) FROM cron_ticks WHERE uid = ?1 AND nominal <= ?2")
@@ -42,7 +42,7 @@ impl Reader {
             .doing("read the last tick")
     }
 
-    /// The last times that were dealt with, newest first.
+    /// Returns the ticks handled last, newest first.
     pub fn ticks(&self, uid: &str, limit: usize) -> Result<Vec<Tick>, Error> {
         self.conn
             .prepare_cached(&format!("SELECT {COLUMNS} FROM cron_ticks WHERE uid = ?1 ORDER BY seq DESC LIMIT ?2"))
@@ -50,7 +50,7 @@ impl Reader {
             .doing("read ticks")
     }
 
-    /// The schedules that have any.
+    /// Returns the uids of schedules that have ticks.
     pub fn tick_owners(&self) -> Result<Vec<String>, Error> {
         self.conn
             .prepare_cached("SELECT DISTINCT uid FROM cron_ticks")
@@ -58,7 +58,7 @@ impl Reader {
             .doing("read who has ticks")
     }
 
-    /// Runs that are to be deleted, with the time for it, the earliest first.
+    /// Returns the runs with an expiry time, the earliest first.
     pub fn expiries(&self, limit: usize) -> Result<Vec<(Time, RunId)>, Error> {
         self.conn
             .prepare_cached("SELECT due, run FROM expiries ORDER BY due, run LIMIT ?1")
@@ -69,7 +69,7 @@ impl Reader {
             .doing("read what is to be deleted")
     }
 
-    /// Finished runs of a kind and phase, those that ended first before the others.
+    /// Returns finished runs of a kind and phase, in the order in which they finished.
     pub fn finished(&self, kind: &str, phase: &str, limit: usize) -> Result<Vec<RunRow>, Error> {
         let which = "WHERE open = 0 AND kind = ?1 AND phase = ?2 ORDER BY finished, run LIMIT ?3";
         self.many_runs(which, (kind, phase, signed(limit as u64)))

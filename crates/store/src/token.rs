@@ -1,23 +1,23 @@
-//! What is kept about those who may come in: hashes and what they stand for. The secrets themselves are never here.
+//! Stored credentials: hashes and their metadata. The secrets themselves are never stored.
 
 use std::fmt;
 
 use octoflow_model::Time;
 
-/// A token without the token.
+/// An access token, stored as a hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     pub id: String,
     pub hash: Vec<u8>,
     pub who: String,
     pub note: String,
-    /// Words with commas between them, opaque to the store.
+    /// Comma-separated words, opaque to the store.
     pub privileges: String,
     pub created: Time,
     pub expires: Option<Time>,
 }
 
-/// A chosen password, hashed slowly.
+/// A user's password, stored as a slow salted hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password {
     pub who: String,

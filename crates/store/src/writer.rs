@@ -1,5 +1,5 @@
-//! The store as its one writer sees it: a queue in front of a thread that turns everything waiting into one
-//! transaction, syncs it, and only then tells each caller. It decides nothing about what is written.
+//! The write side of the store: a queue in front of a thread that commits everything queued as one transaction, syncs
+//! it, and only then notifies each committer. It decides nothing about what is written.
 
 use std::{
     fmt,
@@ -16,30 +16,31 @@ use rusqlite::Connection;
 use crate::{
     Batch, Error, Reader, RecordId, Space,
     apply::Journal,
+    busy_timer::BusyTimer,
+    change_event::{Notification, Observer, Observers, OnFailure},
     checkpoint::{Checkpointer, QUIET},
     connect,
     error::{Doing, is_full},
     files::OpenFiles,
     lock::Lock,
-    note::{Ears, Observer, OnFailure, Told},
     pool::ReaderPool,
     private,
-    pulse::Pulse,
     queue::{Job, Queue, Then, Work},
     reserve::Reserve,
-    rewrite::{Left, PlaintextLeft, Rewriter},
+    rewrite::{PlaintextLeft, PlaintextStatus, Rewriter},
     seal::{self, SecretsKey},
     space,
     stats::Stats,
 };
 
-/// Between two pieces of what is deleted when nobody writes: whoever comes finds the writer at rest most of the time.
+/// Pause between two chunks of garbage collection while the writer is idle: a new commit finds the writer free most of
+/// the time.
 const DELETE_PAUSE: Duration = Duration::from_millis(4);
 
-/// A piece is deleted this often although somebody always writes.
+/// Interval at which a chunk of garbage is deleted under constant load.
 const DELETE_WITHIN: Duration = Duration::from_millis(100);
 
-/// The right to write to a data directory. Clones share it; it ends with `close` or with the last clone.
+/// Exclusive write access to a data directory. Shared by clones; ends with `close` or with the last clone.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -48,35 +49,35 @@ pub struct Store {
 struct Inner {
     data_dir: PathBuf,
     queue: Arc<Queue>,
-    ears: Ears,
+    observers: Observers,
     readers: ReaderPool,
     key: Option<SecretsKey>,
     stats: Arc<Stats>,
-    pulse: Pulse,
-    left: Left,
-    /// The next number of a record in parts, once one was given out.
+    busy: BusyTimer,
+    left: PlaintextStatus,
+    /// Next number of a staged record, once one was assigned.
     next_record: Mutex<Option<RecordId>>,
     writer: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// Held here as well as by the writer: a writer that panicked is gone, but until its owner lets go nobody else may
-    /// write.
+    /// Held here as well as by the writer: a writer that panicked is gone, but until its owner drops the store no other
+    /// process may write.
     lock: Mutex<Option<Arc<Lock>>>,
 }
 
-/// Faults that tests put into the controller.
+/// Faults that tests inject into the writer.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Faults {
-    /// The file may not grow beyond this many pages, as if the disk were full.
+    /// Limit of the database file in pages, as if the disk were full.
     pub(crate) max_pages: Option<u32>,
 }
 
 impl Store {
-    /// Takes the directory's lock, creates or migrates the database, and starts the writer.
+    /// Locks the directory, creates or migrates the database, and starts the writer.
     pub fn open(data_dir: &Path) -> Result<Self, Error> {
         Self::open_with(data_dir, Faults::default(), None)
     }
 
-    /// The same with the key that the keys of Secrets are encrypted with; those that are not yet are encrypted now.
+    /// Opens the store with the master key for Secrets; keys that are not yet encrypted with it are encrypted now.
     pub fn open_keyed(data_dir: &Path, key: Option<SecretsKey>) -> Result<Self, Error> {
         Self::open_with(data_dir, Faults::default(), key)
     }
@@ -85,23 +86,23 @@ impl Store {
         private::secure(data_dir)?;
         let lock = Arc::new(Lock::take(data_dir)?);
         let mut reserve = Reserve::new(data_dir);
-        let left = Left::default();
+        let left = PlaintextStatus::default();
         let open = || connect::writer(data_dir).and_then(|conn| Open::new(conn, data_dir, faults, key.as_ref(), &left));
         let open = match open() {
-            // What was kept for this moment is given back.
+            // The reserve exists for this case.
             Err(error) if error.is_full() && reserve.release() => open()?,
             opened => opened?,
         };
         let queue = Arc::new(Queue::default());
-        let ears = Ears::default();
-        let (stats, readers, pulse) = (Arc::new(Stats::default()), ReaderPool::default(), Pulse::default());
+        let observers = Observers::default();
+        let (stats, readers, busy) = (Arc::new(Stats::default()), ReaderPool::default(), BusyTimer::default());
         let writer = Writer {
             data_dir: data_dir.to_owned(),
             queue: Arc::clone(&queue),
-            ears: ears.clone(),
+            observers: observers.clone(),
             stats: Arc::clone(&stats),
             readers: readers.clone(),
-            pulse: pulse.clone(),
+            busy: busy.clone(),
             key: key.clone(),
             faults,
             left: left.clone(),
@@ -121,11 +122,11 @@ impl Store {
             inner: Arc::new(Inner {
                 data_dir: data_dir.to_owned(),
                 queue,
-                ears,
+                observers,
                 readers,
                 key,
                 stats,
-                pulse,
+                busy,
                 left,
                 next_record: Mutex::new(None),
                 writer: thread.thread().id(),
@@ -135,79 +136,79 @@ impl Store {
         })
     }
 
-    /// Queues the batch. `then` runs on the writer's thread when the outcome is known: after the sync, or at once on
-    /// this thread when the store takes nothing more. While it runs nothing is written, so it must be short and must
-    /// not wait for a thread that commits. When very much is queued already this call waits for room.
-    /// An empty batch is told the current revision once everything before it is durable.
+    /// Queues the batch. `then` is called on the writer's thread when the outcome is known: after the sync, or at once
+    /// on this thread if the store accepts no more. Nothing is written while it runs, so it must be short and must not
+    /// wait for a thread that commits. If very much is queued already this call blocks until there is room. An empty
+    /// batch gets the current revision once everything before it is durable.
     pub fn commit(&self, batch: Batch, then: impl FnOnce(Result<Revision, Error>) + Send + 'static) {
         let patient = thread::current().id() != self.inner.writer;
         self.inner.queue.push(Job { batch, then: Box::new(then) }, patient);
     }
 
-    /// Commits and waits until it is durable. Not for use within `then`.
+    /// Commits and waits until the batch is durable. Must not be called from `then`.
     pub fn commit_wait(&self, batch: Batch) -> Result<Revision, Error> {
         assert!(thread::current().id() != self.inner.writer, "the writer cannot wait for itself");
-        let (tell, told) = mpsc::sync_channel(1);
+        let (send, receive) = mpsc::sync_channel(1);
         self.commit(batch, move |outcome| {
-            tell.send(outcome).expect("the committer waits for the outcome");
+            send.send(outcome).expect("the committer waits for the outcome");
         });
-        told.recv().unwrap_or_else(|_| Err(panicked()))
+        receive.recv().unwrap_or_else(|_| Err(panicked()))
     }
 
-    /// Opens the database again after a failed write, once, and says where it stands. What was not acknowledged may be
-    /// in it or not: whoever holds more in memory than was acknowledged must have let go of it. Until this succeeds every
-    /// commit is turned down. The directory stays taken all the time.
+    /// Tries once to reopen the database after a failed write, and returns its revision. Unacknowledged commits may be
+    /// in it or not: a caller that holds unacknowledged state in memory must have discarded it. Until this succeeds
+    /// every commit is refused. The directory stays locked all the time.
     pub fn reopen(&self) -> Result<Revision, Error> {
         assert!(thread::current().id() != self.inner.writer, "the writer cannot wait for itself");
-        let (tell, told) = mpsc::channel();
-        self.inner.queue.ask_reopen(tell)?;
-        told.recv().unwrap_or_else(|_| Err(self.failure().unwrap_or_else(panicked)))
+        let (send, receive) = mpsc::channel();
+        self.inner.queue.ask_reopen(send)?;
+        receive.recv().unwrap_or_else(|_| Err(self.failure().unwrap_or_else(panicked)))
     }
 
-    /// Why nothing can be written at present.
+    /// Returns why nothing can be written at present.
     pub fn failure(&self) -> Option<Error> {
         self.inner.queue.failure()
     }
 
-    /// From now on every failed write is told, before those whose write it was. There is one who hears it; a second is a
-    /// bug of ours.
-    pub fn on_failure(&self, hear: OnFailure) {
-        let set = self.inner.ears.failures.set(hear);
-        assert!(set.is_ok(), "one hears of a store's failures");
+    /// Registers the callback for failed writes, which runs before the affected committers are notified. There is one;
+    /// a second is a bug.
+    pub fn on_failure(&self, callback: OnFailure) {
+        let set = self.inner.observers.failures.set(callback);
+        assert!(set.is_ok(), "a store has one callback for failures");
     }
 
-    /// From now on every commit is told. There is one observer; a second is a bug of ours.
+    /// Registers the observer of commits. There is one; a second is a bug.
     pub fn observe(&self, observer: Observer) {
-        let set = self.inner.ears.commits.set(observer);
+        let set = self.inner.observers.commits.set(observer);
         assert!(set.is_ok(), "a store has one observer");
     }
 
-    /// A reader of what is committed, one that is idle if there is one.
+    /// Returns a reader of the committed state, on an idle connection if there is one.
     pub fn reader(&self) -> Result<Reader, Error> {
-        let lent = self.inner.readers.lend(&self.inner.data_dir).inspect_err(|_| {
+        let pooled = self.inner.readers.get(&self.inner.data_dir).inspect_err(|_| {
             // A database that was deleted may be noticed here first. With every batch the writer checks its files, and ends
             // the store if they are gone; otherwise a server that is only read from would never learn of it.
             self.commit(Batch::new(), |_| {});
         })?;
-        Ok(Reader::on(lent, self.inner.key.clone()))
+        Ok(Reader::on(pooled, self.inner.key.clone()))
     }
 
-    /// What has been written so far.
+    /// Returns the counters of the writer.
     pub fn stats(&self) -> &Stats {
         &self.inner.stats
     }
 
-    /// How long the writer has been busy with one transaction, if it is.
+    /// Returns how long the writer has been busy with the current transaction, if there is one.
     pub fn busy_for(&self) -> Option<Duration> {
-        self.inner.pulse.busy_for()
+        self.inner.busy.busy_for()
     }
 
-    /// What of Secrets may still lie open in the file, and why.
+    /// Returns why values of Secrets may still be stored in plain text, if they may.
     pub fn plaintext_left(&self) -> Option<PlaintextLeft> {
         self.inner.left.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many batches wait to be written.
+    /// Returns the number of queued batches.
     pub fn queued(&self) -> usize {
         self.inner.queue.len()
     }
@@ -220,9 +221,9 @@ impl Store {
         &self.inner.data_dir
     }
 
-    /// Refuses to begin anything new while the last of the space is needed for what runs.
+    /// Refuses new work while the last of the space is needed for existing runs.
     pub fn check_space(&self) -> Result<(), Error> {
-        // Who cannot be asked says nothing against it; a write will tell.
+        // If the file system cannot be asked, the check passes; a write will fail if something is wrong.
         let Ok(space) = Space::of(&self.inner.data_dir) else { return Ok(()) };
         let floor = submission_floor(space.total);
         if space.free < floor {
@@ -231,8 +232,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what is queued, merges the log, and releases the directory. Other clones are closed with it.
-    /// An error is the reason why not everything that was queued could be written.
+    /// Writes what is queued, checkpoints the log, and unlocks the directory. Other clones are closed with it. An error
+    /// says why not everything queued could be written.
     pub fn close(self) -> Result<(), Error> {
         let failed = self.failure();
         self.inner.stop();
@@ -254,11 +255,11 @@ impl Inner {
         self.readers.close();
         self.queue.end(Error::Closed);
         let thread = self.thread.lock().expect("nothing panics while it holds the thread").take();
-        // The last clone may die inside a callback; a thread cannot wait for itself, and it is about to end anyway.
+        // The last clone may be dropped inside a callback; a thread cannot join itself, and it is about to end anyway.
         if let Some(thread) = thread
             && thread::current().id() != self.writer
         {
-            // A panic over there has ended the queue with its own reason.
+            // A panic of the writer has ended the queue with its own reason.
             let _ = thread.join();
         }
         self.lock.lock().expect("nothing panics while it holds the lock").take();
@@ -271,7 +272,7 @@ impl Drop for Inner {
     }
 }
 
-/// The database as it is open for writing.
+/// The database while it is open for writing.
 struct Open {
     checkpointer: Checkpointer,
     rewriter: Rewriter,
@@ -285,13 +286,13 @@ impl Open {
         data_dir: &Path,
         faults: Faults,
         key: Option<&SecretsKey>,
-        left: &Left,
+        left: &PlaintextStatus,
     ) -> Result<Self, Error> {
         if let Some(max_pages) = faults.max_pages {
             conn.pragma_update_and_check(None, "max_page_count", max_pages, |_| Ok(())).doing("limit its size")?;
         }
         let mut checkpointer = Checkpointer::watch(&mut conn, data_dir)?;
-        if seal::adopt(&conn, key)? != seal::Adopted::default() {
+        if seal::encrypt_existing(&conn, key)? != seal::EncryptedExisting::default() {
             checkpointer.forget(&conn);
         }
         let rewriter = Rewriter::start(&conn, &mut checkpointer, data_dir, left.clone())?;
@@ -301,7 +302,7 @@ impl Open {
 }
 
 impl Open {
-    /// To be called after each commit, when everybody who waited for it was told.
+    /// Called after each commit, once its committers have been notified.
     fn committed(&mut self) {
         self.checkpointer.committed(self.journal.connection());
         self.log_moved();
@@ -312,47 +313,46 @@ impl Open {
     }
 }
 
-/// What the writer's thread owns. The order of the fields is the order of their end: the lock goes when the
-/// connection is closed.
+/// State of the writer's thread. Fields are dropped in order: the lock is released after the connection is closed.
 struct Writer {
     data_dir: PathBuf,
     queue: Arc<Queue>,
-    ears: Ears,
+    observers: Observers,
     stats: Arc<Stats>,
     readers: ReaderPool,
-    pulse: Pulse,
+    busy: BusyTimer,
     key: Option<SecretsKey>,
     faults: Faults,
-    left: Left,
+    left: PlaintextStatus,
     reserve: Reserve,
-    /// Keeps the log and its index in place while no connection writes, so that readers go on.
+    /// Read connection that keeps the log and its index in place while no connection writes, so that readers continue.
     anchor: Option<Connection>,
-    /// The database said that it is damaged.
+    /// True if the database reported that it is damaged.
     suspicious: bool,
-    /// The write that failed had no room. Whatever fails while that is repaired fails because of it.
+    /// True if the write failed for lack of space. Whatever fails during the repair is attributed to that.
     full: bool,
-    /// When something that nobody sees any more was deleted last.
+    /// Time of the last chunk of garbage collection.
     deleted: Instant,
-    /// Nothing while a failed write is not repaired.
+    /// `None` while a failed write is not repaired.
     open: Option<Open>,
     _lock: Arc<Lock>,
 }
 
 impl Writer {
     fn run(mut self) {
-        let _fuse = Fuse(Arc::clone(&self.queue), self.ears.clone());
+        let _guard = PanicGuard(Arc::clone(&self.queue), self.observers.clone());
         loop {
             match self.next() {
                 Some(Work::Jobs(jobs)) => {
-                    self.pulse.begin();
+                    self.busy.begin();
                     self.write(jobs);
-                    self.pulse.end();
+                    self.busy.end();
                     if self.deleted.elapsed() > DELETE_WITHIN {
                         self.delete_piece();
                     }
                 }
                 Some(Work::Reopen(reopened)) => {
-                    // Whoever asked may have closed meanwhile.
+                    // The caller may have closed the store meanwhile.
                     let _ = reopened.send(self.reopen());
                 }
                 Some(Work::End) => return,
@@ -361,7 +361,7 @@ impl Writer {
         }
     }
 
-    /// What comes next. Nothing when it was quiet and something was done that waits for that.
+    /// Waits for the next work; `None` if the writer was idle and did background work instead.
     fn next(&mut self) -> Option<Work> {
         if self.has_garbage() {
             let next = self.queue.take_within(DELETE_PAUSE);
@@ -383,7 +383,7 @@ impl Writer {
                     open.log_moved();
                 }
                 Some(open) if keeps != soonest => {
-                    open.rewriter.again(open.journal.connection(), &mut open.checkpointer)
+                    open.rewriter.retry(open.journal.connection(), &mut open.checkpointer)
                 }
                 _ => self.reserve.keep(),
             }
@@ -393,9 +393,9 @@ impl Writer {
 
     fn write(&mut self, jobs: Vec<Job>) {
         let Some(open) = &mut self.open else {
-            // They came in while the failure was being told.
+            // These jobs were queued while the failure was being reported.
             let failure = self.queue.failure().unwrap_or_else(panicked);
-            return tell(jobs.into_iter().map(|job| (job.then, Err(failure.clone()))));
+            return notify_all(jobs.into_iter().map(|job| (job.then, Err(failure.clone()))));
         };
         if let Err(lost) = open.files.check() {
             return self.fail(&lost, jobs);
@@ -410,11 +410,11 @@ impl Writer {
         }
         match written {
             Ok(outcomes) => {
-                let notes = open.journal.take_notes();
-                if !notes.is_empty() {
-                    self.ears.tell(Told::Commits(notes));
+                let events = open.journal.take_events();
+                if !events.is_empty() {
+                    self.observers.notify(Notification::Commits(events));
                 }
-                tell(jobs.into_iter().map(|job| job.then).zip(outcomes));
+                notify_all(jobs.into_iter().map(|job| job.then).zip(outcomes));
                 if let Some(open) = &mut self.open {
                     if open.journal.take_forgets() {
                         open.checkpointer.forget(open.journal.connection());
@@ -430,20 +430,20 @@ impl Writer {
         self.open.as_ref().is_some_and(|open| open.journal.has_garbage())
     }
 
-    /// Deletes a piece of what nobody sees any more, if there is something.
+    /// Deletes one chunk of garbage, if there is any.
     fn delete_piece(&mut self) {
         let Some(open) = self.open.as_mut().filter(|open| open.journal.has_garbage()) else { return };
-        self.pulse.begin();
+        self.busy.begin();
         let deleted = open.files.check().and_then(|()| open.journal.delete_piece());
         self.deleted = Instant::now();
         match deleted {
             Ok(()) => open.committed(),
             Err(error) => self.fail(&error, Vec::new()),
         }
-        self.pulse.end();
+        self.busy.end();
     }
 
-    /// Nothing is written from now on, because nobody knows any more what is on disk. Everybody who waits hears why.
+    /// Stops writing, because the state of the disk is unknown, and notifies every waiting committer of the reason.
     fn fail(&mut self, error: &Error, jobs: Vec<Job>) {
         let repairable = error.is_outage() || error.is_corruption();
         let failure = match error {
@@ -459,21 +459,22 @@ impl Writer {
             self.queue.end(failure.clone());
         }
         self.close_connection();
-        self.ears.failed(&failure);
+        self.observers.notify_failure(&failure);
         let more = self.queue.drain();
-        tell(jobs.into_iter().chain(more).map(|job| (job.then, Err(failure.clone()))));
+        notify_all(jobs.into_iter().chain(more).map(|job| (job.then, Err(failure.clone()))));
     }
 
-    /// Readers go on: what they need is held in place, unless it is damaged.
+    /// Closes the writing connection. Readers continue: the log and its index are kept in place, unless the database is
+    /// damaged.
     fn close_connection(&mut self) {
-        // Opened while the writing connection still holds everything in place.
+        // Opened while the writing connection still keeps the log in place.
         let anchor = self.anchor.take().or_else(|| connect::reader(&self.data_dir).ok());
         self.anchor = anchor.filter(|_| !self.suspicious);
         self.open = None;
     }
 
     fn unwritable(&self, error: &Error) -> Error {
-        // The database does not say what the file system said, so that is asked.
+        // SQLite does not pass on the file system's error, so a probe determines it.
         let probed = space::probe(&self.data_dir).err();
         let full = self.full || error.is_full() || probed.as_ref().is_some_and(is_full);
         let cause = match probed {
@@ -493,12 +494,12 @@ impl Writer {
                 self.open = Some(open);
                 self.anchor = None;
                 (self.suspicious, self.full) = (false, false);
-                self.ears.tell(Told::Reopened(revision));
+                self.observers.notify(Notification::Reopened(revision));
                 self.queue.recover();
                 Ok(revision)
             }
             Err(error) => {
-                // Nobody may write through a connection that is half repaired.
+                // Nothing may be written through a connection that is only partly repaired.
                 self.queue.fail(error.clone());
                 Err(error)
             }
@@ -511,7 +512,7 @@ impl Writer {
         let outage = |error: Error| if error.is_outage() { self.unwritable(&error) } else { error };
         space::probe(&self.data_dir)
             .map_err(|error| connect::file_error("write to", &self.data_dir, error))
-            .and_then(|()| connect::writer_again(&self.data_dir, self.suspicious))
+            .and_then(|()| connect::reopen_writer(&self.data_dir, self.suspicious))
             .and_then(|conn| Open::new(conn, &self.data_dir, self.faults, self.key.as_ref(), &self.left))
             .and_then(|mut open| {
                 open.journal.touch()?;
@@ -521,21 +522,22 @@ impl Writer {
     }
 }
 
-/// Ends the queue when the writer's thread panics, so that nobody waits for it for ever.
-struct Fuse(Arc<Queue>, Ears);
+/// Ends the queue when the writer's thread panics, so that no committer waits for ever.
+struct PanicGuard(Arc<Queue>, Observers);
 
-impl Drop for Fuse {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.end(panicked());
-            self.1.failed(&panicked());
-            tell(self.0.drain().into_iter().map(|job| (job.then, Err(panicked()))));
+            self.1.notify_failure(&panicked());
+            notify_all(self.0.drain().into_iter().map(|job| (job.then, Err(panicked()))));
         }
     }
 }
 
-/// Everybody hears the outcome, also those behind a callback that panics. The panic goes on afterwards.
-fn tell(outcomes: impl Iterator<Item = (Then, Result<Revision, Error>)>) {
+/// Notifies every committer of its outcome, also those behind a callback that panics. The panic is propagated
+/// afterwards.
+fn notify_all(outcomes: impl Iterator<Item = (Then, Result<Revision, Error>)>) {
     let mut panics = Vec::new();
     for (then, outcome) in outcomes {
         panics.extend(panic::catch_unwind(AssertUnwindSafe(|| then(outcome))).err());

@@ -1,5 +1,5 @@
-//! Kills a process in the middle of committing, again and again, and looks at what it left behind.
-//! The child is this same test binary; an environment variable tells it which half it is.
+//! Kills a process in the middle of committing, again and again, and checks what it left behind. The child is this same
+//! test binary; an environment variable tells it which role it has.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -30,13 +30,13 @@ fn every_acknowledged_batch_survives_ten_kills() {
         acknowledged = kill_after(dir.path(), patience, acknowledged);
         let kept = whole_batches(dir.path());
         assert!(kept >= acknowledged, "round {round}: {acknowledged} batches were acknowledged, {kept} are there");
-        // The batches in flight may or may not be there; the next child goes on behind what is.
+        // The batches in flight may or may not be there; the next child continues after those that are.
         acknowledged = kept;
     }
     assert!(acknowledged > ROUNDS * 20);
 }
 
-/// Lets a child acknowledge about `patience` batches, kills it, and says how many there are in all.
+/// Lets a child acknowledge about `patience` batches, kills it, and returns how many there are in all.
 fn kill_after(dir: &Path, patience: u64, before: u64) -> u64 {
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["--exact", "every_acknowledged_batch_survives_ten_kills", "--nocapture"])
@@ -65,7 +65,7 @@ fn kill_after(dir: &Path, patience: u64, before: u64) -> u64 {
     acknowledged
 }
 
-/// How many batches are in the store, after checking that none of them is there by half.
+/// Returns the number of batches in the store, after checking that none of them is incomplete.
 fn whole_batches(dir: &Path) -> u64 {
     let reader = Reader::open(dir).unwrap();
     let counts = RUNS.map(|run| {
@@ -86,7 +86,7 @@ fn whole_batches(dir: &Path) -> u64 {
     counts[0]
 }
 
-/// The half that is killed.
+/// The child process.
 fn commit_until_killed(dir: &Path) -> ! {
     let store = Store::open(dir).unwrap();
     let reader = store.reader().unwrap();
@@ -114,7 +114,7 @@ fn commit_until_killed(dir: &Path) -> ! {
             let mut told = std::io::stdout();
             writeln!(told, "durable {total} batches").unwrap();
         };
-        // Every fourth is waited for, so that groups of several batches are in flight when the kill comes.
+        // Every fourth batch is waited for, so that groups of several batches are in flight when the kill comes.
         store.commit(batch, tell);
         if total.is_multiple_of(4) {
             store.commit_wait(Batch::new()).unwrap();

@@ -1,5 +1,5 @@
-//! The arrows between crates: which crate may know which. The table here is the architecture;
-//! an arrow that is not in it is refused, and so is a crate it does not list.
+//! The allowed dependencies between crates. The table here is the architecture; a dependency that is not in it is
+//! refused, and so is a crate it does not list.
 
 use std::path::Path;
 
@@ -49,14 +49,14 @@ const MENU: &str = "xtask";
 /// A crate of the workspace as cargo describes it.
 pub(super) struct Package {
     pub(super) name: String,
-    /// The path of its Cargo.toml from the root.
+    /// Path of its Cargo.toml from the root.
     pub(super) manifest: String,
     pub(super) dependencies: Vec<Dependency>,
 }
 
 pub(super) struct Dependency {
     pub(super) name: String,
-    /// Needed by tests, examples and benchmarks only.
+    /// True if only tests, examples and benchmarks need it.
     pub(super) dev: bool,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn check(packages: &[Package]) -> Vec<Problem> {
     packages.iter().flat_map(arrows).collect()
 }
 
-/// Whether the name belongs to a crate of the project.
+/// Returns whether the name is that of a crate of the project.
 pub(super) fn is_ours(name: &str) -> bool {
     ALLOWED.iter().any(|(ours, _)| *ours == name)
 }

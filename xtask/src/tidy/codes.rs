@@ -1,4 +1,4 @@
-//! Error codes: each code a user can meet has a page, and no page explains a code that is gone.
+//! Error codes: each code that users can see has a page, and no page explains a code that is gone.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ fn page(path: &str) -> Option<String> {
     codes(name).into_iter().find(|code| code == name)
 }
 
-/// Every `OF` with exactly four digits that is not part of a longer word.
+/// Finds every `OF` with exactly four digits that is not part of a longer word.
 fn codes(line: &str) -> Vec<String> {
     let part = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
     let bytes = line.as_bytes();

@@ -1,6 +1,6 @@
-//! Dialects are named in their own folders, in their rows and in tests. Everybody else asks the row of a kind, or the run's
-//! trait: whoever asks which dialect it is forgets the next one. The list of exceptions has a reason for each, and may only
-//! become shorter: an exception that is not needed any more is a problem too.
+//! Dialects are named only in their own folders, in their rows and in tests. All other code asks the row of a kind, or
+//! the run's trait: code that checks for one dialect forgets the next one. Each exception has a reason, and the list
+//! may only become shorter: an unneeded exception is a problem too.
 
 use super::Problem;
 use super::source::{File, has_word};
@@ -24,7 +24,7 @@ const NAMES: &[&str] = &[
     "\"PodGroup\"",
 ];
 
-/// The folders of the dialects, and where their rows and facts are gathered.
+/// Folders of the dialects, and where their rows and facts are gathered.
 const HOMES: &[&str] = &[
     "crates/engine/src/argo",
     "crates/engine/src/taskset",
@@ -35,14 +35,14 @@ const HOMES: &[&str] = &[
     "crates/model/src/taskset",
     "crates/model/src/fact",
     "crates/model/src/lib.rs",
-    // Argo's API is one dialect's by definition.
+    // Argo's API belongs to one dialect by definition.
     "crates/server/src/argo",
-    // It plays, checks and measures each dialect, and is not shipped.
+    // The testkit simulates, checks and measures each dialect, and is not shipped.
     "crates/testkit/",
     "xtask/",
 ];
 
-/// A reason that files below these places name a dialect all the same.
+/// Files below these paths may name a dialect, for this reason.
 struct Exception {
     why: &'static str,
     places: &'static [&'static str],
@@ -151,7 +151,7 @@ fn places() -> impl Iterator<Item = &'static str> {
     EXCEPTIONS.iter().flat_map(|exception| exception.places).copied()
 }
 
-/// The lines of production code that name a dialect.
+/// Returns the lines of production code that name a dialect.
 fn named(file: &File) -> impl Iterator<Item = (usize, &str)> {
     file.production().into_iter().filter_map(|(number, line)| {
         let name = NAMES.iter().find(|name| has_word(line, name))?;

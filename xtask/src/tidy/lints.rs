@@ -1,4 +1,4 @@
-//! The workspace's lints: a crate that does not inherit them is a crate without project rules.
+//! Lint inheritance: a crate that does not inherit the workspace's lints escapes the project rules.
 
 use super::Problem;
 use super::source::File;

@@ -21,7 +21,7 @@ fn path(file: &File) -> Option<Problem> {
     Some(Problem::new(&file.path, 0, format!("`{part}` is not a name"), WHY))
 }
 
-/// Modules written inside a file, and those a `#[path]` attribute would give another name.
+/// Finds inline modules, and those that a `#[path]` attribute would give another name.
 fn modules(file: &File) -> Vec<Problem> {
     let numbered = file.text.lines().enumerate();
     numbered

@@ -1,4 +1,4 @@
-//! The opening of a file: two or three lines that say what it owns and what it must never do.
+//! The header of a file: two or three lines that say what it owns and what it must never do.
 
 use super::Problem;
 use super::source::File;

@@ -1,13 +1,13 @@
-//! Paths of one machine and hosts of package registries: neither belongs in a file that others
-//! clone. The patterns are put together from pieces so that this file does not match itself.
+//! Machine-specific paths and hosts of package registries: neither belongs in a file that others clone. The patterns
+//! are assembled from pieces so that this file does not match itself.
 
 use super::Problem;
 use super::source::File;
 
-/// First folders of absolute paths that exist only where somebody happened to work.
+/// First folders of absolute paths that exist only on a particular machine.
 const FOLDERS: &[&str] = &["work", "root", "farm"];
 
-/// Hosts that serve packages. Addresses of these come from the user's configuration, never from us.
+/// Hosts that serve packages. Such addresses come from the user's configuration, never from us.
 const HOSTS: &[(&str, &str)] = &[
     ("index.crates", "io"),
     ("static.crates", "io"),
@@ -18,7 +18,7 @@ const HOSTS: &[(&str, &str)] = &[
     ("proxy.golang", "org"),
 ];
 
-/// The one registry a lock file may name: the public index cargo writes by default.
+/// The one registry that a lock file may name: the public index that cargo writes by default.
 const PUBLIC: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 pub(super) fn check(files: &[File]) -> Vec<Problem> {
@@ -42,7 +42,8 @@ fn in_file(file: &File) -> Vec<Problem> {
     problems
 }
 
-/// An absolute path: `$dir/work/`, `./work/` and `data/work/` are relative to something.
+/// Returns whether the line has an absolute path with this folder: `$dir/work/`, `./work/` and `data/work/` are
+/// relative.
 fn has_path(line: &str, folder: &str) -> bool {
     let pattern = ["/", folder, "/"].concat();
     line.match_indices(&pattern).any(|(at, _)| {

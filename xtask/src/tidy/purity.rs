@@ -1,5 +1,5 @@
-//! Purity: the engine and what it stands on cannot wait, read a clock, draw a number or touch a
-//! file. Checked twice, by the list of outside crates they may use and by the words they may not.
+//! Purity: the engine and the crates it uses cannot wait, read a clock, draw a number or touch a file. Checked twice,
+//! by an allow list of outside crates and by a deny list of words.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::Problem;
 use super::arrows::{self, Package};
 use super::source::{File, has_word};
 
-/// The outside crates each pure crate may use. Dev-dependencies are free.
+/// Outside crates that each pure crate may use. Dev-dependencies are unrestricted.
 const OUTSIDE: &[(&str, &[&str])] = &[
     ("octoflow-engine", &["serde", "serde_json", "croner", "jiff", "regex", "thiserror", "sha2"]),
     ("octoflow-model", &["serde", "serde_json", "jiff", "base64"]),
@@ -71,7 +71,7 @@ fn forbidden_in(text: &str) -> impl Iterator<Item = &'static str> {
     FORBIDDEN.iter().copied().filter(|word| has_word(text, word))
 }
 
-/// Every path the `use` statements bring in, written out: a group would hide what it names.
+/// Returns every path that the `use` statements import, expanded: a group would hide what it names.
 fn imports(lines: &[(usize, &str)]) -> Vec<(usize, String)> {
     let mut paths = Vec::new();
     let mut open: Option<(usize, String)> = None;

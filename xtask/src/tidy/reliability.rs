@@ -1,4 +1,4 @@
-//! The list of faults: every test that docs/reliability.md names is there under that name. It does not judge whether the
+//! The list of faults: every test that docs/reliability.md names exists under that name. Does not judge whether the
 //! test shows what the list says.
 
 use super::Problem;
@@ -22,7 +22,7 @@ pub(super) fn check(files: &[File]) -> Vec<Problem> {
     problems
 }
 
-/// Every `file.rs::name` between backquotes.
+/// Finds every `file.rs::name` between backquotes.
 fn named(line: &str) -> impl Iterator<Item = (&str, &str)> {
     line.split('`')
         .skip(1)

@@ -1,5 +1,5 @@
-//! Retired words: names that a word of the trade has replaced. `docs/glossary.md` has the words in use. The retired ones are
-//! put together from pieces so that this file does not match itself.
+//! Retired words: private words that a standard term has replaced. `docs/glossary.md` has the words in use. The retired
+//! ones are assembled from pieces so that this file does not match itself.
 
 use super::Problem;
 use super::source::{File, has_word};
@@ -33,6 +33,17 @@ const RETIRED: &[Retired] = &[
     Retired { word: concat!("Surround", "ings"), instead: "Catalog" },
     Retired { word: concat!("Aga", "inOptions"), instead: "RerunOptions" },
     Retired { word: concat!("born", "_wrong"), instead: "add_errored" },
+    Retired { word: concat!("Ea", "rs"), instead: "Observers" },
+    Retired { word: concat!("Fu", "se"), instead: "PanicGuard" },
+    Retired { word: concat!("Pul", "se"), instead: "BusyTimer" },
+    Retired { word: concat!("Foot", "ing"), instead: "BatchIsolation" },
+    Retired { word: concat!("Carri", "er"), instead: "ArtifactClient" },
+    Retired { word: concat!("Par", "cel"), instead: "ArtifactFile or QueuedMessage" },
+    Retired { word: concat!("Lo", "an"), instead: "Download" },
+    Retired { word: concat!("Sa", "ck"), instead: "ArchiveWriter" },
+    Retired { word: concat!("Unplan", "ned"), instead: "PlanError" },
+    Retired { word: concat!("Hindr", "ance"), instead: "Condition" },
+    Retired { word: concat!("Garb", "led"), instead: "Malformed" },
 ];
 
 const WHY: &str = "one concept, one word, and the one that the trade uses; `docs/glossary.md` has them";

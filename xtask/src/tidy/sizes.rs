@@ -1,4 +1,4 @@
-//! File sizes: a file that nobody can hold in the head gets split before it grows further.
+//! File sizes: a file that is too large to overview is split before it grows further.
 
 use super::Problem;
 use super::source::File;

@@ -1,5 +1,5 @@
-//! A file of the project as the rules see it: its path from the root and its text, and which of its
-//! lines are production code. Relies on rustfmt's layout instead of parsing Rust.
+//! A file of the project as the rules see it: its path from the root, its text, and which of its lines are production
+//! code. Relies on rustfmt's layout instead of parsing Rust.
 
 /// A file that belongs to the checkout.
 pub(super) struct File {
@@ -12,7 +12,7 @@ impl File {
         File { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Rust source of ours. Files elsewhere, such as examples, follow other people's rules.
+    /// Returns whether this is Rust source of ours. Files elsewhere, such as examples, follow other rules.
     pub(super) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs") && (self.is_under("crates/") || self.is_under("xtask/"))
     }
@@ -21,7 +21,7 @@ impl File {
         self.path.starts_with(folder)
     }
 
-    /// A file that is only ever compiled for tests or benchmarks.
+    /// Returns whether the file is only compiled for tests or benchmarks.
     pub(super) fn is_test(&self) -> bool {
         let mut parts: Vec<&str> = self.path.split('/').collect();
         let name = parts.pop().unwrap_or_default();
@@ -30,7 +30,7 @@ impl File {
             || self.text.lines().any(|line| line == "#![cfg(test)]")
     }
 
-    /// Numbered lines of code that reach users: no comments, no test-only items.
+    /// Returns the numbered lines of production code: no comments, no test-only items.
     pub(super) fn production(&self) -> Vec<(usize, &str)> {
         if self.is_test() {
             return Vec::new();
@@ -48,11 +48,11 @@ impl File {
     }
 }
 
-/// Where we are in an item that is compiled for tests only.
+/// State of the scan for items that are compiled for tests only.
 #[derive(Clone, Copy)]
 enum Skip {
     No,
-    /// The attribute was seen at this indentation; the item itself comes next.
+    /// The attribute was found at this indentation; the item itself comes next.
     Item(usize),
     /// Inside the item, which ends with a closing brace at this indentation.
     Body(usize),
@@ -87,7 +87,7 @@ fn after_test_attribute(code: &str) -> Option<&str> {
     rest.split_once(']').map(|(_, item)| item.trim())
 }
 
-/// Whether `needle` stands in `line` as a whole word, not as part of a longer name.
+/// Returns whether `needle` occurs in `line` as a whole word, not as part of a longer name.
 pub(super) fn has_word(line: &str, needle: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(needle).any(|(at, _)| {

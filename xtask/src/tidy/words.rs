@@ -1,6 +1,5 @@
-//! Words that may not stand in our source: marks of unfinished work, switched-off tests, and
-//! printing outside the places that talk to a person. The words are put together from pieces so
-//! that this file does not match itself.
+//! Words that may not occur in our source: marks of unfinished work, disabled tests, and printing outside the modules
+//! that talk to a person. The words are assembled from pieces so that this file does not match itself.
 
 use super::Problem;
 use super::source::{File, has_word};
@@ -22,7 +21,7 @@ const BANNED: &[Banned] = &[
 
 const PRINTING: &[&str] = &["println!", "eprintln!", "print!", "eprint!"];
 
-/// Where printing is the job. The testkit's programs are run by hand through the menu.
+/// Files that may print. The testkit's programs are run by hand through the menu.
 const TALKERS: &[&str] =
     &["crates/octoflow/src/output", "crates/octoflow/src/main.rs", "crates/testkit/src/bin/", "xtask/"];
 

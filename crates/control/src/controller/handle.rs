@@ -103,12 +103,12 @@ impl Handle {
             body: object.to_string().into_bytes(),
         });
         let ties = Ties::of(&object["metadata"]);
-        batch.push(Change::Tie {
+        batch.push(Change::SetOwners {
             kind: kind.to_owned(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             owners: ties.owner_uids(),
-            leaving: ties.deleted.is_some(),
+            deleting: ties.deleted.is_some(),
         });
         // The engine must hear of values in the order in which they were stored.
         let turn = keyed.is_some().then(|| self.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner));

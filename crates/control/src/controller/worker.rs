@@ -11,7 +11,7 @@ use std::{
 };
 
 use octoflow_model::Order;
-use octoflow_store::{Pulse, Store};
+use octoflow_store::{BusyTimer, Store};
 
 use super::{archiver::Archiver, dispatch::OrderQueue};
 use crate::{
@@ -32,7 +32,7 @@ pub(super) struct Worker {
     pub(super) archiver: Archiver,
     pub(super) data_dir: PathBuf,
     /// Shows how long the thread has been busy with one step.
-    pub(super) pulse: Pulse,
+    pub(super) busy: BusyTimer,
 }
 
 impl Worker {
@@ -42,13 +42,13 @@ impl Worker {
         let mut wait = self.event_loop.wait(clock::steady());
         loop {
             let taken = first.take().or_else(|| self.receive(wait));
-            self.pulse.begin();
+            self.busy.begin();
             let messages = taken.into_iter().chain(self.inbox.try_iter()).take(MAX_MESSAGES);
             let effects = self.event_loop.step(messages)?;
             for effect in effects.list {
                 first = self.carry_out(effect).or(first);
             }
-            self.pulse.end();
+            self.busy.end();
             wait = effects.wait;
             if wait == Wait::Closed {
                 return Ok(());

@@ -50,7 +50,7 @@ impl Claims {
         let mut keys = Vec::new();
         if !self.fresh.is_empty() {
             for (run, claim) in submitted.iter().filter_map(|run| Some((*run, self.fresh.remove(run)?))) {
-                batch.push(Change::Claim { claim: Box::new(claim.row(run, now)), now });
+                batch.push(Change::PutIdempotencyKey { key: Box::new(claim.row(run, now)), now });
                 keys.push((claim.scope, claim.key));
             }
         }

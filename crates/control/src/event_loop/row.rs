@@ -9,12 +9,12 @@ use serde_json::json;
 /// Who the run belongs to, and whether it is on its way out.
 pub(super) fn tie(run: &Run) -> Change {
     let ties = run.marks().ties;
-    Change::Tie {
+    Change::SetOwners {
         kind: run.kind().key.to_owned(),
         namespace: run.namespace().to_owned(),
         name: run.name().to_owned(),
         owners: ties.owner_uids(),
-        leaving: ties.deleted.is_some(),
+        deleting: ties.deleted.is_some(),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn change(run: &Run, attempt: u32, there: bool) -> Vec<Change> {
     let owners = Ties::of(&unit["metadata"]).owner_uids();
     vec![
         Change::PutObject { kind: kind.clone(), namespace: namespace.clone(), name: name.clone(), uid, body },
-        Change::Tie { kind, namespace, name, owners, leaving: false },
+        Change::SetOwners { kind, namespace, name, owners, deleting: false },
     ]
 }
 

@@ -14,7 +14,7 @@ use octoflow_model::{
     location::Location,
     request::{Answer, ListingRequest, ManifestText, ObjectRequest},
 };
-use octoflow_runtime::{artifacts::Carrier, egress::Policy};
+use octoflow_runtime::{artifacts::ArtifactClient, egress::Policy};
 
 use super::{Errand, ResourceWorker};
 use crate::supervisor::said;
@@ -26,7 +26,7 @@ pub(super) struct Bringer {
     data_dir: PathBuf,
     policy: Policy,
     /// Made when it is needed first: most runs ask nothing of anybody.
-    carrier: Option<Arc<Carrier>>,
+    artifact_client: Option<Arc<ArtifactClient>>,
     /// Those whose time has not come, and all that are wanted still.
     queue: VecDeque<(AttemptId, Wish)>,
     wanted: std::collections::HashSet<AttemptId>,
@@ -50,16 +50,16 @@ impl Bringer {
         Self {
             data_dir: data_dir.to_owned(),
             policy,
-            carrier: None,
+            artifact_client: None,
             queue: VecDeque::new(),
             wanted: std::collections::HashSet::new(),
             at_work: 0,
         }
     }
 
-    fn carrier(&mut self) -> Arc<Carrier> {
+    fn artifact_client(&mut self) -> Arc<ArtifactClient> {
         let (data_dir, policy) = (&self.data_dir, &self.policy);
-        self.carrier.get_or_insert_with(|| Arc::new(Carrier::new(data_dir, policy.clone()))).clone()
+        self.artifact_client.get_or_insert_with(|| Arc::new(ArtifactClient::new(data_dir, policy.clone()))).clone()
     }
 
     pub(super) fn is_wanted(&self, attempt: AttemptId) -> bool {
@@ -97,13 +97,14 @@ impl ResourceWorker {
     fn bring(&mut self) {
         while self.bringer.at_work < AT_ONCE {
             let Some((attempt, wish)) = self.bringer.queue.pop_front() else { return };
-            let (carrier, errands) = (self.bringer.carrier(), self.errands.clone());
+            let (artifact_client, errands) = (self.bringer.artifact_client(), self.errands.clone());
             let work = move || {
                 let listing = matches!(wish, Wish::Listing(_));
-                let brought = catch_unwind(AssertUnwindSafe(|| fulfil(&carrier, wish))).unwrap_or_else(|panic| {
-                    let why = format!("a bug of octoflow: asking for it panicked: {}", said(&*panic));
-                    if listing { Brought::Listing(Err(why)) } else { Brought::Manifest(Err(why)) }
-                });
+                let brought =
+                    catch_unwind(AssertUnwindSafe(|| fulfil(&artifact_client, wish))).unwrap_or_else(|panic| {
+                        let why = format!("a bug of octoflow: asking for it panicked: {}", said(&*panic));
+                        if listing { Brought::Listing(Err(why)) } else { Brought::Manifest(Err(why)) }
+                    });
                 // A resource worker that has closed wants nothing.
                 let _ = errands.send(Errand::Brought(attempt, brought));
             };
@@ -118,22 +119,24 @@ impl ResourceWorker {
     }
 }
 
-fn fulfil(carrier: &Carrier, wish: Wish) -> Brought {
+fn fulfil(artifact_client: &ArtifactClient, wish: Wish) -> Brought {
     match wish {
-        Wish::Listing(request) => Brought::Listing(list(carrier, &request)),
-        Wish::Manifest(request, again) => Brought::Manifest(with_text(carrier, *request).map(|found| (found, again))),
+        Wish::Listing(request) => Brought::Listing(list(artifact_client, &request)),
+        Wish::Manifest(request, again) => {
+            Brought::Manifest(with_text(artifact_client, *request).map(|found| (found, again)))
+        }
     }
 }
 
-fn list(carrier: &Carrier, request: &ListingRequest) -> Result<Vec<String>, String> {
-    let keys = carrier.list(&request.location).map_err(|error| error.to_string())?;
+fn list(artifact_client: &ArtifactClient, request: &ListingRequest) -> Result<Vec<String>, String> {
+    let keys = artifact_client.list(&request.location).map_err(|error| error.to_string())?;
     let plain = |key: String| key.strip_prefix(&request.cut).map_or_else(|| key.clone(), str::to_owned);
     Ok(keys.into_iter().map(plain).collect())
 }
 
-fn with_text(carrier: &Carrier, mut request: ObjectRequest) -> Result<Box<ObjectRequest>, String> {
+fn with_text(artifact_client: &ArtifactClient, mut request: ObjectRequest) -> Result<Box<ObjectRequest>, String> {
     if let ManifestText::Located { location, sub_path } = &request.manifest {
-        let text = carrier.text(location, sub_path.as_deref());
+        let text = artifact_client.text(location, sub_path.as_deref());
         request.manifest = ManifestText::Inline(text.map_err(|error| format!("{}: {error}", kind(location)))?);
     }
     Ok(Box::new(request))

@@ -96,7 +96,7 @@ pub fn lines(
     listener: &mut dyn Listener,
 ) -> Result<(), Error> {
     // What others read by the same handle is none of ours.
-    let logs = logs.apart();
+    let logs = logs.without_expected_sizes();
     let mut merged = Merged::new(logs.clone(), wanted.tail);
     let mut ids: HashMap<AttemptId, String> = HashMap::new();
     let mut order: Vec<AttemptId> = Vec::new();
@@ -147,7 +147,7 @@ pub fn frames(
     let attempt = super::attempts(reader, run)?.into_iter().find(|(id, _)| id == node);
     let Some((_, attempt)) = attempt else { return Ok(()) };
     // What others read by the same handle is none of ours.
-    let logs = logs.apart();
+    let logs = logs.without_expected_sizes();
     let mut frames = logs.read(attempt);
     loop {
         let over = !follow || is_over(reader, run)?;

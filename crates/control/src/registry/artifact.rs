@@ -4,7 +4,7 @@ use std::fs::File;
 
 use octoflow_engine::argo::garbage::remote_location;
 use octoflow_model::task::StoredArtifact;
-use octoflow_runtime::artifacts::{CarrierError, Loan};
+use octoflow_runtime::artifacts::{ArtifactError, Download};
 use octoflow_store::RunRow;
 use serde::Deserialize;
 use serde_json::Value;
@@ -59,45 +59,45 @@ impl Registry {
             return Ok(Lent::Absent(format!("node `{node}` has no artifact `{name}` among its {put}")));
         };
         let inner = inner.or(listed["subPath"].as_str());
-        let loan = match self.lend(&row.namespace, listed, inner) {
+        let loan = match self.download(&row.namespace, listed, inner) {
             Ok(loan) => loan,
-            Err(CarrierError::Absent(why)) => {
+            Err(ArtifactError::Absent(why)) => {
                 return Ok(Lent::Absent(format!("artifact `{name}` is not there: {why}")));
             }
-            Err(CarrierError::Failed(why)) => {
+            Err(ArtifactError::Failed(why)) => {
                 return Err(Fault::Controller(Error::Object { what: format!("artifact `{name}`"), why }));
             }
         };
-        let Loan { file, size, tarball } = loan;
+        let Download { file, size, tarball } = loan;
         Ok(Lent::Here(Artifact { name: file_name(listed, name, inner, tarball), file, size }))
     }
 
-    fn lend(&self, namespace: &str, listed: &Value, inner: Option<&str>) -> Result<Loan, CarrierError> {
-        let failed = CarrierError::Failed;
+    fn download(&self, namespace: &str, listed: &Value, inner: Option<&str>) -> Result<Download, ArtifactError> {
+        let failed = ArtifactError::Failed;
         if listed["deleted"] == true {
-            return Err(CarrierError::Absent("it was deleted".to_owned()));
+            return Err(ArtifactError::Absent("it was deleted".to_owned()));
         }
-        let carrier = self.controller().carrier();
+        let artifact_client = self.controller().artifact_client();
         if let Some(text) = listed["raw"]["data"].as_str() {
-            return carrier.lend_text(text);
+            return artifact_client.download_text(text);
         }
         if let Some(kept) = listed.get("local") {
             let kept = StoredArtifact::deserialize(kept).map_err(|error| failed(error.to_string()))?;
-            match carrier.lend(&kept, inner) {
+            match artifact_client.download(&kept, inner) {
                 // It may still be where it was sent to.
-                Err(CarrierError::Absent(_)) if is_elsewhere(listed) => {}
+                Err(ArtifactError::Absent(_)) if is_elsewhere(listed) => {}
                 answer => return answer,
             }
         }
         if !is_elsewhere(listed) {
-            return Err(CarrierError::Absent("it is optional, and nothing was given".to_owned()));
+            return Err(ArtifactError::Absent("it is optional, and nothing was given".to_owned()));
         }
         let reader = self.handle().store.reader().map_err(|error| failed(error.to_string()))?;
         let world = world(&reader).map_err(|error| failed(error.to_string()))?;
         let place = StoredArtifact { noted: Some(listed.clone()), ..StoredArtifact::default() };
         let location = remote_location(&world, namespace, &place).map_err(failed)?;
         let location = location.ok_or_else(|| failed("nobody knows where it is".to_owned()))?;
-        carrier.lend_from(&location, inner)
+        artifact_client.download_from(&location, inner)
     }
 }
 

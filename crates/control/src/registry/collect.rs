@@ -9,7 +9,7 @@ use std::{
 };
 
 use octoflow_model::{Revision, RunId, mark::Ties};
-use octoflow_store::{Name, RunRow, What};
+use octoflow_store::{ChangedItem, Name, RunRow};
 use serde_json::Value;
 
 use super::{
@@ -210,16 +210,20 @@ impl Work {
         Ok(())
     }
 
-    fn hear(&mut self, registry: &Registry, what: What) -> Result<(), Fault> {
+    fn hear(&mut self, registry: &Registry, what: ChangedItem) -> Result<(), Fault> {
         match what {
-            What::Put { kind, namespace, name, new } => self.touched(registry, Name { kind, namespace, name }, new),
-            What::NewRun { kind, namespace, name, .. } => self.touched(registry, Name { kind, namespace, name }, true),
-            What::Run(run) => {
+            ChangedItem::Put { kind, namespace, name, new } => {
+                self.touched(registry, Name { kind, namespace, name }, new)
+            }
+            ChangedItem::NewRun { kind, namespace, name, .. } => {
+                self.touched(registry, Name { kind, namespace, name }, true)
+            }
+            ChangedItem::Run(run) => {
                 self.todo.extend(self.runs.get(&run).cloned());
                 Ok(())
             }
-            What::Deleted(object) => self.lost(registry, &object.uid, &object.namespace),
-            What::DeletedRun(row) => self.lost(registry, &row.uid, &row.namespace),
+            ChangedItem::Deleted(object) => self.lost(registry, &object.uid, &object.namespace),
+            ChangedItem::DeletedRun(row) => self.lost(registry, &row.uid, &row.namespace),
         }
     }
 
@@ -253,7 +257,7 @@ impl Work {
     }
 
     fn look_everywhere(&mut self, registry: &Registry) -> Result<(), Fault> {
-        let (going, owned) = registry.read(|reader| Ok((reader.leaving()?, reader.all_owned()?)))?;
+        let (going, owned) = registry.read(|reader| Ok((reader.being_deleted()?, reader.all_owned()?)))?;
         for name in going {
             let run = match kinds::of_key(&name.kind) {
                 Some(kind) if kind.runs() => registry.row(kind, &name.namespace, &name.name)?.map(|row| row.run),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use octoflow_model::{Revision, RunId};
-use octoflow_store::{Note, What};
+use octoflow_store::{ChangeEvent, ChangedItem};
 
 /// How many notes are remembered.
 const WINDOW: usize = 16 * 1024;
@@ -21,7 +21,7 @@ pub(crate) struct Feed {
 
 struct State {
     /// By their order; several notes may have one revision.
-    notes: BTreeMap<u64, Note>,
+    notes: BTreeMap<u64, ChangeEvent>,
     /// The one note of a run that says only that something changed: the newest tells it all.
     changed: HashMap<RunId, u64>,
     next: u64,
@@ -41,7 +41,7 @@ impl Feed {
         Self { state: Mutex::new(state), bells: Mutex::new(Vec::new()) }
     }
 
-    pub(crate) fn publish(&self, notes: Vec<Note>) {
+    pub(crate) fn publish(&self, notes: Vec<ChangeEvent>) {
         let Some(latest) = notes.last().map(|note| note.revision) else { return };
         {
             let mut state = self.lock();
@@ -97,15 +97,15 @@ impl Feed {
     pub(crate) fn since(
         &self,
         revision: Revision,
-        concerned: impl Fn(&What) -> bool,
-    ) -> Result<(Vec<Note>, Revision), Forgotten> {
+        concerned: impl Fn(&ChangedItem) -> bool,
+    ) -> Result<(Vec<ChangeEvent>, Revision), Forgotten> {
         let state = self.lock();
         if revision < state.floor {
             return Err(Forgotten);
         }
         // Watchers are nearly always up to date, so the newest are looked at first.
         let new = state.notes.values().rev().take_while(|note| note.revision > revision);
-        let mut found: Vec<Note> = new.filter(|note| concerned(&note.what)).cloned().collect();
+        let mut found: Vec<ChangeEvent> = new.filter(|note| concerned(&note.what)).cloned().collect();
         found.reverse();
         Ok((found, state.latest.max(revision)))
     }
@@ -116,10 +116,10 @@ impl Feed {
 }
 
 impl State {
-    fn take(&mut self, note: Note) {
+    fn take(&mut self, note: ChangeEvent) {
         let number = self.next;
         self.next += 1;
-        if let What::Run(run) = &note.what
+        if let ChangedItem::Run(run) = &note.what
             && let Some(earlier) = self.changed.insert(*run, number)
         {
             self.notes.remove(&earlier);
@@ -128,7 +128,7 @@ impl State {
         while self.notes.len() > WINDOW {
             let Some((number, oldest)) = self.notes.pop_first() else { break };
             self.floor = self.floor.max(oldest.revision);
-            if let What::Run(run) = oldest.what
+            if let ChangedItem::Run(run) = oldest.what
                 && self.changed.get(&run) == Some(&number)
             {
                 self.changed.remove(&run);
@@ -146,13 +146,13 @@ mod tests {
 
     use super::*;
 
-    fn changed(revision: u64, run: u64) -> Note {
-        Note { revision: Revision(revision), what: What::Run(RunId(run)) }
+    fn changed(revision: u64, run: u64) -> ChangeEvent {
+        ChangeEvent { revision: Revision(revision), what: ChangedItem::Run(RunId(run)) }
     }
 
-    fn put(revision: u64, name: &str) -> Note {
+    fn put(revision: u64, name: &str) -> ChangeEvent {
         let (kind, namespace, name) = ("ConfigMap".to_owned(), "default".to_owned(), name.to_owned());
-        Note { revision: Revision(revision), what: What::Put { kind, namespace, name, new: true } }
+        ChangeEvent { revision: Revision(revision), what: ChangedItem::Put { kind, namespace, name, new: true } }
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         feed.publish(vec![changed(6, 1), put(6, "a"), changed(7, 1)]);
         let (notes, latest) = feed.since(Revision(5), |_| true).unwrap();
         assert_eq!(notes.iter().map(|note| note.revision.0).collect::<Vec<_>>(), [6, 7]);
-        assert!(matches!(notes[0].what, What::Put { .. }));
+        assert!(matches!(notes[0].what, ChangedItem::Put { .. }));
         assert_eq!(latest, Revision(7));
         assert!(feed.since(Revision(7), |_| true).unwrap().0.is_empty());
         assert_eq!(feed.since(Revision(4), |_| true).unwrap_err(), Forgotten);

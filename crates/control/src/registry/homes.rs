@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_model::Revision;
-use octoflow_store::What;
+use octoflow_store::ChangedItem;
 use serde_json::{Value, json};
 
 use super::{
@@ -26,7 +26,7 @@ impl Homes {
     /// As whoever listed at this revision knows them: what was touched since is told anew.
     pub(super) fn since(registry: &Registry, kind: &'static Kind, since: Revision) -> Result<Self, Fault> {
         let (notes, _) =
-            registry.feed().since(since, |what| !matches!(what, What::Run(_))).map_err(|_| Fault::Expired)?;
+            registry.feed().since(since, |what| !matches!(what, ChangedItem::Run(_))).map_err(|_| Fault::Expired)?;
         let (mut homes, _) = Self::now(registry, kind)?;
         let names: BTreeSet<&str> = notes.iter().filter_map(|note| touched(&note.what)).collect();
         for name in names {
@@ -42,7 +42,7 @@ impl Homes {
         &mut self,
         registry: &Registry,
         kind: &'static Kind,
-        what: &What,
+        what: &ChangedItem,
         revision: Revision,
     ) -> Result<Option<Event>, Fault> {
         let Some(name) = touched(what) else { return Ok(None) };
@@ -64,12 +64,14 @@ impl Homes {
 }
 
 /// The namespace in which something came or went, or which did so itself.
-fn touched(what: &What) -> Option<&str> {
+fn touched(what: &ChangedItem) -> Option<&str> {
     let (kind, namespace, name) = match what {
-        What::Put { kind, namespace, name, .. } | What::NewRun { kind, namespace, name, .. } => (kind, namespace, name),
-        What::Deleted(object) => (&object.kind, &object.namespace, &object.name),
-        What::DeletedRun(row) => (&row.kind, &row.namespace, &row.name),
-        What::Run(_) => return None,
+        ChangedItem::Put { kind, namespace, name, .. } | ChangedItem::NewRun { kind, namespace, name, .. } => {
+            (kind, namespace, name)
+        }
+        ChangedItem::Deleted(object) => (&object.kind, &object.namespace, &object.name),
+        ChangedItem::DeletedRun(row) => (&row.kind, &row.namespace, &row.name),
+        ChangedItem::Run(_) => return None,
     };
     if kind == "Namespace" {
         return Some(name);

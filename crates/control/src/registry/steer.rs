@@ -160,12 +160,12 @@ fn rewrite(handle: &Handle, row: &RunRow, read: &Marks, write: &Marks) -> Result
         Change::ExpectRun { run, revision: row.revision },
         Change::Rewrite { run, archive },
         Change::UpdateRun { run, row: RunUpdate { labels: Some(labels), ..RunUpdate::default() } },
-        Change::Tie {
+        Change::SetOwners {
             kind: row.kind.clone(),
             namespace: row.namespace.clone(),
             name: row.name.clone(),
             owners: write.ties.owner_uids(),
-            leaving: write.ties.deleted.is_some(),
+            deleting: write.ties.deleted.is_some(),
         },
     ]);
     handle.store.commit_wait(batch)?;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use octoflow_model::{Revision, RunId, Time};
-use octoflow_store::{Note, RunRow, What};
+use octoflow_store::{ChangeEvent, ChangedItem, RunRow};
 use serde_json::{Value, json};
 
 use super::{
@@ -77,7 +77,7 @@ pub struct Watch {
     /// Where the rest of it begins, while there is more.
     rest: Option<Option<String>>,
     /// What happened and has not been told yet: whole commits.
-    notes: VecDeque<Note>,
+    notes: VecDeque<ChangeEvent>,
     /// Everything up to here is told once the notes are.
     noted: Revision,
     /// What was told of kinds nobody keeps.
@@ -94,10 +94,10 @@ impl Registry {
 
     /// The runs that changed after a revision, and up to where. None when that is too long ago to be known: any may have.
     pub fn runs_changed(&self, since: Revision) -> (Option<Vec<RunId>>, Revision) {
-        let run = |what: &What| match what {
-            What::NewRun { run, .. } | What::Run(run) => Some(*run),
-            What::DeletedRun(row) => Some(row.run),
-            What::Put { .. } | What::Deleted(_) => None,
+        let run = |what: &ChangedItem| match what {
+            ChangedItem::NewRun { run, .. } | ChangedItem::Run(run) => Some(*run),
+            ChangedItem::DeletedRun(row) => Some(row.run),
+            ChangedItem::Put { .. } | ChangedItem::Deleted(_) => None,
         };
         match self.0.feed.since(since, |what| run(what).is_some()) {
             Ok((notes, latest)) => (Some(notes.iter().filter_map(|note| run(&note.what)).collect()), latest),
@@ -281,14 +281,14 @@ impl Watch {
         }
     }
 
-    fn take(&mut self, what: What, revision: Revision) -> Result<(), Fault> {
+    fn take(&mut self, what: ChangedItem, revision: Revision) -> Result<(), Fault> {
         if let Some(homes) = &mut self.homes {
             let event = homes.hear(&self.registry, self.kind, &what, revision)?;
             event.into_iter().for_each(|event| self.tell(event.change, event.object));
             return Ok(());
         }
         match what {
-            What::Put { namespace, name, new, .. } => {
+            ChangedItem::Put { namespace, name, new, .. } => {
                 let change = if new { Change::Added } else { Change::Modified };
                 if self.in_scope(&namespace)
                     && let Some(kept) = self.registry.stored_object(self.kind, &namespace, &name)?
@@ -296,25 +296,25 @@ impl Watch {
                     self.tell(change, kept.object);
                 }
             }
-            What::Deleted(object) if self.in_scope(&object.namespace) => {
+            ChangedItem::Deleted(object) if self.in_scope(&object.namespace) => {
                 let mut last = dress(self.kind, &object)?.object;
                 last["metadata"]["resourceVersion"] = json!(revision.to_string());
                 self.tell(Change::Deleted, last);
             }
-            What::NewRun { run, .. } | What::Run(run) if self.kind.is_view() => {
+            ChangedItem::NewRun { run, .. } | ChangedItem::Run(run) if self.kind.is_view() => {
                 self.look_at(run, clock::now())?;
             }
-            What::NewRun { run, .. } => self.run(run, Change::Added, revision)?,
-            What::Run(run) => self.run(run, Change::Modified, revision)?,
-            What::DeletedRun(row) if self.kind.is_view() => {
+            ChangedItem::NewRun { run, .. } => self.run(run, Change::Added, revision)?,
+            ChangedItem::Run(run) => self.run(run, Change::Modified, revision)?,
+            ChangedItem::DeletedRun(row) if self.kind.is_view() => {
                 let gone = self.told.gone(row.run, self.kind.name, &row.namespace);
                 gone.into_iter().for_each(|event| self.tell(event.change, event.object));
             }
-            What::DeletedRun(row) if self.in_scope(&row.namespace) => {
+            ChangedItem::DeletedRun(row) if self.in_scope(&row.namespace) => {
                 let last = remains(self.kind, &row, revision);
                 self.tell(Change::Deleted, last);
             }
-            What::Deleted(_) | What::DeletedRun(_) => {}
+            ChangedItem::Deleted(_) | ChangedItem::DeletedRun(_) => {}
         }
         Ok(())
     }
@@ -434,18 +434,19 @@ impl Watch {
     }
 }
 
-fn concerns(kind: &Kind, what: &What) -> bool {
+fn concerns(kind: &Kind, what: &ChangedItem) -> bool {
     if kind.name == "Namespace" {
-        return !matches!(what, What::Run(_));
+        return !matches!(what, ChangedItem::Run(_));
     }
     if kind.is_view() {
-        return kind.name != "Node" && matches!(what, What::NewRun { .. } | What::Run(_) | What::DeletedRun(_));
+        return kind.name != "Node"
+            && matches!(what, ChangedItem::NewRun { .. } | ChangedItem::Run(_) | ChangedItem::DeletedRun(_));
     }
     match what {
-        What::Put { kind: other, .. } | What::NewRun { kind: other, .. } => other == kind.key,
-        What::Deleted(object) => object.kind == kind.key,
-        What::DeletedRun(row) => row.kind == kind.key,
-        What::Run(_) => kind.runs(),
+        ChangedItem::Put { kind: other, .. } | ChangedItem::NewRun { kind: other, .. } => other == kind.key,
+        ChangedItem::Deleted(object) => object.kind == kind.key,
+        ChangedItem::DeletedRun(row) => row.kind == kind.key,
+        ChangedItem::Run(_) => kind.runs(),
     }
 }
 

@@ -1,10 +1,11 @@
-//! How much an archive may unpack to. Archives of others may be bombs: small files that fill a disk, or never end.
+//! Limits what an archive may unpack to. Archives of others may be bombs: small files that fill a disk, or never end.
 
 use std::io::{self, Read};
 
-/// What every archive may hold, however small it is.
+/// Bytes that every archive may unpack to, however small it is.
 const BYTES: u64 = 1 << 30;
-/// Text compresses ten times, logs thirty; a hundred times is no ordinary content any more.
+/// Highest plausible compression ratio: text compresses ten times, logs thirty; a hundred times is not ordinary
+/// content.
 const RATIO: u64 = 100;
 const ENTRIES: u64 = 1_000_000;
 
@@ -15,13 +16,13 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// For what somebody else packed.
-    pub(super) fn for_strangers(packed: u64) -> Self {
+    /// Returns the budget for an archive that somebody else packed.
+    pub(super) fn untrusted(packed: u64) -> Self {
         Self { bytes: packed.saturating_mul(RATIO).saturating_add(BYTES), entries: ENTRIES }
     }
 
-    /// For what we packed ourselves, from files that were there.
-    pub(super) fn for_own() -> Self {
+    /// Returns the budget for an archive that this program packed from existing files.
+    pub(super) fn trusted() -> Self {
         Self { bytes: u64::MAX, entries: u64::MAX }
     }
 
@@ -31,23 +32,25 @@ impl Budget {
     }
 }
 
-/// Bytes as they come out of an archive, counted.
-pub(super) struct Metered<'a, R> {
+/// A reader that charges the bytes of an archive to a budget.
+pub(super) struct BudgetReader<'a, R> {
     inner: R,
     budget: &'a mut Budget,
 }
 
-impl<'a, R> Metered<'a, R> {
+impl<'a, R> BudgetReader<'a, R> {
     pub(super) fn new(inner: R, budget: &'a mut Budget) -> Self {
         Self { inner, budget }
     }
 }
 
-impl<R: Read> Read for Metered<'_, R> {
+impl<R: Read> Read for BudgetReader<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(into)?;
         self.budget.bytes = self.budget.bytes.checked_sub(count as u64).ok_or_else(|| {
-            io::Error::other("it unpacks to far more than its size explains (an archive bomb?) and was given up")
+            io::Error::other(
+                "it unpacks to far more than its size explains (an archive bomb?), so unpacking was aborted",
+            )
         })?;
         Ok(count)
     }

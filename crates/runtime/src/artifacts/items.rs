@@ -1,5 +1,5 @@
-//! What is in an archive, one thing after the other: the same view of tarballs and zip archives.
-//! Nothing is believed here and nothing is written; who asks decides what to make of an item.
+//! Iterates over the entries of an archive, with one interface for tarballs and zip archives. Trusts nothing and writes
+//! nothing; the caller decides what to do with an entry.
 
 use std::{
     ffi::OsStr,
@@ -11,83 +11,83 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 
-use super::budget::{Budget, Metered};
+use super::budget::{Budget, BudgetReader};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packed {
-    No,
+pub(super) enum ArchiveFormat {
+    Plain,
     Tar,
     TarGz,
     Zip,
 }
 
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct ArchiveEntry {
     pub(super) name: PathBuf,
-    pub(super) kind: Kind,
-    /// Permission bits, as far as the archive says.
+    pub(super) kind: EntryKind,
+    /// Permission bits, if the archive has them.
     pub(super) mode: Option<u32>,
-    /// Seconds since the epoch.
+    /// Modification time in seconds since the epoch.
     pub(super) modified: Option<u64>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     File,
     Dir,
     Symlink(PathBuf),
     HardLink(PathBuf),
-    /// Devices, pipes and what nobody knows.
+    /// Devices, pipes and unknown types.
     Other,
 }
 
-/// What the bytes are. A zip archive is only one when it is asked for.
-pub(super) fn look_inside(file: &mut File) -> io::Result<Packed> {
+/// Detects the format from the content. Never detects a zip archive, which must be asked for.
+pub(super) fn detect_format(file: &mut File) -> io::Result<ArchiveFormat> {
     let is_tar = |head: &[u8]| head.len() >= 262 && &head[257..262] == b"ustar";
     let mut head = Vec::new();
     file.rewind()?;
     Read::by_ref(file).take(512).read_to_end(&mut head)?;
     if is_tar(&head) {
-        return Ok(Packed::Tar);
+        return Ok(ArchiveFormat::Tar);
     }
     if head.starts_with(&[0x1f, 0x8b]) {
         file.rewind()?;
         let mut inner = Vec::new();
         // Bytes that only look like gzip are an ordinary file.
         if MultiGzDecoder::new(BufReader::new(file)).take(512).read_to_end(&mut inner).is_ok() && is_tar(&inner) {
-            return Ok(Packed::TarGz);
+            return Ok(ArchiveFormat::TarGz);
         }
     }
-    Ok(Packed::No)
+    Ok(ArchiveFormat::Plain)
 }
 
-/// Calls `take` for every item, in the archive's order, with the item's bytes. `Ok(false)` ends the walk.
+/// Calls `take` for every entry, in the archive's order, with the entry's bytes. `Ok(false)` ends the iteration.
 pub(super) fn each(
     file: &mut File,
-    packed: Packed,
+    packed: ArchiveFormat,
     budget: &mut Budget,
-    take: &mut dyn FnMut(Item, &mut dyn Read) -> Result<bool, String>,
+    take: &mut dyn FnMut(ArchiveEntry, &mut dyn Read) -> Result<bool, String>,
 ) -> Result<(), String> {
     file.rewind().map_err(said)?;
     match packed {
-        Packed::Zip => each_of_zip(file, budget, take),
-        Packed::TarGz => each_of_tar(MultiGzDecoder::new(BufReader::new(file)), budget, take),
-        Packed::Tar | Packed::No => each_of_tar(BufReader::new(file), budget, take),
+        ArchiveFormat::Zip => each_of_zip(file, budget, take),
+        ArchiveFormat::TarGz => each_of_tar(MultiGzDecoder::new(BufReader::new(file)), budget, take),
+        ArchiveFormat::Tar | ArchiveFormat::Plain => each_of_tar(BufReader::new(file), budget, take),
     }
 }
 
-/// A name may be this long; the headers that carry longer ones are read into memory.
-const LONGEST_HEADER: u64 = 1 << 20;
+/// Limit of a header: headers with long names are read into memory.
+const MAX_HEADER: u64 = 1 << 20;
 
-/// Looks at a stranger's tarball without believing the lengths it claims for its own headers.
-pub(super) fn sift(file: &mut File, packed: Packed, mut budget: Budget) -> Result<(), String> {
+/// Checks the headers of an untrusted tarball without trusting the lengths they claim.
+pub(super) fn check_headers(file: &mut File, packed: ArchiveFormat, mut budget: Budget) -> Result<(), String> {
     file.rewind().map_err(said)?;
     let bytes: Box<dyn Read + '_> = match packed {
-        Packed::TarGz => Box::new(MultiGzDecoder::new(BufReader::new(file))),
-        Packed::Tar => Box::new(BufReader::new(file)),
-        Packed::Zip | Packed::No => return Ok(()),
+        ArchiveFormat::TarGz => Box::new(MultiGzDecoder::new(BufReader::new(file))),
+        ArchiveFormat::Tar => Box::new(BufReader::new(file)),
+        ArchiveFormat::Zip | ArchiveFormat::Plain => return Ok(()),
     };
-    let mut archive = tar::Archive::new(Metered::new(bytes, &mut budget));
+    let mut archive = tar::Archive::new(BudgetReader::new(bytes, &mut budget));
     for entry in archive.entries().map_err(said)?.raw(true) {
         let entry = entry.map_err(said)?;
         let kind = entry.header().entry_type();
@@ -95,7 +95,7 @@ pub(super) fn sift(file: &mut File, packed: Packed, mut budget: Budget) -> Resul
             || kind.is_gnu_longlink()
             || kind.is_pax_local_extensions()
             || kind.is_pax_global_extensions();
-        if carries_text && entry.header().entry_size().map_err(said)? > LONGEST_HEADER {
+        if carries_text && entry.header().entry_size().map_err(said)? > MAX_HEADER {
             return Err("it has a header of more than a megabyte, which no ordinary archive has".to_owned());
         }
     }
@@ -105,10 +105,10 @@ pub(super) fn sift(file: &mut File, packed: Packed, mut budget: Budget) -> Resul
 fn each_of_tar(
     bytes: impl Read,
     budget: &mut Budget,
-    take: &mut dyn FnMut(Item, &mut dyn Read) -> Result<bool, String>,
+    take: &mut dyn FnMut(ArchiveEntry, &mut dyn Read) -> Result<bool, String>,
 ) -> Result<(), String> {
     let mut counted = *budget;
-    let mut archive = tar::Archive::new(Metered::new(bytes, budget));
+    let mut archive = tar::Archive::new(BudgetReader::new(bytes, budget));
     for entry in archive.entries().map_err(said)? {
         let mut entry = entry.map_err(said)?;
         counted.count_entry()?;
@@ -117,22 +117,22 @@ fn each_of_tar(
         let target = |entry: &tar::Entry<'_, _>| -> Result<PathBuf, String> {
             Ok(entry.link_name().map_err(said)?.ok_or("a link without a target")?.into_owned())
         };
-        let item = Item {
+        let item = ArchiveEntry {
             name: entry.path().map_err(said)?.into_owned(),
             mode: header.mode().ok(),
             modified: header.mtime().ok(),
             kind: if kind.is_dir() {
-                Kind::Dir
+                EntryKind::Dir
             } else if kind.is_file() || kind.is_contiguous() {
-                Kind::File
+                EntryKind::File
             } else if kind.is_symlink() {
-                Kind::Symlink(target(&entry)?)
+                EntryKind::Symlink(target(&entry)?)
             } else if kind.is_hard_link() {
-                Kind::HardLink(target(&entry)?)
+                EntryKind::HardLink(target(&entry)?)
             } else if kind.is_pax_global_extensions() {
                 continue;
             } else {
-                Kind::Other
+                EntryKind::Other
             },
         };
         if !take(item, &mut entry)? {
@@ -142,15 +142,15 @@ fn each_of_tar(
     Ok(())
 }
 
-/// Where a link of a zip archive points is its content; no path is longer than this.
-const LONGEST_LINK: u64 = 4096;
+/// Limit of a link target: a zip archive stores it as content, and no path is longer.
+const MAX_LINK: u64 = 4096;
 
 fn each_of_zip(
     file: &mut File,
     budget: &mut Budget,
-    take: &mut dyn FnMut(Item, &mut dyn Read) -> Result<bool, String>,
+    take: &mut dyn FnMut(ArchiveEntry, &mut dyn Read) -> Result<bool, String>,
 ) -> Result<(), String> {
-    // The list at its end is read into memory, so its length is looked at first.
+    // The directory at the end is read into memory, so its length is checked first.
     if claimed_entries(file).map_err(said)?.is_some_and(|count| count > budget.entries) {
         return Err(format!("it has more than {} entries", budget.entries));
     }
@@ -169,23 +169,24 @@ fn each_of_zip(
         let kind = match format {
             0o120_000 => {
                 let mut target = Vec::new();
-                Metered::new(&mut entry, budget).take(LONGEST_LINK).read_to_end(&mut target).map_err(said)?;
-                Kind::Symlink(PathBuf::from(OsStr::from_bytes(&target)))
+                BudgetReader::new(&mut entry, budget).take(MAX_LINK).read_to_end(&mut target).map_err(said)?;
+                EntryKind::Symlink(PathBuf::from(OsStr::from_bytes(&target)))
             }
-            _ if is_dir => Kind::Dir,
-            0 | 0o100_000 => Kind::File,
-            0o040_000 => Kind::Dir,
-            _ => Kind::Other,
+            _ if is_dir => EntryKind::Dir,
+            0 | 0o100_000 => EntryKind::File,
+            0o040_000 => EntryKind::Dir,
+            _ => EntryKind::Other,
         };
-        let item = Item { name, kind, mode: mode.map(|mode| mode & 0o7777).filter(|mode| *mode != 0), modified: None };
-        if !take(item, &mut Metered::new(&mut entry, budget))? {
+        let item =
+            ArchiveEntry { name, kind, mode: mode.map(|mode| mode & 0o7777).filter(|mode| *mode != 0), modified: None };
+        if !take(item, &mut BudgetReader::new(&mut entry, budget))? {
             return Ok(());
         }
     }
     Ok(())
 }
 
-/// How many entries a zip archive says it has, from the record at its end. `None`: there is no such record to be found.
+/// Returns the number of entries that a zip archive claims in the record at its end; `None` if there is no such record.
 fn claimed_entries(file: &mut File) -> io::Result<Option<u64>> {
     const END: [u8; 4] = *b"PK\x05\x06";
     const END_64: [u8; 4] = *b"PK\x06\x06";

@@ -1,5 +1,5 @@
-//! Keys of the store: names people give to artifacts, each pointing to bytes, and for all bytes the keys that do.
-//! A key is never a path: whatever it says, it stays below the directory of its namespace.
+//! Keys of the store: names that users give to artifacts, each pointing to content, and for all content the keys that
+//! reference it. A key is never a path: whatever it says, its file stays below the directory of its namespace.
 
 use std::{
     fs::{self, File},
@@ -14,18 +14,19 @@ use sha2::{Digest, Sha256};
 use super::store::{Error, Store, hex};
 use crate::process::plan::as_file_name;
 
-/// File names may be this long, with room for a mark.
-const PART: usize = 200;
-/// A key that would need a longer path below the store lies under its digest instead: whole paths are limited too, to
+/// Limit of a file name, with room for a prefix.
+const MAX_PART: usize = 200;
+/// Path length below the store beyond which a key is stored under its digest instead: whole paths are limited too, to
 /// 4096 bytes on Linux, and the data directory has a path of its own.
-const PATH: usize = 3000;
-/// Where such keys lie. No key makes a directory of this name, because a percent sign is followed by two hex digits.
+const MAX_PATH: usize = 3000;
+/// Directory of such keys. No key creates a directory of this name, because a percent sign is followed by two hex
+/// digits.
 const LONG: &str = "%long";
-/// Says that bytes were there before keys were kept, so somebody unknown may rely on them.
+/// Reference for content that is older than keys: unknown users may rely on it.
 const UNKNOWN: &str = "unknown";
 
 impl Store {
-    /// What was saved last under a key.
+    /// Returns the artifact that was saved last under a key.
     pub fn get(&self, at: &LocalKey) -> Result<Option<StoredArtifact>, Error> {
         match fs::read(self.key_path(at)) {
             Ok(text) => serde_json::from_slice(&text)
@@ -36,11 +37,11 @@ impl Store {
         }
     }
 
-    /// All keys that begin with this one, in order. An empty key lists the namespace.
+    /// Lists all keys that begin with this one, sorted. An empty key lists the namespace.
     pub fn list(&self, at: &LocalKey) -> Result<Vec<String>, Error> {
         let failed = |source| Error::Disk { verb: "list keys", source };
         let (dirs, long) = (self.dirs(at), self.long_keys(at));
-        // Long keys lie apart, but below the directory of the whole namespace.
+        // Long keys are stored elsewhere, but below the directory of the whole namespace.
         let mut waiting = if long.starts_with(&dirs) { vec![dirs] } else { vec![dirs, long] };
         let mut keys = Vec::new();
         while let Some(dir) = waiting.pop() {
@@ -56,7 +57,7 @@ impl Store {
                     continue;
                 }
                 let text = fs::read(entry.path()).map_err(failed)?;
-                // Half a key is impossible; a file that is none is not ours to complain about while listing.
+                // Keys are written atomically, so this file is not ours; listing ignores it.
                 let Ok(artifact) = serde_json::from_slice::<StoredArtifact>(&text) else { continue };
                 if artifact.key.starts_with(&at.key) {
                     keys.push(artifact.key);
@@ -67,29 +68,29 @@ impl Store {
         Ok(keys)
     }
 
-    /// Deletes an artifact: its key, and its bytes unless another key has them too. Nothing there is fine.
+    /// Deletes an artifact: its key, and its content unless another key references it. A missing one is no error.
     pub fn discard(&self, at: &LocalKey, digest: &str) -> Result<(), Error> {
         let failed = |source| Error::Disk { verb: "delete an artifact", source };
-        let _guard = self.guard()?;
+        let _guard = self.lock()?;
         if self.get(at)?.is_some_and(|found| found.digest == digest) {
             absent_is_fine(fs::remove_file(self.key_path(at))).map_err(failed)?;
         }
-        self.unpoint(at, digest)
+        self.drop_reference(at, digest)
     }
 
-    /// Points a key to bytes that are there. The caller holds the guard.
-    pub(super) fn point(&self, at: &LocalKey, artifact: &StoredArtifact) -> Result<(), Error> {
+    /// Points a key to stored content. The caller holds the lock.
+    pub(super) fn set_key(&self, at: &LocalKey, artifact: &StoredArtifact) -> Result<(), Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let failed = |source| Error::Disk { verb: "keep a key", source };
         let before = self.get(at)?;
         let holders = self.holders(&artifact.digest)?;
         let fresh = !holders.exists();
         fs::create_dir_all(&holders).map_err(failed)?;
-        // Bytes without holders that are older than this moment were saved without a key.
+        // Content without references that is older than the lock file was saved without a key.
         if fresh && self.is_older(&artifact.digest)? {
             File::create(holders.join(UNKNOWN)).map_err(failed)?;
         }
-        File::create(holders.join(mark(at))).map_err(failed)?;
+        File::create(holders.join(reference_name(at))).map_err(failed)?;
         let path = self.key_path(at);
         fs::create_dir_all(path.parent().expect("a key lies in a directory")).map_err(failed)?;
         let name = format!("key-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -98,21 +99,21 @@ impl Store {
         let text = serde_json::to_vec(&about).expect("a stored artifact is plain data");
         fs::write(&incoming, text).and_then(|()| fs::rename(&incoming, &path)).map_err(failed)?;
         match before {
-            Some(before) if before.digest != artifact.digest => self.unpoint(at, &before.digest),
+            Some(before) if before.digest != artifact.digest => self.drop_reference(at, &before.digest),
             _ => Ok(()),
         }
     }
 
-    /// One of many holders lets go; the last one takes the bytes with it.
-    fn unpoint(&self, at: &LocalKey, digest: &str) -> Result<(), Error> {
+    /// Removes a reference to content; the last one deletes the content.
+    fn drop_reference(&self, at: &LocalKey, digest: &str) -> Result<(), Error> {
         let failed = |source| Error::Disk { verb: "delete an artifact", source };
         let holders = self.holders(digest)?;
-        let held = match fs::remove_file(holders.join(mark(at))) {
+        let held = match fs::remove_file(holders.join(reference_name(at))) {
             Ok(()) => true,
             Err(error) if is_absent(&error) => false,
             Err(source) => return Err(failed(source)),
         };
-        // Whoever never held the bytes cannot take them away.
+        // A key that never referenced the content cannot delete it.
         if !held {
             return Ok(());
         }
@@ -130,8 +131,8 @@ impl Store {
         Ok(bytes < begun)
     }
 
-    /// Held while keys and bytes change together; other processes wait too.
-    pub(super) fn guard(&self) -> Result<File, Error> {
+    /// Locks the store while keys and content change together, also against other processes.
+    pub(super) fn lock(&self) -> Result<File, Error> {
         let failed = |source| Error::Disk { verb: "be locked", source };
         fs::create_dir_all(&self.dir).map_err(failed)?;
         let path = self.dir.join("lock");
@@ -150,12 +151,12 @@ impl Store {
         let last = at.key.rsplit('/').next().unwrap_or_default();
         let mut path = self.dirs(at);
         let name = as_file_name(last);
-        let (long, short) = name.split_at(name.len().saturating_sub(1) / PART * PART);
+        let (long, short) = name.split_at(name.len().saturating_sub(1) / MAX_PART * MAX_PART);
         path.extend(pieces(long));
-        // A mark that no other name has: `a` and `a/b` are both possible.
+        // A prefix that no other name has: `a` and `a/b` are both possible keys.
         path.push(format!("={short}"));
         let below = path.as_os_str().len() - self.dir.as_os_str().len();
-        if below > PATH { self.long_keys(at).join(format!("={}", mark(at))) } else { path }
+        if below > MAX_PATH { self.long_keys(at).join(format!("={}", reference_name(at))) } else { path }
     }
 
     fn long_keys(&self, at: &LocalKey) -> PathBuf {
@@ -168,7 +169,7 @@ impl Store {
         path
     }
 
-    /// The directory of a key: everything before its last slash.
+    /// Returns the directory of a key: everything before its last slash.
     fn dirs(&self, at: &LocalKey) -> PathBuf {
         let mut path = self.namespace_dir(at);
         let above = at.key.rsplit_once('/').map_or("", |(above, _)| above);
@@ -183,10 +184,10 @@ impl Store {
 }
 
 fn pieces(name: &str) -> impl Iterator<Item = &str> {
-    name.as_bytes().chunks(PART).map(|piece| std::str::from_utf8(piece).expect("file names of ours are ASCII"))
+    name.as_bytes().chunks(MAX_PART).map(|piece| std::str::from_utf8(piece).expect("file names of ours are ASCII"))
 }
 
-fn mark(at: &LocalKey) -> String {
+fn reference_name(at: &LocalKey) -> String {
     let mut hash = Sha256::new();
     hash.update(at.namespace.as_bytes());
     hash.update([0]);
@@ -195,7 +196,7 @@ fn mark(at: &LocalKey) -> String {
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    // A path that is too long leads nowhere: what is there was laid elsewhere.
+    // A path that is too long does not exist: such a key is stored elsewhere.
     let too_long = io::ErrorKind::InvalidFilename;
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) || error.kind() == too_long
 }
@@ -295,7 +296,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::new(dir.path());
         let (digest, size) = store.keep(&mut &b"old"[..]).unwrap();
-        // As if an earlier version had saved them.
+        // As if an earlier version had saved it.
         let path = store.path(&digest).unwrap();
         let past = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
         File::options().write(true).open(path).unwrap().set_modified(past).unwrap();

@@ -1,5 +1,5 @@
-//! From a task's files into the store: a file as it is, or an archive whose bytes depend only on what is in it.
-//! Devices and pipes are refused; a link is kept as a link and never followed.
+//! Saves a task's files to the store: a file as it is, or an archive whose bytes depend only on its content. Devices
+//! and pipes are refused; a link is saved as a link and never followed.
 
 use std::{
     fs,
@@ -16,14 +16,15 @@ use octoflow_model::{
     task::{Archive, ArtifactOutput, StoredArtifact},
 };
 
-use super::store::{Entry, Store};
+use super::store::{ArtifactWriter, Store};
 use crate::logs::{Logs, Stream};
 use crate::process::view::{self, Inside, View, by_handle};
 
-/// The first entry of a tarball that stands for a directory kept without an archive. It unpacks to a tree, always.
+/// First entry of a tarball that represents a directory saved without an archive. It always unpacks to a tree.
 pub(super) const TREE: &str = "./";
 
-/// Saves what the task left at `path`. What is wrong is data for the dialect, so this never fails.
+/// Saves the file or directory that the task left at `path`. Failures are data for the dialect, so this never returns
+/// an error.
 pub(crate) fn save(store: &Store, view: &View, path: &Inside, output: &ArtifactOutput) -> Found<StoredArtifact> {
     match try_save(store, view, path, output) {
         Ok(Some(artifact)) => Found::Here(artifact),
@@ -41,7 +42,7 @@ fn try_save(
     let Some(found) = view.find(path.path()).map_err(|error| error.to_string())? else { return Ok(None) };
     let mut file = found.open().map_err(|error| error.to_string())?;
     let entry = || store.begin().map_err(describe);
-    let keep = |entry: Entry<'_>, archive| keep(entry, archive, output).map(Some);
+    let keep = |entry: ArtifactWriter<'_>, archive| keep(entry, archive, output).map(Some);
     match (output.archive, found.about.is_dir()) {
         (Archive::None, false) => {
             let mut entry = entry()?;
@@ -124,7 +125,7 @@ fn append_file(
     tarball.append_data(&mut header, name, &mut exact).map_err(|error| format!("`{}`: {error}", name.display()))
 }
 
-/// Exactly as many bytes as the header promised; a file that shrank meanwhile would corrupt the whole tarball.
+/// Reads exactly as many bytes as the header announced; a file that shrank meanwhile would corrupt the whole tarball.
 struct Exact<'a> {
     file: &'a mut fs::File,
     left: u64,
@@ -144,7 +145,7 @@ impl Read for Exact<'_> {
     }
 }
 
-/// Saves what a task wrote, both streams as they came.
+/// Saves the log of a task, both streams in order.
 pub(crate) fn keep_log(
     store: &Store,
     logs: &Logs,
@@ -164,29 +165,30 @@ pub(crate) fn keep_log(
     kept().map_or_else(|why| Found::Failed(format!("the log could not be kept: {why}")), Found::Here)
 }
 
-fn keep(entry: Entry<'_>, archive: Archive, output: &ArtifactOutput) -> Result<StoredArtifact, String> {
+fn keep(entry: ArtifactWriter<'_>, archive: Archive, output: &ArtifactOutput) -> Result<StoredArtifact, String> {
     let at = LocalKey { namespace: output.namespace.clone(), key: output.key.clone() };
     let about =
         StoredArtifact { archive, key: output.key.clone(), noted: output.noted.clone(), ..StoredArtifact::default() };
     entry.finish_as(&at, about).map_err(describe)
 }
 
-/// A whole tree as a tarball.
+/// Packs a whole tree as a tarball.
 pub(super) fn pack(tree: &View, name: &Path, out: &mut dyn Write) -> Result<(), String> {
     let mut tarball = Tarball(tar::Builder::new(out));
     walk(tree, name, &mut tarball)?;
     tarball.0.finish().map_err(|error| error.to_string())
 }
 
-/// Something files are put into.
-pub(super) trait Sack {
+/// Common interface of the archive formats that files are packed into.
+pub(super) trait ArchiveWriter {
     fn dir(&mut self, about: &fs::Metadata, name: &Path) -> Result<(), String>;
     fn link(&mut self, about: &fs::Metadata, name: &Path, target: &Path) -> Result<(), String>;
     fn file(&mut self, file: &mut fs::File, about: &fs::Metadata, name: &Path) -> Result<(), String>;
 }
 
-/// Names in order, without recursion. Links are kept as links; sockets mean nothing elsewhere and stay out.
-fn walk(tree: &View, name: &Path, sack: &mut dyn Sack) -> Result<(), String> {
+/// Walks a tree in sorted order, without recursion. Links are kept as links; sockets are meaningless elsewhere and are
+/// skipped.
+fn walk(tree: &View, name: &Path, archive: &mut dyn ArchiveWriter) -> Result<(), String> {
     let mut waiting = vec![PathBuf::from("/")];
     while let Some(path) = waiting.pop() {
         let below = path.strip_prefix("/").expect("every path here is absolute");
@@ -200,14 +202,14 @@ fn walk(tree: &View, name: &Path, sack: &mut dyn Sack) -> Result<(), String> {
             for child in fs::read_dir(by_handle(&dir)).map_err(said)? {
                 children.push(path.join(child.map_err(said)?.file_name()));
             }
-            // The stack gives the last one first.
+            // The stack pops the last one first.
             children.sort_by(|a, b| b.cmp(a));
             waiting.extend(children);
-            sack.dir(&found.about, &shown)?;
+            archive.dir(&found.about, &shown)?;
         } else if kind.is_symlink() {
-            sack.link(&found.about, &shown, &found.link_target().map_err(said)?)?;
+            archive.link(&found.about, &shown, &found.link_target().map_err(said)?)?;
         } else if kind.is_file() {
-            sack.file(&mut found.open().map_err(said)?, &found.about, &shown)?;
+            archive.file(&mut found.open().map_err(said)?, &found.about, &shown)?;
         } else if !view::is_socket(&found.about) {
             return Err(format!("`{}` is a device or a pipe and cannot be kept", below.display()));
         }
@@ -217,7 +219,7 @@ fn walk(tree: &View, name: &Path, sack: &mut dyn Sack) -> Result<(), String> {
 
 struct Tarball<'a>(tar::Builder<&'a mut dyn Write>);
 
-impl Sack for Tarball<'_> {
+impl ArchiveWriter for Tarball<'_> {
     fn dir(&mut self, about: &fs::Metadata, name: &Path) -> Result<(), String> {
         let mut header = header(about, tar::EntryType::Directory);
         let mut with_slash = name.as_os_str().to_owned();
@@ -247,7 +249,8 @@ impl<'a> Zip<'a> {
     }
 }
 
-/// Without a time of its own every archive of the same files has the same bytes.
+/// Returns the options of a zip entry. The modification time is fixed, so that every archive of the same files has the
+/// same bytes.
 fn zip_options(about: &fs::Metadata) -> zip::write::SimpleFileOptions {
     zip::write::SimpleFileOptions::default()
         .compression_method(zip::CompressionMethod::Deflated)
@@ -261,7 +264,7 @@ fn zip_name(name: &Path) -> Result<&str, String> {
         .ok_or_else(|| format!("`{}` is not text, and names in zip archives must be; use `tar`", name.display()))
 }
 
-impl Sack for Zip<'_> {
+impl ArchiveWriter for Zip<'_> {
     fn dir(&mut self, about: &fs::Metadata, name: &Path) -> Result<(), String> {
         let options = zip_options(about).large_file(false);
         self.0.add_directory(zip_name(name)?, options).map_err(|error| format!("`{}`: {error}", name.display()))

@@ -1,5 +1,5 @@
-//! The content-addressed store: bytes by the digest of what they are. Writing the same bytes twice keeps one copy.
-//! Which keys point to them is the business of `keys`; bytes go only when no key does any more.
+//! The content-addressed store: content by its digest. Writing the same content twice stores one copy. `keys` owns
+//! which keys reference it; content is deleted only when no key does any more.
 
 use std::{
     fs::{self, File},
@@ -29,17 +29,17 @@ pub enum Error {
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(super) dir: PathBuf,
-    /// How many bytes of the file system are left free, when it is not the default.
+    /// Bytes of the file system that are left free; `None` means the default.
     floor: Option<u64>,
 }
 
-/// So many bytes are written between two looks at the free space.
-const LOOK_AFTER: u64 = 4 << 20;
+/// Bytes written between two checks of the free space.
+const CHECK_EVERY: u64 = 4 << 20;
 
-/// No transfer rests so long and lives.
-const LONG_DEAD: Duration = Duration::from_secs(2 * 24 * 60 * 60);
+/// Age from which an incomplete transfer is certainly dead.
+const STALE_AFTER: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 
-/// Distinguishes half-written files of this process.
+/// Distinguishes incomplete files of this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Store {
@@ -51,7 +51,7 @@ impl Store {
         self.floor = floor;
     }
 
-    /// The bytes as they are stored.
+    /// Opens the stored content.
     pub fn open(&self, artifact: &StoredArtifact) -> Result<File, Error> {
         match File::open(self.path(&artifact.digest)?) {
             Ok(file) => Ok(file),
@@ -62,7 +62,7 @@ impl Store {
         }
     }
 
-    /// Keeps what `read` gives; answers digest and size.
+    /// Stores the content of `read`; returns digest and size.
     pub fn keep(&self, read: &mut dyn Read) -> Result<(String, u64), Error> {
         let mut entry = self.begin()?;
         io::copy(read, &mut entry).map_err(|source| Error::Disk { verb: "write an artifact", source })?;
@@ -79,132 +79,132 @@ impl Store {
         Ok(self.dir.join("sha256").join(&hex[..2]).join(hex))
     }
 
-    /// Where things lie that are not whole yet.
+    /// Returns the directory of incomplete files.
     pub(super) fn incoming(&self) -> io::Result<PathBuf> {
         let dir = self.dir.join("incoming");
         fs::create_dir_all(&dir)?;
         Ok(dir)
     }
 
-    /// Throws away what transfers that died long ago have left half done.
+    /// Deletes the incomplete files of transfers that died long ago.
     pub(crate) fn clear_leftovers(&self) {
         for entry in fs::read_dir(self.dir.join("incoming")).into_iter().flatten().flatten() {
             let touched = entry.metadata().and_then(|about| about.modified()).ok();
             let age = touched.and_then(|at| at.elapsed().ok()).unwrap_or_default();
-            if age > LONG_DEAD && fs::remove_file(entry.path()).is_err() {
-                // It may be a directory; what cannot be removed at all is tried again by the next controller.
+            if age > STALE_AFTER && fs::remove_file(entry.path()).is_err() {
+                // It may be a directory; what cannot be removed is retried by the next engine.
                 let _ = crate::process::view::remove_dir(&entry.path());
             }
         }
     }
 
-    /// Begins an artifact whose bytes are written piece by piece.
-    pub(crate) fn begin(&self) -> Result<Entry<'_>, Error> {
+    /// Starts an artifact whose content is written piece by piece.
+    pub(crate) fn begin(&self) -> Result<ArtifactWriter<'_>, Error> {
         let failed = |source| Error::Disk { verb: "begin an artifact", source };
         let dir = self.incoming().map_err(failed)?;
         let space = Space::of(&dir, self.floor).map_err(failed)?;
         has_room(&space).map_err(failed)?;
-        // Older than any bytes that get a key; see `keys`.
+        // Older than any content that gets a key; see `keys`.
         File::options().write(true).create(true).truncate(false).open(self.dir.join("lock")).map_err(failed)?;
         let path = dir.join(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).map_err(failed)?;
-        Ok(Entry {
+        Ok(ArtifactWriter {
             store: self,
             path,
             file: io::BufWriter::with_capacity(64 * 1024, file),
             hash: Sha256::new(),
             size: 0,
             space,
-            look_at: LOOK_AFTER,
+            check_at: CHECK_EVERY,
         })
     }
 }
 
-/// An artifact being written. Dropped before the end it leaves nothing.
-pub(crate) struct Entry<'a> {
+/// An artifact being written. Dropped before it is finished it leaves nothing.
+pub(crate) struct ArtifactWriter<'a> {
     store: &'a Store,
     path: PathBuf,
     file: io::BufWriter<File>,
     hash: Sha256,
     size: u64,
     space: Space,
-    look_at: u64,
+    check_at: u64,
 }
 
-/// Artifacts do not take the space that is kept for the engine's records.
+/// Fails if the free space is below the floor, which is reserved for the engine's records.
 fn has_room(space: &Space) -> io::Result<()> {
-    if space.look().is_some_and(Free::is_low) { Err(io::Error::from_raw_os_error(libc::ENOSPC)) } else { Ok(()) }
+    if space.measure().is_some_and(Free::is_low) { Err(io::Error::from_raw_os_error(libc::ENOSPC)) } else { Ok(()) }
 }
 
-impl Entry<'_> {
-    /// Makes the bytes durable under their digest.
+impl ArtifactWriter<'_> {
+    /// Makes the content durable under its digest.
     pub(crate) fn finish(mut self) -> Result<(String, u64), Error> {
-        let digest = self.seal()?;
-        let _guard = self.store.guard()?;
-        self.settle(&digest)?;
+        let digest = self.sync_content()?;
+        let _guard = self.store.lock()?;
+        self.publish(&digest)?;
         Ok((digest, self.size))
     }
 
-    /// The same, and findable by a key. Nobody can delete the bytes in between.
+    /// Makes the content durable and points a key to it. Nobody can delete the content in between.
     pub(crate) fn finish_as(mut self, at: &LocalKey, about: StoredArtifact) -> Result<StoredArtifact, Error> {
-        let digest = self.seal()?;
-        let _guard = self.store.guard()?;
-        self.settle(&digest)?;
+        let digest = self.sync_content()?;
+        let _guard = self.store.lock()?;
+        self.publish(&digest)?;
         let artifact = StoredArtifact { digest, size: self.size, ..about };
-        self.store.point(at, &artifact)?;
+        self.store.set_key(at, &artifact)?;
         Ok(artifact)
     }
 
-    /// Not kept: the bytes can be read as long as this is held, and are gone afterwards.
-    pub(crate) fn hold(mut self) -> Result<Held, Error> {
+    /// Does not store the content: it can be read while the result is held, and disappears afterwards.
+    pub(crate) fn into_temp(mut self) -> Result<TempArtifact, Error> {
         let failed = |source| Error::Disk { verb: "write down what was fetched", source };
         self.file.flush().map_err(failed)?;
         let digest = self.digest();
         let file = self.file.get_ref().try_clone().map_err(failed)?;
-        Ok(Held { file, digest, size: self.size })
+        Ok(TempArtifact { file, digest, size: self.size })
     }
 
     fn digest(&mut self) -> String {
         format!("sha256:{}", hex(&std::mem::take(&mut self.hash).finalize()))
     }
 
-    /// Everything slow happens before the lock is taken.
-    fn seal(&mut self) -> Result<String, Error> {
+    /// Syncs the file. Everything slow happens before the lock is taken.
+    fn sync_content(&mut self) -> Result<String, Error> {
         let failed = |source| Error::Disk { verb: "keep an artifact", source };
         self.file.flush().map_err(failed)?;
         let digest = self.digest();
         if !self.store.path(&digest)?.exists() {
-            // Whoever is told the digest may rely on the bytes, also after a power cut.
+            // Once the digest is returned the content must survive a power cut.
             self.file.get_ref().sync_data().map_err(failed)?;
         }
         Ok(digest)
     }
 
-    fn settle(&mut self, digest: &str) -> Result<(), Error> {
+    fn publish(&mut self, digest: &str) -> Result<(), Error> {
         let failed = |source| Error::Disk { verb: "keep an artifact", source };
-        let home = self.store.path(digest)?;
-        if !home.exists() {
+        let target = self.store.path(digest)?;
+        if !target.exists() {
             self.file.get_ref().sync_data().map_err(failed)?;
-            fs::create_dir_all(home.parent().expect("a path in the store has a parent")).map_err(failed)?;
-            fs::rename(&self.path, &home).map_err(failed)?;
+            fs::create_dir_all(target.parent().expect("a path in the store has a parent")).map_err(failed)?;
+            fs::rename(&self.path, &target).map_err(failed)?;
         }
         Ok(())
     }
 }
 
-/// Bytes on their way from elsewhere into a task. Their file has no name any more, so nothing is left behind.
+/// Content in transit from a remote location to a task. Its file has no name any more, so nothing is left behind.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct TempArtifact {
     pub(crate) file: File,
     pub(crate) digest: String,
     pub(crate) size: u64,
 }
 
-impl Write for Entry<'_> {
+impl Write for ArtifactWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.size >= self.look_at {
+        if self.size >= self.check_at {
             has_room(&self.space)?;
-            self.look_at = self.size + LOOK_AFTER;
+            self.check_at = self.size + CHECK_EVERY;
         }
         let count = self.file.write(bytes)?;
         self.hash.update(&bytes[..count]);
@@ -217,9 +217,9 @@ impl Write for Entry<'_> {
     }
 }
 
-impl Drop for Entry<'_> {
+impl Drop for ArtifactWriter<'_> {
     fn drop(&mut self) {
-        // Gone already when it was renamed; otherwise half an artifact is nobody's.
+        // Gone already if it was renamed; otherwise an incomplete file belongs to nobody.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -256,7 +256,7 @@ mod tests {
         store.set_floor(Some(0));
         let mut entry = store.begin().unwrap();
         entry.space.set_floor(Some(u64::MAX / 2));
-        let refused = io::copy(&mut io::repeat(7).take(2 * LOOK_AFTER), &mut entry).unwrap_err();
+        let refused = io::copy(&mut io::repeat(7).take(2 * CHECK_EVERY), &mut entry).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
         drop(entry);
         assert_eq!(fs::read_dir(dir.path().join("artifacts/incoming")).unwrap().count(), 0);
@@ -268,7 +268,7 @@ mod tests {
         let store = Store::new(dir.path());
         let young = store.begin().unwrap();
         let incoming = store.incoming().unwrap();
-        let past = std::time::SystemTime::now() - 2 * LONG_DEAD;
+        let past = std::time::SystemTime::now() - 2 * STALE_AFTER;
         fs::write(incoming.join("old"), "").unwrap();
         fs::create_dir_all(incoming.join("room/work")).unwrap();
         for name in ["old", "room"] {

@@ -1,4 +1,4 @@
-//! A small artifact as text: the file itself, or the one file in its archive.
+//! Reads a small artifact as text: the file itself, or the one file in its archive.
 
 use std::io::{Read, Seek};
 
@@ -9,45 +9,45 @@ use octoflow_model::{
 };
 
 use super::{
-    carrier::{Carrier, Error as CarrierError},
-    items::{self, Packed},
+    client::{ArtifactClient, Error as ArtifactError},
+    items::{self, ArchiveFormat},
     store::Store,
 };
 
-/// The most a manifest may have.
-const LARGEST: u64 = 4 * 1024 * 1024;
+/// Size limit of a text, which is that of a manifest.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The reason when there is no such text.
+/// Reads a stored artifact as text. The error says why there is no such text.
 pub fn text(store: &Store, artifact: &StoredArtifact, sub_path: Option<&str>) -> Result<String, String> {
     let told = |error: &dyn std::fmt::Display| format!("artifact '{}' cannot be read: {error}", artifact.key);
     let mut file = store.open(artifact).map_err(|error| told(&error))?;
     let packed = match artifact.archive {
-        Archive::None => Packed::No,
-        Archive::Zip => Packed::Zip,
-        Archive::Tar { .. } => Packed::Tar,
+        Archive::None => ArchiveFormat::Plain,
+        Archive::Zip => ArchiveFormat::Zip,
+        Archive::Tar { .. } => ArchiveFormat::Tar,
     };
     read(&mut file, packed, sub_path).map_err(|error| told(&error))
 }
 
-impl Carrier {
-    /// The same of an artifact that lies elsewhere. Nobody says how it is packed, so that is seen from what it is.
-    pub fn text(&self, location: &Location, sub_path: Option<&str>) -> Result<String, CarrierError> {
-        let (mut parcel, _) = self.fetch(location, &|| true)?;
-        let failed = CarrierError::Failed;
-        let packed = items::look_inside(&mut parcel.file).map_err(|error| failed(items::said(error)))?;
-        parcel.file.rewind().map_err(|error| failed(error.to_string()))?;
-        read(&mut parcel.file, packed, sub_path).map_err(failed)
+impl ArtifactClient {
+    /// Reads a remote artifact as text. Its format is not declared, so it is detected from the content.
+    pub fn text(&self, location: &Location, sub_path: Option<&str>) -> Result<String, ArtifactError> {
+        let (mut artifact_file, _) = self.fetch(location, &|| true)?;
+        let failed = ArtifactError::Failed;
+        let packed = items::detect_format(&mut artifact_file.file).map_err(|error| failed(items::said(error)))?;
+        artifact_file.file.rewind().map_err(|error| failed(error.to_string()))?;
+        read(&mut artifact_file.file, packed, sub_path).map_err(failed)
     }
 }
 
-fn read(file: &mut dyn Read, packed: Packed, sub_path: Option<&str>) -> Result<String, String> {
+fn read(file: &mut dyn Read, packed: ArchiveFormat, sub_path: Option<&str>) -> Result<String, String> {
     let stored = bounded(file)?;
     let plain =
         if stored.starts_with(&[0x1f, 0x8b]) { bounded(&mut GzDecoder::new(stored.as_slice()))? } else { stored };
     let bytes = match packed {
-        Packed::No => plain,
-        Packed::Zip => return Err("it is a zip archive, and a single file is needed".to_owned()),
-        Packed::Tar | Packed::TarGz => {
+        ArchiveFormat::Plain => plain,
+        ArchiveFormat::Zip => return Err("it is a zip archive, and a single file is needed".to_owned()),
+        ArchiveFormat::Tar | ArchiveFormat::TarGz => {
             let mut archive = tar::Archive::new(plain.as_slice());
             let mut found = None;
             for entry in archive.entries().map_err(|error| error.to_string())? {
@@ -70,6 +70,6 @@ fn read(file: &mut dyn Read, packed: Packed, sub_path: Option<&str>) -> Result<S
 
 fn bounded(read: &mut dyn Read) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    read.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > LARGEST { Err(format!("it is larger than {LARGEST} bytes")) } else { Ok(bytes) }
+    read.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MAX_BYTES { Err(format!("it is larger than {MAX_BYTES} bytes")) } else { Ok(bytes) }
 }

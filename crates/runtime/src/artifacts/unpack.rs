@@ -1,5 +1,5 @@
-//! From the store, or from elsewhere, into a task's files. Archives are untrusted: names with `..`, links that lead out
-//! and devices are refused, bits that give rights are dropped, and nothing is written outside the target.
+//! Places artifacts from the store or a remote location into a task's files. Archives are untrusted: names with `..`,
+//! links that lead out and devices are refused, set-id bits are dropped, and nothing is written outside the target.
 
 use std::{
     collections::BTreeSet,
@@ -14,24 +14,24 @@ use octoflow_model::task::{Archive, ArtifactInput, StoredArtifact};
 
 use super::{
     budget::Budget,
-    items::{self, Item, Kind, Packed, said},
+    items::{self, ArchiveEntry, ArchiveFormat, EntryKind, said},
     pack::TREE,
     store::Store,
 };
 use crate::process::view::{Inside, View, by_handle};
 
-/// An artifact's bytes at hand, and what is known of them.
+/// The content of an artifact as a file, and what is known about it.
 #[derive(Debug)]
-pub(crate) struct Parcel {
+pub(crate) struct ArtifactFile {
     pub(crate) file: File,
     pub(crate) size: u64,
-    /// Packed by this program from files that were there. Everything else may be a trap.
+    /// True if this program packed it from existing files. Everything else is untrusted.
     pub(crate) own: bool,
-    /// It may be a directory as this program keeps one.
+    /// True if it may be a directory in this program's own format.
     pub(crate) maybe_tree: bool,
 }
 
-impl Parcel {
+impl ArtifactFile {
     pub(crate) fn stored(store: &Store, artifact: &StoredArtifact) -> Result<Self, String> {
         if artifact.deleted {
             return Err("it was deleted".to_owned());
@@ -49,24 +49,24 @@ impl Parcel {
 pub(crate) fn place(
     view: &View,
     input: &ArtifactInput,
-    parcel: Parcel,
+    artifact_file: ArtifactFile,
     sub_path: Option<&str>,
     dir: &str,
 ) -> Result<(), String> {
-    let Parcel { mut file, size, own, maybe_tree } = parcel;
+    let ArtifactFile { mut file, size, own, maybe_tree } = artifact_file;
     let target = Inside::new(&input.path, dir)?;
-    let looks = items::look_inside(&mut file).map_err(said)?;
-    let is_tree = maybe_tree && looks == Packed::Tar && starts_as_tree(&mut file)?;
+    let looks = items::detect_format(&mut file).map_err(said)?;
+    let is_tree = maybe_tree && looks == ArchiveFormat::Tar && starts_as_tree(&mut file)?;
     let packed = match input.archive {
-        _ if is_tree => Packed::Tar,
-        Some(Archive::None) => Packed::No,
-        Some(Archive::Tar { .. }) if looks == Packed::No => {
+        _ if is_tree => ArchiveFormat::Tar,
+        Some(Archive::None) => ArchiveFormat::Plain,
+        Some(Archive::Tar { .. }) if looks == ArchiveFormat::Plain => {
             return Err("it is said to be a tarball and is none".to_owned());
         }
-        Some(Archive::Zip) => Packed::Zip,
+        Some(Archive::Zip) => ArchiveFormat::Zip,
         Some(Archive::Tar { .. }) | None => looks,
     };
-    if packed == Packed::No {
+    if packed == ArchiveFormat::Plain {
         if sub_path.is_some() {
             return Err("a part of it is wanted, but it is a single file".to_owned());
         }
@@ -74,9 +74,9 @@ pub(crate) fn place(
         file.rewind().map_err(said)?;
         io::copy(&mut file, &mut out).map_err(said)?;
     } else {
-        let budget = if own { Budget::for_own() } else { Budget::for_strangers(size) };
+        let budget = if own { Budget::trusted() } else { Budget::untrusted(size) };
         if !own {
-            items::sift(&mut file, packed, budget)?;
+            items::check_headers(&mut file, packed, budget)?;
         }
         let unwrapped = if is_tree { PathBuf::new() } else { only_name(&mut file, packed, budget)? };
         let sub_path = sub_path.map(|part| Inside::new(part, "/")).transpose()?;
@@ -100,8 +100,8 @@ pub(super) fn starts_as_tree(file: &mut File) -> Result<bool, String> {
     Ok(count == 3 && head.starts_with(TREE.as_bytes()) && head[2] == 0)
 }
 
-/// An archive of exactly one thing is unwrapped: the thing itself takes the target's place. Empty otherwise.
-fn only_name(file: &mut File, packed: Packed, mut budget: Budget) -> Result<PathBuf, String> {
+/// Returns the name of the only top-level entry, which takes the target's place; empty if there are several.
+fn only_name(file: &mut File, packed: ArchiveFormat, mut budget: Budget) -> Result<PathBuf, String> {
     let mut names = BTreeSet::new();
     items::each(file, packed, &mut budget, &mut |item, _| {
         let path = clean(&item.name)?;
@@ -114,16 +114,21 @@ fn only_name(file: &mut File, packed: Packed, mut budget: Budget) -> Result<Path
 struct Unpacking<'a> {
     view: &'a View,
     target: &'a Inside,
-    /// Taken off the front of every name.
+    /// Prefix removed from every name.
     unwrapped: PathBuf,
-    /// Only what is below this name is wanted.
+    /// Only entries below this name are unpacked.
     part: Option<PathBuf>,
     mode: Option<u32>,
     /// Links placed so far. Nothing may be written through one.
     links: BTreeSet<PathBuf>,
 }
 
-fn unpack_all(file: &mut File, packed: Packed, mut budget: Budget, mut plan: Unpacking<'_>) -> Result<(), String> {
+fn unpack_all(
+    file: &mut File,
+    packed: ArchiveFormat,
+    mut budget: Budget,
+    mut plan: Unpacking<'_>,
+) -> Result<(), String> {
     let mut placed = false;
     items::each(file, packed, &mut budget, &mut |item, bytes| {
         let name = clean(&item.name)?;
@@ -142,7 +147,7 @@ fn unpack_all(file: &mut File, packed: Packed, mut budget: Budget, mut plan: Unp
 }
 
 impl Unpacking<'_> {
-    /// The name as seen from the target, when it belongs there.
+    /// Returns the name relative to the target, if it belongs there.
     fn below<'n>(&self, name: &'n Path) -> Option<&'n Path> {
         let below = name.strip_prefix(&self.unwrapped).ok()?;
         match &self.part {
@@ -156,32 +161,38 @@ impl Unpacking<'_> {
         Some(if below.as_os_str().is_empty() { self.target.clone() } else { self.target.join(below) })
     }
 
-    fn unpack_one(&mut self, item: &Item, name: &Path, path: &Inside, bytes: &mut dyn Read) -> Result<(), String> {
+    fn unpack_one(
+        &mut self,
+        item: &ArchiveEntry,
+        name: &Path,
+        path: &Inside,
+        bytes: &mut dyn Read,
+    ) -> Result<(), String> {
         if let Some(link) = name.ancestors().find(|above| self.links.contains(*above)) {
             return Err(format!("it would be written through the link `{}`", link.display()));
         }
         let view = self.view;
-        // The bits that lend the owner's rights to whoever runs the file are never taken from an archive.
+        // The set-user-id and set-group-id bits are never taken from an archive.
         let mode = |otherwise: u32| self.mode.unwrap_or_else(|| item.mode.unwrap_or(otherwise) & 0o777) & 0o7777;
         match &item.kind {
-            Kind::Dir => {
+            EntryKind::Dir => {
                 let dir = view.make_dir(path.path()).map_err(said)?;
-                // Its owner must be able to put things into it.
+                // The owner must be able to create files in it.
                 std::fs::set_permissions(by_handle(&dir), Permissions::from_mode(mode(0o755) | 0o700)).map_err(said)
             }
-            Kind::File => {
+            EntryKind::File => {
                 let mut out = view.create(path.path(), mode(0o644)).map_err(said)?;
                 io::copy(bytes, &mut out).map_err(said)?;
                 match item.modified {
                     Some(seconds) => {
-                        // A time beyond all calendars is not worth failing for.
+                        // An absurd time is not worth failing for.
                         let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(UNIX_EPOCH);
                         out.set_modified(time).map_err(said)
                     }
                     None => Ok(()),
                 }
             }
-            Kind::Symlink(target) => {
+            EntryKind::Symlink(target) => {
                 if leads_out(self.below(name).unwrap_or(name), target) {
                     return Err(format!("the link leads out of the archive, to `{}`", target.display()));
                 }
@@ -189,7 +200,7 @@ impl Unpacking<'_> {
                 self.links.insert(name.to_owned());
                 Ok(())
             }
-            Kind::HardLink(target) => {
+            EntryKind::HardLink(target) => {
                 let original = clean(target)?;
                 if original.ancestors().any(|above| self.links.contains(above)) {
                     return Err("a hard link to what lies behind a link".to_owned());
@@ -202,12 +213,12 @@ impl Unpacking<'_> {
                 let mut out = view.create(path.path(), found.about.permissions().mode() & 0o777).map_err(said)?;
                 io::copy(&mut found.open().map_err(said)?, &mut out).map(drop).map_err(said)
             }
-            Kind::Other => Err("it is neither file, directory nor link".to_owned()),
+            EntryKind::Other => Err("it is neither file, directory nor link".to_owned()),
         }
     }
 }
 
-/// A name that stays below where it starts.
+/// Normalises a name. Refuses one that leads out of the archive.
 fn clean(name: &Path) -> Result<PathBuf, String> {
     let mut clean = PathBuf::new();
     for part in name.components() {
@@ -222,8 +233,8 @@ fn clean(name: &Path) -> Result<PathBuf, String> {
     Ok(clean)
 }
 
-/// Whether a link at `name` with this target points outside the archive's own tree. A step down and up again counts as
-/// outside: what it goes down into may be a link itself.
+/// Returns whether a link at `name` with this target points outside the archive's own tree. A step down and up again
+/// counts as outside: what it goes down into may be a link itself.
 fn leads_out(name: &Path, target: &Path) -> bool {
     let mut above = name.components().count().saturating_sub(1);
     let mut down = false;

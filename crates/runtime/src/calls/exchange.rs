@@ -17,8 +17,8 @@ use crate::egress::{
     redirect::{self, Hop},
 };
 
-/// The most a response's body may have: it becomes a text that conditions and other steps look at.
-pub const LARGEST_BODY: u64 = 4 * 1024 * 1024;
+/// Limit of a response body: it becomes a text that conditions and other steps use.
+pub const MAX_BODY: u64 = 4 * 1024 * 1024;
 
 pub(super) fn exchange(agent: &Agent, request: HttpRequest) -> Answer {
     let url = request.url.clone();
@@ -44,7 +44,7 @@ fn send(agent: &Agent, request: HttpRequest) -> Result<Response<Body>, Error> {
         text.set_sensitive(matches!(value, EnvValue::Secret(_)));
         head = head.header(name, text);
     }
-    // A method that carries no body must not claim an empty one.
+    // A method without a body must not announce an empty one.
     if request.body.is_empty() && !matches!(request.method.as_str(), "POST" | "PUT" | "PATCH") {
         run(agent, head.body(())?, &request)
     } else {
@@ -53,7 +53,7 @@ fn send(agent: &Agent, request: HttpRequest) -> Result<Response<Body>, Error> {
     }
 }
 
-/// All hops together have the time of one request.
+/// Sends a request and follows redirects. All hops together share the timeout of one request.
 fn run(agent: &Agent, request: http::Request<impl AsSendBody>, asked: &HttpRequest) -> Result<Response<Body>, Error> {
     let until = Instant::now() + asked.timeout;
     let (parts, body) = request.into_parts();
@@ -84,7 +84,7 @@ fn received(mut response: Response<Body>) -> Result<HttpResponse, Error> {
     let headers =
         headers.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
     let headers = headers.collect();
-    let body = response.body_mut().with_config().limit(LARGEST_BODY).read_to_vec()?;
+    let body = response.body_mut().with_config().limit(MAX_BODY).read_to_vec()?;
     let body = String::from_utf8(body).unwrap_or_else(|raw| String::from_utf8_lossy(raw.as_bytes()).into_owned());
     Ok(HttpResponse { status: response.status().as_u16(), headers, body })
 }

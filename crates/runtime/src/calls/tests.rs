@@ -1,4 +1,4 @@
-//! Requests against a small server of our own, each connection answered by a script.
+//! Requests against a small local server that answers each connection from a script.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -10,11 +10,11 @@ use octoflow_model::{ids::NodeIx, task::EnvValue};
 
 use super::*;
 
-/// Answers each connection with the next of these; tells what it was asked.
+/// Answers each connection with the next of `answers`; returns the requests it got.
 fn server(answers: Vec<String>) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, asked) = mpsc::channel();
+    let (report, asked) = mpsc::channel();
     thread::spawn(move || {
         for answer in answers {
             let Ok((stream, _)) = listener.accept() else { return };
@@ -33,7 +33,7 @@ fn server(answers: Vec<String>) -> (String, Receiver<String>) {
             }
             let mut body = vec![0; length];
             reader.read_exact(&mut body).unwrap();
-            tell.send(format!("{head}\n{}", String::from_utf8_lossy(&body))).unwrap();
+            report.send(format!("{head}\n{}", String::from_utf8_lossy(&body))).unwrap();
             let _ = reader.into_inner().write_all(answer.as_bytes());
         }
     });
@@ -63,10 +63,10 @@ fn attempt(task: u32) -> AttemptId {
     AttemptId { run: RunId(1), task: NodeIx(task), attempt: 0 }
 }
 
-fn place(policy: &Policy) -> (Calls, Receiver<Vec<Report>>) {
-    let (tell, told) = mpsc::channel();
-    // The end of the test is the end of interest in reports.
-    (Calls::new(policy, Box::new(move |batch| drop(tell.send(batch)))), told)
+fn place(policy: &Policy) -> (HttpRuntime, Receiver<Vec<Report>>) {
+    let (report, told) = mpsc::channel();
+    // Once the test has ended, reports are dropped.
+    (HttpRuntime::new(policy, Box::new(move |batch| drop(report.send(batch)))), told)
 }
 
 fn answer_of(told: &Receiver<Vec<Report>>) -> Answer {
@@ -153,7 +153,7 @@ fn strict_rules_refuse_the_machine_itself() {
 
 #[test]
 fn a_body_beyond_the_limit_is_refused_and_says_so() {
-    let large = "x".repeat(LARGEST_BODY as usize + 1);
+    let large = "x".repeat(MAX_BODY as usize + 1);
     let (base, _asked) = server(vec![response("200 OK", &large)]);
     assert!(matches!(ask(get(base)), Answer::Refused(why) if why.contains("4194304")));
 }
@@ -164,7 +164,7 @@ fn a_stopped_request_ends_at_once_and_its_late_answer_is_ignored() {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let (mut calls, told) = place(&Policy::local());
     calls.send(vec![Order::Start { attempt: attempt(1), task: task(get(url)) }]);
-    // It is under way, and the server keeps silent.
+    // The request is in progress, and the server stays silent.
     let (stream, _) = listener.accept().unwrap();
     let stop = || vec![Order::Stop { attempt: attempt(1) }, Order::Kill { attempt: attempt(1) }];
     calls.send(stop());

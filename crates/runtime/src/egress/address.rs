@@ -1,22 +1,22 @@
-//! What kind of address an address is, and networks as people write them. Knows nothing of policies.
+//! Classifies addresses, and parses networks. Knows nothing of policies.
 
 use super::{FromStr, IpAddr, Ipv4Addr, Ipv6Addr, fmt};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum AddressKind {
     Public,
-    /// Hands out the credentials of a machine to whoever asks from it.
+    /// A service that hands out the credentials of the machine it is asked from.
     Metadata,
     LinkLocal,
     Multicast,
-    /// Means this machine, or nothing.
+    /// This machine, or no address at all.
     Unspecified,
     Loopback,
-    /// Private networks, shared carrier space, and ranges set aside that only a local network would route.
+    /// Private networks, shared carrier space, and reserved ranges that only a local network would route.
     Private,
 }
 
-/// Well-known metadata services that lie in ranges which are otherwise ordinary or private.
+/// Well-known metadata services in ranges that are otherwise ordinary or private.
 const METADATA: &[IpAddr] = &[
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
@@ -29,7 +29,7 @@ const METADATA: &[IpAddr] = &[
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-impl Kind {
+impl AddressKind {
     pub(super) fn of(address: IpAddr) -> Self {
         if METADATA.contains(&address) {
             return Self::Metadata;
@@ -53,42 +53,42 @@ impl Kind {
     }
 }
 
-fn of_v4(address: Ipv4Addr) -> Kind {
+fn of_v4(address: Ipv4Addr) -> AddressKind {
     let [a, b, c, _] = address.octets();
     match (a, b, c) {
-        (0, ..) => Kind::Unspecified,
-        (127, ..) => Kind::Loopback,
-        (169, 254, _) => Kind::LinkLocal,
-        // 240/4 is set aside and ends with the broadcast address.
-        (224.., ..) => Kind::Multicast,
-        (10, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => Kind::Private,
-        (192, 0, 0 | 2) | (198, 18 | 19, _) | (198, 51, 100) | (203, 0, 113) => Kind::Private,
-        _ => Kind::Public,
+        (0, ..) => AddressKind::Unspecified,
+        (127, ..) => AddressKind::Loopback,
+        (169, 254, _) => AddressKind::LinkLocal,
+        // 240/4 is reserved and ends with the broadcast address.
+        (224.., ..) => AddressKind::Multicast,
+        (10, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => AddressKind::Private,
+        (192, 0, 0 | 2) | (198, 18 | 19, _) | (198, 51, 100) | (203, 0, 113) => AddressKind::Private,
+        _ => AddressKind::Public,
     }
 }
 
-fn of_v6(address: Ipv6Addr) -> Kind {
+fn of_v6(address: Ipv6Addr) -> AddressKind {
     let first = address.segments()[0];
     if address.is_unspecified() {
-        Kind::Unspecified
+        AddressKind::Unspecified
     } else if address.is_loopback() {
-        Kind::Loopback
+        AddressKind::Loopback
     } else if address.is_multicast() {
-        Kind::Multicast
+        AddressKind::Multicast
     } else if first & 0xffc0 == 0xfe80 {
-        Kind::LinkLocal
+        AddressKind::LinkLocal
     } else if first & 0xfe00 == 0xfc00
         || first & 0xffc0 == 0xfec0
         || (first == 0x2001 && address.segments()[1] == 0xdb8)
     {
-        Kind::Private
+        AddressKind::Private
     } else {
-        Kind::Public
+        AddressKind::Public
     }
 }
 
-/// The address and the IPv4 addresses folded into it: mapped, compatible, behind NAT64, 6to4 or Teredo.
-pub(super) fn unfolded(address: IpAddr) -> Vec<IpAddr> {
+/// Returns the address and the IPv4 addresses embedded in it: mapped, compatible, behind NAT64, 6to4 or Teredo.
+pub(super) fn with_embedded(address: IpAddr) -> Vec<IpAddr> {
     let mut all = vec![address];
     let IpAddr::V6(address) = address else { return all };
     let segments = address.segments();
@@ -98,7 +98,7 @@ pub(super) fn unfolded(address: IpAddr) -> Vec<IpAddr> {
     };
     let last = pair(segments[6], segments[7]);
     match segments {
-        // The unspecified address and loopback are themselves.
+        // The unspecified address and loopback embed nothing.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => {}
         // The mapped form is the IPv4 address and nothing else.
         [0, 0, 0, 0, 0, 0xffff, ..] => all = vec![last],
@@ -110,7 +110,7 @@ pub(super) fn unfolded(address: IpAddr) -> Vec<IpAddr> {
     all
 }
 
-/// A network: an address and how many of its leading bits count.
+/// A network: an address and its prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Net {
     address: IpAddr,
@@ -133,7 +133,7 @@ impl Net {
     }
 }
 
-/// Not an address or CIDR.
+/// Error for a text that is neither an address nor a CIDR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotANet;
 

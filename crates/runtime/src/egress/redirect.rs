@@ -1,5 +1,5 @@
-//! Redirects of requests a manifest asked for. What the user put into the headers was meant for the host the user named;
-//! another host, which any answer can name, gets none of it. The client itself follows nothing, so nothing goes around.
+//! Redirects of requests made for a manifest. Headers were meant for the host that the user named; another host, which
+//! any response can name, gets none of them. The client itself follows no redirect, so nothing bypasses this.
 
 use ureq::{
     Agent, AsSendBody, Body, Error,
@@ -7,14 +7,14 @@ use ureq::{
 };
 use url::Url;
 
-/// More hops than this are a loop or a joke.
-const MOST: usize = 10;
+/// Limit of hops; more are a loop.
+const MAX_REDIRECTS: usize = 10;
 
 /// Headers about a body, which no redirected request has.
-const OF_BODY: [header::HeaderName; 5] =
+const BODY_HEADERS: [header::HeaderName; 5] =
     [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::CONTENT_ENCODING, header::TRANSFER_ENCODING, header::EXPECT];
 
-/// Where a request went, and with what.
+/// Target and headers of a request.
 pub(crate) struct Hop {
     method: Method,
     url: Url,
@@ -27,7 +27,7 @@ impl Hop {
         Ok(Self { method: parts.method.clone(), url, headers: parts.headers.clone() })
     }
 
-    /// Where an answer leads to; nothing when it is the answer itself.
+    /// Returns the next hop if the response is a redirect.
     fn next(&self, answer: &Response<Body>) -> Result<Option<Self>, Error> {
         let Some(method) = redirected(&self.method, answer.status()) else { return Ok(None) };
         let Some(location) = answer.headers().get(header::LOCATION) else { return Ok(None) };
@@ -39,7 +39,7 @@ impl Hop {
         let mut headers = HeaderMap::new();
         if is_same_host(&self.url, &url) {
             headers = self.headers.clone();
-            for name in OF_BODY {
+            for name in BODY_HEADERS {
                 headers.remove(name);
             }
         }
@@ -61,13 +61,13 @@ pub(crate) fn send(agent: &Agent, request: Request<impl AsSendBody>) -> Result<R
     follow(hop, answer, |next| agent.run(next))
 }
 
-/// Follows the answer to a request to the end. `send` sends one request and follows nothing.
+/// Follows the response to a request to the end. `send` sends one request and follows nothing.
 pub(crate) fn follow(
     mut hop: Hop,
     mut answer: Response<Body>,
     mut send: impl FnMut(Request<()>) -> Result<Response<Body>, Error>,
 ) -> Result<Response<Body>, Error> {
-    for _ in 0..MOST {
+    for _ in 0..MAX_REDIRECTS {
         let Some(next) = hop.next(&answer)? else { return Ok(answer) };
         answer = send(next.request()?)?;
         hop = next;
@@ -78,7 +78,7 @@ pub(crate) fn follow(
     }
 }
 
-/// The method a redirect is followed with. A body is never sent twice, and nothing is deleted elsewhere.
+/// Returns the method that a redirect is followed with. A body is never sent twice, and nothing is deleted elsewhere.
 fn redirected(method: &Method, status: StatusCode) -> Option<Method> {
     let plain = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     match status.as_u16() {
@@ -89,7 +89,8 @@ fn redirected(method: &Method, status: StatusCode) -> Option<Method> {
     }
 }
 
-/// The same host, port and scheme; or the same host on the usual port of TLS instead of the usual one without.
+/// Returns whether host, port and scheme are the same; an upgrade from the default HTTP port to the default TLS port
+/// counts as the same.
 fn is_same_host(from: &Url, to: &Url) -> bool {
     let port = Url::port_or_known_default;
     let upgraded = (from.scheme(), port(from)) == ("http", Some(80)) && (to.scheme(), port(to)) == ("https", Some(443));

@@ -1,5 +1,5 @@
-//! The guard against what a manifest could be used for: every notation of a forbidden address, names that change their
-//! mind, and redirects.
+//! The guard against misuse by a manifest: every notation of a forbidden address, names that change their address, and
+//! redirects.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -77,7 +77,7 @@ fn what_is_allowed_is_allowed_by_network_or_by_name_but_metadata_never() {
     assert!(check("a.corp.example", "10.9.9.9") && !check("corp.example", "10.9.9.9"));
     assert!(!check("notcorp.example", "10.9.9.9"));
     assert!(check("x", "169.254.7.7") && !check("x", "169.254.169.254"));
-    // A name opens private networks only; whoever owns the name could otherwise point it anywhere.
+    // A name allows private networks only; otherwise its owner could point it anywhere.
     assert!(!check("minio.internal", "169.254.169.254") && !check("minio.internal", "fe80::1"));
 }
 
@@ -146,7 +146,7 @@ fn decimal_octal_and_short_spellings_of_an_address_are_checked_as_what_they_mean
     for host in ["2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "169.254.43518"] {
         let url = format!("http://{host}:9/");
         let error = agent(&Policy::local()).get(&url).call().unwrap_err();
-        // Either the resolver refuses the spelling, or it reads it and the guard refuses the address.
+        // Either the resolver refuses the notation, or it parses it and the guard refuses the address.
         let harmless = matches!(error, ureq::Error::Io(_) | ureq::Error::HostNotFound | ureq::Error::BadUri(_));
         assert!(refusal(&error).is_some() || harmless, "{host}: {error}");
     }

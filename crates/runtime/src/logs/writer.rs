@@ -1,5 +1,5 @@
-//! The writing side of a log. It never fails and never waits: what cannot be written is counted and dropped, the log says
-//! how much is missing where, and goes on when there is space again. Only the limit of its size ends a log.
+//! The writing side of a log. Never fails and never waits: what cannot be written is counted and dropped, the log says
+//! how much is missing where, and continues when there is space again. Only its size limit ends a log.
 
 use std::{
     fs::{self, File},
@@ -14,25 +14,25 @@ use std::{
 
 use octoflow_model::time::Time;
 
-use super::{LARGEST_FRAME, LARGEST_NAME, OF_CONTAINER, Stream, header};
+use super::{MAX_FRAME, MAX_NAME, OF_CONTAINER, Stream, header};
 
-/// Set while the disk has less space than is reserved: logs stop before the disk is really full.
+/// Set while less disk space is free than is reserved: logs stop before the disk is really full.
 pub(crate) type Pressure = Arc<AtomicBool>;
 
 pub(crate) struct Writer {
     path: PathBuf,
     file: Option<File>,
-    /// Kept free for the file until it is opened.
+    /// Spare descriptor, held until the file is opened.
     reserve: Option<OwnedFd>,
     pressure: Pressure,
-    /// Bytes of whole frames in the file.
+    /// Bytes of complete frames in the file.
     length: u64,
     limit: u64,
-    /// The limit was reached: nothing more is kept.
+    /// True once the limit was reached: nothing more is written.
     full: bool,
     /// What was dropped since the last frame, and why.
     gap: Option<Gap>,
-    /// Something was dropped at any time.
+    /// True if anything was ever dropped.
     truncated: bool,
 }
 
@@ -50,7 +50,7 @@ impl Writer {
         self.truncated
     }
 
-    /// How long the file is, so that whoever reads it can tell when a part of it is missing.
+    /// Returns the length of the file, from which a reader can tell that a part is missing.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
@@ -59,15 +59,15 @@ impl Writer {
         self.append_of(None, stream, at, bytes);
     }
 
-    /// The same for a container that is not the main one.
+    /// Appends bytes of a container; `None` is the main one.
     pub(crate) fn append_of(&mut self, container: Option<&str>, stream: Stream, at: Time, bytes: &[u8]) {
-        if self.full || bytes.is_empty() || !self.bridges(at, bytes.len()) {
+        if self.full || bytes.is_empty() || !self.can_continue(at, bytes.len()) {
             return;
         }
         let room = usize::try_from(self.limit.saturating_sub(self.length)).unwrap_or(usize::MAX);
         let kept = &bytes[..bytes.len().min(room)];
         let mut written = 0;
-        for part in kept.chunks(LARGEST_FRAME - LARGEST_NAME) {
+        for part in kept.chunks(MAX_FRAME - MAX_NAME) {
             if let Err(error) = self.frame(container, stream, at, part) {
                 self.drop_bytes(bytes.len() - written, || error.to_string());
                 return;
@@ -82,25 +82,26 @@ impl Writer {
         }
     }
 
-    /// The attempt is over; says in the log what is missing at its end, if that can be said. A line is worth its space.
+    /// Ends the log, and notes what is missing at its end if possible. One line may use the reserved space.
     pub(crate) fn close(&mut self, at: Time) {
-        self.name_gap(at);
+        self.note_gap(at);
     }
 
-    /// Whether the log goes on: a gap is named before anything behind it is written. `coming` bytes are dropped if not.
-    fn bridges(&mut self, at: Time, coming: usize) -> bool {
+    /// Returns whether the log can continue: a gap is noted before anything after it is written. Otherwise `coming`
+    /// bytes are dropped.
+    fn can_continue(&mut self, at: Time, coming: usize) -> bool {
         if self.pressure.load(Ordering::Relaxed) {
             self.drop_bytes(coming, || "less space is free than is reserved for the engine".to_owned());
             return false;
         }
-        let named = self.name_gap(at);
+        let named = self.note_gap(at);
         if !named {
             self.drop_bytes(coming, String::new);
         }
         named
     }
 
-    fn name_gap(&mut self, at: Time) -> bool {
+    fn note_gap(&mut self, at: Time) -> bool {
         let Some(gap) = self.gap.take() else { return true };
         let (bytes, why, length) = (gap.bytes, &gap.why, self.length);
         let note = format!("{bytes} bytes of output are missing here, behind byte {length} of the log: {why}\n");
@@ -128,7 +129,7 @@ impl Writer {
                 self.file.insert(create(&self.path)?)
             }
         };
-        let name = container.map_or(&[][..], |name| &name.as_bytes()[..name.len().min(LARGEST_NAME - 1)]);
+        let name = container.map_or(&[][..], |name| &name.as_bytes()[..name.len().min(MAX_NAME - 1)]);
         let marked;
         let (mut header, bytes) = match container {
             None => (header(stream, at, bytes.len()), bytes),
@@ -151,7 +152,7 @@ impl Writer {
         };
         match outcome {
             Ok(()) => self.length += whole as u64,
-            // Half a frame would make the rest unreadable. When it cannot be cut off, the next frame goes over it.
+            // A partial frame would make the rest unreadable. If it cannot be cut off, the next frame overwrites it.
             Err(_) => {
                 let _ = file.set_len(self.length);
                 let _ = file.seek(SeekFrom::Start(self.length));
@@ -212,7 +213,7 @@ mod tests {
     fn a_log_that_cannot_even_be_made_is_truncated_and_starts_when_it_can() {
         let dir = tempfile::tempdir().unwrap();
         let logs = Logs::new(dir.path());
-        // A file where the directory of logs should be.
+        // A file in the place of the log directory.
         fs::write(dir.path().join("logs"), "").unwrap();
         let mut writer = Writer::new(logs.path(attempt()), u64::MAX, Pressure::default(), None);
         writer.append(Stream::Stdout, Time(1), b"lost");

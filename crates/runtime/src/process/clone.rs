@@ -1,6 +1,6 @@
-//! Makes a process by `clone(CLONE_VM | CLONE_VFORK)`: the child borrows our memory until it execs, so the cost does
-//! not depend on how large we are. The child runs only raw system calls on data prepared before it exists; it must
-//! never allocate, lock, panic or return.
+//! Creates a process by `clone(CLONE_VM | CLONE_VFORK)`: the child shares our memory until it execs, so the cost does
+//! not depend on our size. The child runs only raw system calls on data prepared before it exists; it must never
+//! allocate, lock, panic or return.
 #![expect(
     unsafe_code,
     reason = "the child runs on borrowed memory between clone and exec; only raw calls are sound there"
@@ -18,29 +18,30 @@ use super::sys::{checked, pid};
 
 /// What the child does before it becomes the task.
 pub(crate) struct Plan<'a> {
-    /// The mount namespace to enter.
+    /// Mount namespace to enter.
     pub(crate) namespace: Option<BorrowedFd<'a>>,
-    /// The first process of the PID namespace to be made in, and a process of our own to come back to, where we may.
+    /// Init process of the PID namespace to create the child in, and a process of our own namespace to return to, if we
+    /// may.
     pub(crate) processes: Option<(BorrowedFd<'a>, Option<BorrowedFd<'a>>)>,
     pub(crate) stdin: BorrowedFd<'a>,
     pub(crate) stdout: BorrowedFd<'a>,
     pub(crate) stderr: BorrowedFd<'a>,
-    /// Standard input is a terminal and becomes the controlling one.
+    /// True if standard input is a terminal and becomes the controlling one.
     pub(crate) terminal: bool,
-    /// The descriptor by which a control group is joined.
+    /// Descriptor through which a cgroup is joined.
     pub(crate) group: Option<RawFd>,
-    /// Descriptors it keeps under their numbers.
+    /// Descriptors that the child keeps under their numbers.
     pub(crate) inherited: &'a [RawFd],
-    /// How many bytes of private writable memory it and each of its children may have.
+    /// Limit of private writable memory in bytes, for the child and each of its children.
     pub(crate) data_limit: Option<u64>,
     pub(crate) dir: &'a CStr,
-    /// Tried in order; the first that exists and may be executed wins.
+    /// Paths tried in order; the first that exists and may be executed wins.
     pub(crate) programs: &'a [CString],
     pub(crate) args: &'a [CString],
     pub(crate) env: &'a [CString],
 }
 
-/// Where the child gave up.
+/// Step at which the child failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Namespace,
@@ -53,13 +54,13 @@ pub(crate) enum Step {
 
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// No process could be made.
+    /// No process could be created.
     Clone(io::Error),
-    /// The process was made, failed at a step, and is gone again.
+    /// The process was created, failed at a step, and was reaped.
     Child(Step, io::Error),
 }
 
-/// The memory the child's few calls run on. One per spawning thread, used for one child at a time.
+/// Stack of the child's few calls. One per spawning thread, used for one child at a time.
 pub(crate) struct Stack(*mut c_void);
 
 /// Room for a handful of small frames, with a wide margin for unoptimised builds.
@@ -82,7 +83,7 @@ impl Stack {
     }
 }
 
-// SAFETY: the mapping belongs to whoever holds the value; nothing about it is tied to a thread.
+// SAFETY: the mapping belongs to the owner of the value; nothing about it is tied to a thread.
 unsafe impl Send for Stack {}
 
 impl Drop for Stack {
@@ -109,7 +110,7 @@ struct Shared {
     errno: c_int,
 }
 
-/// Starts the plan's program in its own session and answers with its pid.
+/// Starts the plan's program in its own session and returns its pid.
 ///
 /// Signals must be blocked in this thread, so that no handler of ours runs inside the child.
 pub(crate) fn spawn(plan: &Plan<'_>, stack: &mut Stack) -> Result<i32, Failure> {
@@ -147,7 +148,7 @@ pub(crate) fn spawn(plan: &Plan<'_>, stack: &mut Stack) -> Result<i32, Failure> 
     };
     let pid = checked(pid);
     if let Some((_, Some(home))) = plan.processes {
-        // It needs a little memory of the kernel's and nothing else; meanwhile this thread must not make anything.
+        // This needs a little kernel memory and nothing else; until then this thread must not create a process.
         while pid::enter(home).is_err() {
             thread::sleep(Duration::from_millis(1));
         }
@@ -176,7 +177,7 @@ extern "C" fn child(shared: *mut c_void) -> c_int {
     }
 }
 
-/// Returns only on failure.
+/// Turns the child into the task. Returns only on failure.
 ///
 /// # Safety
 /// Runs in the child; every pointer in `shared` must be valid and null-terminated.
@@ -184,9 +185,9 @@ unsafe fn become_task(shared: &Shared) -> (Step, c_int) {
     // SAFETY: raw calls on prepared data, as promised by the caller.
     unsafe {
         libc::setsid();
-        // When the spawner dies, its tasks must not run on unwatched.
+        // When the spawner dies, its tasks must not continue unsupervised.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        // Before it has any memory of its own.
+        // Joined before the task has any memory of its own.
         if shared.group >= 0 && libc::write(shared.group, c"0".as_ptr().cast(), 1) < 0 {
             return (Step::Memory, errno());
         }
@@ -224,7 +225,7 @@ unsafe fn become_task(shared: &Shared) -> (Step, c_int) {
             libc::execve(*program, shared.args, shared.env);
             match errno() {
                 libc::ENOENT | libc::ENOTDIR => {}
-                // Keep looking, but remember when something was there (and not merely a directory we may not enter).
+                // Keep looking, but remember if something was there (and not merely a directory we may not enter).
                 libc::EACCES => {
                     if libc::access(*program, libc::F_OK) == 0 {
                         worst = libc::EACCES;
@@ -238,7 +239,8 @@ unsafe fn become_task(shared: &Shared) -> (Step, c_int) {
     }
 }
 
-/// Limits are of a process, not of its memory, so ours stay as they are though the child still lives in our memory.
+/// Sets the limit of data memory. Limits belong to a process and not to its memory, so ours stay as they are although
+/// the child still shares our memory.
 ///
 /// # Safety
 /// Runs in the child.
@@ -249,7 +251,7 @@ unsafe fn limit_data(bytes: u64) -> c_int {
         if libc::getrlimit(libc::RLIMIT_DATA, &raw mut limit) < 0 {
             return -1;
         }
-        // We may live under a lower limit ourselves, and only the privileged may raise one.
+        // We may have a lower limit ourselves, and only the privileged may raise one.
         limit.rlim_max = limit.rlim_max.min(bytes);
         limit.rlim_cur = limit.rlim_cur.min(limit.rlim_max);
         libc::setrlimit(libc::RLIMIT_DATA, &raw const limit)

@@ -1,5 +1,5 @@
-//! After the end: reads what the task was wanted for, from its log and its file system. A missing file is data.
-//! Before the start: places stored artifacts. Both run on the runtime's small pool, never on the event loop.
+//! Collects a task's outputs after its end, from its log and its file system; a missing file is data. Stages stored
+//! artifacts before its start. Both run on the runtime's small pool, never on the event loop.
 
 use std::io::Read;
 
@@ -15,27 +15,28 @@ use super::{
     view::{Inside, View},
 };
 use crate::{
-    artifacts::{self, Alive, Carrier, CarrierError},
+    artifacts::{self, ArtifactClient, ArtifactError, IsWanted},
     logs::Logs,
 };
 
-/// The end of standard output that becomes the result.
+/// Bytes of standard output, from its end, that become the result.
 const RESULT_BYTES: usize = 256 * 1024;
 
-/// A parameter is held in memory, in the journal and in templates; beyond this it is an artifact.
+/// Limit of a parameter, which is held in memory, in the journal and in templates; anything larger is an artifact.
 const PARAMETER_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Nobody can take back what is collected: the task is over, and its outputs are wanted whatever becomes of the run.
-const ALWAYS: Alive<'static> = &|| true;
+/// Cancellation check for collecting, which is never cancelled: the task is over, and its outputs are wanted whatever
+/// becomes of the run.
+const ALWAYS: IsWanted<'static> = &|| true;
 
-/// Whether there is anything to look for. The last words came with the end.
+/// Returns whether there is anything to collect. The termination message came with the end.
 pub(crate) fn is_needed(wanted: &Wanted) -> bool {
     wanted.result || !wanted.parameters.is_empty() || !wanted.artifacts.is_empty() || wanted.log.is_some()
 }
 
 pub(crate) fn collect(
     logs: &Logs,
-    carrier: &Carrier,
+    artifact_client: &ArtifactClient,
     attempt: AttemptId,
     task: &Task,
     root: Option<&View>,
@@ -63,7 +64,7 @@ pub(crate) fn collect(
             .map(|output| {
                 let found = match (root, place(&output.path)) {
                     (Some(view), Ok(place)) => {
-                        sent(carrier, output, artifacts::save(carrier.store(), view, &place, output))
+                        sent(artifact_client, output, artifacts::save(artifact_client.store(), view, &place, output))
                     }
                     (None, _) => Found::Failed(gone()),
                     (_, Err(why)) => Found::Failed(why),
@@ -71,28 +72,32 @@ pub(crate) fn collect(
                 (output.name.clone(), found)
             })
             .collect(),
-        log: wanted
-            .log
-            .as_ref()
-            .map(|output| sent(carrier, output, artifacts::keep_log(carrier.store(), logs, attempt, output))),
-        // The spawner has them.
+        log: wanted.log.as_ref().map(|output| {
+            sent(artifact_client, output, artifacts::keep_log(artifact_client.store(), logs, attempt, output))
+        }),
+        // The spawner has it.
         message: None,
         fetched: Vec::new(),
     }
 }
 
-/// What was saved goes on to where it belongs.
-fn sent(carrier: &Carrier, output: &ArtifactOutput, found: Found<StoredArtifact>) -> Found<StoredArtifact> {
+/// Uploads a saved artifact to its location, if it has one.
+fn sent(
+    artifact_client: &ArtifactClient,
+    output: &ArtifactOutput,
+    found: Found<StoredArtifact>,
+) -> Found<StoredArtifact> {
     match (&output.to, found) {
-        (Some(location), Found::Here(artifact)) => match carrier.send(location, &artifact, ALWAYS) {
+        (Some(location), Found::Here(artifact)) => match artifact_client.send(location, &artifact, ALWAYS) {
             Ok(()) => Found::Here(artifact),
-            Err(error) => Found::Failed(format!("the artifact `{}` could not be sent away: {error}", output.name)),
+            Err(error) => Found::Failed(format!("the artifact `{}` could not be uploaded: {error}", output.name)),
         },
         (_, found) => found,
     }
 }
 
-/// The end of standard output without its last newline. An unreadable log gives no result; the log command says why.
+/// Returns the end of standard output without its last newline. An unreadable log gives no result; the log command says
+/// why.
 fn result(logs: &Logs, attempt: AttemptId) -> Option<String> {
     let (bytes, _) = logs.tail_of_stdout(attempt, RESULT_BYTES).ok()?;
     Some(without_newline(&bytes))
@@ -122,27 +127,27 @@ fn without_newline(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(bytes)).into_owned()
 }
 
-/// Whether collecting sends something elsewhere, which may take long.
-pub(crate) fn goes_away(task: &Task) -> bool {
+/// Returns whether collecting uploads something, which may take long.
+pub(crate) fn uploads(task: &Task) -> bool {
     task.wanted.artifacts.iter().chain(task.wanted.log.as_deref()).any(|output| output.to.is_some())
 }
 
-/// Whether staging fetches something from elsewhere, which may take long.
-pub(crate) fn comes_from_away(task: &Task) -> bool {
+/// Returns whether staging downloads something, which may take long.
+pub(crate) fn downloads(task: &Task) -> bool {
     let away = |source: &ArtifactSource| matches!(source, ArtifactSource::Remote { location, .. } if !matches!(location, Location::Local(_)));
     task.inputs.iter().any(|input| away(&input.source))
 }
 
-/// Places every input that is not there already; answers what was fetched for it. `Err` is a sentence for the user.
+/// Places every input that is not written as a file; returns what was fetched. `Err` is a sentence for the user.
 pub(crate) fn stage(
-    carrier: &Carrier,
+    artifact_client: &ArtifactClient,
     task: &Task,
     view: &View,
-    alive: Alive<'_>,
+    is_wanted: IsWanted<'_>,
 ) -> Result<Vec<(String, Fetched)>, String> {
     let mut fetched = Vec::new();
     for input in task.inputs.iter().filter(|input| is_stored(&input.source, input.archive)) {
-        stage_one(carrier, task, view, input, alive, &mut fetched).map_err(|why| {
+        stage_one(artifact_client, task, view, input, is_wanted, &mut fetched).map_err(|why| {
             format!("the input artifact `{}` could not be placed at `{}`: {why}", input.name, input.path)
         })?;
     }
@@ -150,25 +155,25 @@ pub(crate) fn stage(
 }
 
 fn stage_one(
-    carrier: &Carrier,
+    artifact_client: &ArtifactClient,
     task: &Task,
     view: &View,
     input: &ArtifactInput,
-    alive: Alive<'_>,
+    is_wanted: IsWanted<'_>,
     fetched: &mut Vec<(String, Fetched)>,
 ) -> Result<(), String> {
     let dir = working_dir(task);
     match &input.source {
         ArtifactSource::Stored { artifact, sub_path } => {
-            let parcel = artifacts::Parcel::stored(carrier.store(), artifact)?;
-            artifacts::place(view, input, parcel, sub_path.as_deref(), dir)
+            let artifact_file = artifacts::ArtifactFile::stored(artifact_client.store(), artifact)?;
+            artifacts::place(view, input, artifact_file, sub_path.as_deref(), dir)
         }
-        ArtifactSource::Remote { location, sub_path, optional } => match carrier.fetch(location, alive) {
-            Ok((parcel, found)) => {
+        ArtifactSource::Remote { location, sub_path, optional } => match artifact_client.fetch(location, is_wanted) {
+            Ok((artifact_file, found)) => {
                 fetched.push((input.name.clone(), found));
-                artifacts::place(view, input, parcel, sub_path.as_deref(), dir)
+                artifacts::place(view, input, artifact_file, sub_path.as_deref(), dir)
             }
-            Err(CarrierError::Absent(_)) if *optional => Ok(()),
+            Err(ArtifactError::Absent(_)) if *optional => Ok(()),
             Err(error) => Err(error.to_string()),
         },
         ArtifactSource::Raw { data } => {

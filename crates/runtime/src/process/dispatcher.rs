@@ -1,5 +1,5 @@
-//! The engine's memory of what is on its way: which attempts the spawner was told about and what is wanted of them.
-//! It turns orders into messages. `supervise` keeps the connection, `hear` turns messages into reports.
+//! The engine's record of attempts in flight: which ones the spawner has been sent, and what is wanted of them. Turns
+//! orders into messages. `supervise` keeps the connection, `receive` turns messages into reports.
 
 use std::{
     any::Any,
@@ -23,66 +23,68 @@ use octoflow_model::{
 };
 
 use super::{
+    delay::DelayQueue,
     hosts::Hosts,
-    later::Later,
     link::Outbox,
     monitor::Monitor,
-    plan::{self, Ground, Planned, Unplanned},
+    plan::{self, PlanContext, PlanError, Planned},
     pool::{FOR_FILES, FOR_TRANSFERS, Pool},
     sys, view,
     wire::{Hello, MemberEnding, ToSpawner},
 };
-use crate::{artifacts::Carrier, egress::Policy, logs::Logs, port::Sink, shortage::Shortage, threads::ThreadOwner};
+use crate::{
+    artifacts::ArtifactClient, egress::Policy, logs::Logs, port::Sink, shortage::Shortage, threads::ThreadOwner,
+};
 
-/// How long what met a shortage on this side waits before it is tried again.
+/// Delay before a retry after a resource shortage on this side.
 pub(super) const SHORTAGE_PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) struct Dispatcher {
-    pub(super) ground: Ground,
+    pub(super) context: PlanContext,
     hosts: Hosts,
     pub(super) logs: Logs,
-    pub(super) carrier: Carrier,
+    pub(super) artifact_client: ArtifactClient,
     pub(super) sink: Sink,
     pub(super) outbox: Arc<Outbox>,
     pub(super) pool: Pool,
     pub(super) transfers: Pool,
-    /// Attempts that were started and whose end has not come back.
-    pub(super) flights: Mutex<HashMap<AttemptId, Flight>>,
-    /// What was fetched for attempts that have not ended.
+    /// Attempts that were started and have not ended.
+    pub(super) in_flight: Mutex<HashMap<AttemptId, InFlight>>,
+    /// Artifacts fetched for attempts that have not ended.
     pub(super) fetched: Mutex<HashMap<AttemptId, Vec<(String, Fetched)>>>,
     pub(super) isolated: AtomicBool,
     pub(super) hello: Hello,
     pub(super) command: Vec<OsString>,
     pub(super) closing: Closing,
-    /// How the spawner stands.
+    /// State of the spawner.
     pub(super) monitor: Monitor,
-    /// What is tried again after a pause.
-    pub(super) later: Arc<Later>,
-    /// Runs whose attempts are not ours to end.
-    pub(super) left: Mutex<Vec<u64>>,
-    /// Without isolation: what we put where on the machine itself, and for whom.
+    /// Retries after a pause.
+    pub(super) delay_queue: Arc<DelayQueue>,
+    /// Runs whose attempts must not be ended by this engine.
+    pub(super) untouched_runs: Mutex<Vec<u64>>,
+    /// Without isolation: files placed on the machine itself, and their attempts.
     placed: Mutex<HashMap<PathBuf, AttemptId>>,
-    /// Who hears when a thread ends.
+    /// Callback for the unexpected end of a thread.
     pub(super) owner: ThreadOwner,
 }
 
-/// An attempt on its way.
+/// An attempt in flight.
 #[derive(Clone)]
-pub(super) struct Flight {
+pub(super) struct InFlight {
     pub(super) task: Arc<Task>,
-    /// A spawner was told to start it, or an earlier engine may have told one.
+    /// True if a spawner was told to start it, or an earlier engine may have told one.
     pub(super) sent: bool,
-    /// What was ordered to end it; a new spawner hears it again.
-    pub(super) stop: Option<Ending>,
+    /// Order to end it, which is sent again to a new spawner.
+    pub(super) stop: Option<EndOrder>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ending {
+pub(super) enum EndOrder {
     Stop,
     Kill,
 }
 
-impl Ending {
+impl EndOrder {
     pub(super) fn message(self, attempt: AttemptId) -> ToSpawner {
         match self {
             Self::Stop => ToSpawner::Stop(attempt),
@@ -91,7 +93,7 @@ impl Ending {
     }
 }
 
-/// Whether the runtime is closing; waiting for something else ends when it does.
+/// Shutdown flag of the runtime, which also interrupts waits.
 #[derive(Default)]
 pub(super) struct Closing {
     closing: Mutex<bool>,
@@ -108,7 +110,7 @@ impl Closing {
         *lock(&self.closing)
     }
 
-    /// Waits; answers whether the runtime is closing.
+    /// Waits for `pause`; returns whether the runtime is closing.
     pub(super) fn wait(&self, pause: Duration) -> bool {
         let guard = lock(&self.closing);
         let waited = self.changed.wait_timeout_while(guard, pause, |closing| !*closing);
@@ -119,7 +121,7 @@ impl Closing {
 impl Dispatcher {
     #[expect(clippy::too_many_arguments, reason = "each is something the runtime owns, handed over once")]
     pub(crate) fn new(
-        ground: Ground,
+        context: PlanContext,
         sink: Sink,
         outbox: Arc<Outbox>,
         isolated: bool,
@@ -128,48 +130,48 @@ impl Dispatcher {
         policy: Policy,
         owner: ThreadOwner,
     ) -> std::io::Result<Arc<Self>> {
-        let carrier = Carrier::new(&ground.data, policy).with_floor(ground.space_floor);
-        carrier.store().clear_leftovers();
+        let artifact_client = ArtifactClient::new(&context.data, policy).with_floor(context.space_floor);
+        artifact_client.store().clear_leftovers();
         Ok(Arc::new(Self {
-            hosts: Hosts::new(&ground.data),
-            logs: Logs::new(&ground.data),
-            carrier,
-            ground,
+            hosts: Hosts::new(&context.data),
+            logs: Logs::new(&context.data),
+            artifact_client,
+            context,
             sink,
             outbox,
             pool: Pool::new("files", FOR_FILES, &owner)?,
             transfers: Pool::new("transfers", FOR_TRANSFERS, &owner)?,
-            flights: Mutex::default(),
+            in_flight: Mutex::default(),
             fetched: Mutex::default(),
             isolated: AtomicBool::new(isolated),
             hello,
             command,
             closing: Closing::default(),
             monitor: Monitor::default(),
-            later: Later::new(owner.clone()),
-            left: Mutex::default(),
+            delay_queue: DelayQueue::new(owner.clone()),
+            untouched_runs: Mutex::default(),
             placed: Mutex::default(),
             owner,
         }))
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        lock(&self.flights).is_empty()
+        lock(&self.in_flight).is_empty()
     }
 
-    /// A panic while one order is obeyed fails that attempt and no other.
+    /// Carries out orders. A panic during one order fails that attempt and no other.
     pub(crate) fn send(self: &Arc<Self>, orders: Vec<Order>) {
         let mut messages = Vec::with_capacity(orders.len());
         for order in orders {
             let attempt = order.attempt();
             let starts = matches!(order, Order::Start { .. });
-            match guarded(|| self.obey(order)) {
+            match catch_panic(|| self.obey(order)) {
                 Ok(message) => messages.extend(message),
                 Err(why) if starts => {
                     let why = format!("a bug of octoflow: planning the task failed: {why}");
                     self.end_at_once(attempt, Exit::Environment(why), Vec::new());
                 }
-                // The attempt ends by itself, or its files are swept by the next spawner.
+                // The attempt ends by itself, or the next spawner sweeps its files.
                 Err(_) => {}
             }
         }
@@ -180,18 +182,18 @@ impl Dispatcher {
         match order {
             Order::Start { attempt, task } => {
                 let task = Arc::from(task);
-                let flight = Flight { task: Arc::clone(&task), sent: false, stop: None };
+                let flight = InFlight { task: Arc::clone(&task), sent: false, stop: None };
                 let known = {
-                    let mut flights = lock(&self.flights);
-                    let known = flights.contains_key(&attempt);
-                    flights.entry(attempt).or_insert(flight);
+                    let mut in_flight = lock(&self.in_flight);
+                    let known = in_flight.contains_key(&attempt);
+                    in_flight.entry(attempt).or_insert(flight);
                     known
                 };
-                // Without a spawner it waits; the next one is asked about it and says that it is fresh.
+                // Without a spawner it waits; the next spawner is asked about it and reports it as fresh.
                 if known || self.monitor.is_down() { None } else { self.launch(attempt, &task) }
             }
-            Order::Stop { attempt } => self.end(attempt, Ending::Stop),
-            Order::Kill { attempt } => self.end(attempt, Ending::Kill),
+            Order::Stop { attempt } => self.end(attempt, EndOrder::Stop),
+            Order::Kill { attempt } => self.end(attempt, EndOrder::Kill),
             Order::Forget { attempt } => {
                 lock(&self.fetched).remove(&attempt);
                 self.clear_places(attempt);
@@ -201,12 +203,12 @@ impl Dispatcher {
         }
     }
 
-    fn end(self: &Arc<Self>, attempt: AttemptId, how: Ending) -> Option<ToSpawner> {
-        let mut flights = lock(&self.flights);
-        if let Some(flight) = flights.get_mut(&attempt) {
+    fn end(self: &Arc<Self>, attempt: AttemptId, how: EndOrder) -> Option<ToSpawner> {
+        let mut in_flight = lock(&self.in_flight);
+        if let Some(flight) = in_flight.get_mut(&attempt) {
             flight.stop = flight.stop.max(Some(how));
             if !flight.sent {
-                drop(flights);
+                drop(in_flight);
                 self.end_at_once(attempt, Exit::Signal(libc::SIGTERM), Vec::new());
                 return None;
             }
@@ -218,15 +220,16 @@ impl Dispatcher {
         let ids = believed.iter().map(|(attempt, _)| *attempt).collect();
         let leave: Vec<u64> = leave.iter().map(|run| run.0).collect();
         self.hosts.adopt(&believed, leave.is_empty());
-        lock(&self.left).clone_from(&leave);
-        let flights = believed
+        lock(&self.untouched_runs).clone_from(&leave);
+        let in_flight = believed
             .into_iter()
-            .map(|(attempt, task)| (attempt, Flight { task: Arc::from(task), sent: true, stop: None }));
-        lock(&self.flights).extend(flights);
+            .map(|(attempt, task)| (attempt, InFlight { task: Arc::from(task), sent: true, stop: None }));
+        lock(&self.in_flight).extend(in_flight);
         self.outbox.post(&[ToSpawner::Adopt(ids, leave)]);
     }
 
-    /// The message that starts an attempt. One that cannot even be planned ends here; one that met a shortage waits.
+    /// Returns the message that starts an attempt. An attempt that cannot be planned ends here; after a shortage it is
+    /// retried.
     pub(super) fn launch(self: &Arc<Self>, attempt: AttemptId, task: &Arc<Task>) -> Option<ToSpawner> {
         let planned = self.plan(attempt, task).and_then(|planned| {
             self.claim_places(attempt, &planned.occupied).map_err(Exit::Environment)?;
@@ -234,34 +237,34 @@ impl Dispatcher {
         });
         match planned {
             Ok(planned) => {
-                if let Some(flight) = lock(&self.flights).get_mut(&attempt) {
+                if let Some(flight) = lock(&self.in_flight).get_mut(&attempt) {
                     flight.sent = true;
                 }
                 Some(if planned.stage { ToSpawner::Prepare(planned.launch) } else { ToSpawner::Start(planned.launch) })
             }
-            Err(Unplanned { exit: Exit::Environment(why), .. }) if Shortage::of_files(&why).is_some() => {
+            Err(PlanError { exit: Exit::Environment(why), .. }) if Shortage::of_files(&why).is_some() => {
                 let (dispatcher, task) = (Arc::clone(self), Arc::clone(task));
-                self.later.after(SHORTAGE_PAUSE, move || dispatcher.launch_again(attempt, &task));
+                self.delay_queue.after(SHORTAGE_PAUSE, move || dispatcher.launch_again(attempt, &task));
                 None
             }
-            Err(Unplanned { exit, member }) => {
+            Err(PlanError { exit, member }) => {
                 let mut members: Vec<MemberEnding> = Vec::new();
                 if let (Some(member), Some(pod)) = (member, &task.pod) {
                     members.resize(pod.members.len(), MemberEnding { started: None, ended: None, exit: None });
                     members[member].exit = Some(exit.clone().into());
                 }
-                let members = named(task, members);
+                let members = member_ends(task, members);
                 self.end_at_once(attempt, exit, members);
                 None
             }
         }
     }
 
-    /// Unless it was stopped meanwhile, or a new spawner has been asked about it.
+    /// Retries a launch, unless the attempt was stopped meanwhile or a new spawner has been asked about it.
     fn launch_again(self: &Arc<Self>, attempt: AttemptId, task: &Arc<Task>) {
-        let waits = lock(&self.flights).get(&attempt).is_some_and(|flight| !flight.sent);
+        let waits = lock(&self.in_flight).get(&attempt).is_some_and(|flight| !flight.sent);
         if waits && !self.monitor.is_down() {
-            let message = guarded(|| self.launch(attempt, task)).unwrap_or_else(|why| {
+            let message = catch_panic(|| self.launch(attempt, task)).unwrap_or_else(|why| {
                 let why = format!("a bug of octoflow: planning the task failed: {why}");
                 self.end_at_once(attempt, Exit::Environment(why), Vec::new());
                 None
@@ -270,31 +273,31 @@ impl Dispatcher {
         }
     }
 
-    /// Ends an attempt no spawner knows of.
+    /// Ends an attempt that no spawner knows.
     pub(super) fn end_at_once(self: &Arc<Self>, attempt: AttemptId, exit: Exit, members: Vec<MemberEnd>) {
-        if lock(&self.flights).remove(&attempt).is_none() {
+        if lock(&self.in_flight).remove(&attempt).is_none() {
             return;
         }
-        // From a thread of ours: the caller must not find itself inside its own sink.
+        // Reported from a pool thread: the caller must not re-enter its own sink.
         let dispatcher = Arc::clone(self);
         self.pool.run(move || (dispatcher.sink)(vec![ended_at_once(attempt, exit, members)]));
     }
 
-    fn plan(&self, attempt: AttemptId, task: &Task) -> Result<Planned, Unplanned> {
+    fn plan(&self, attempt: AttemptId, task: &Task) -> Result<Planned, PlanError> {
         #[cfg(test)]
         tests::fault(attempt);
-        let hosts = self.hosts.claim(attempt, task).map_err(Exit::Environment)?;
-        plan::plan(attempt, task, hosts.as_deref(), self.isolated.load(Ordering::Relaxed), &self.ground)
+        let hosts = self.hosts.acquire(attempt, task).map_err(Exit::Environment)?;
+        plan::plan(attempt, task, hosts.as_deref(), self.isolated.load(Ordering::Relaxed), &self.context)
     }
 
-    /// Ends the conversation. `abruptly` also stops listening, as a crash would.
+    /// Ends the connection. `abruptly` also stops reading, as a crash would.
     pub(crate) fn close(&self, abruptly: bool) {
         self.closing.begin();
-        self.later.close();
+        self.delay_queue.close();
         self.outbox.close(abruptly);
     }
 
-    /// Without isolation inputs lie at their real paths, which must not be anybody else's.
+    /// Reserves the real paths that inputs need without isolation; they must be free.
     fn claim_places(&self, attempt: AttemptId, paths: &[PathBuf]) -> Result<(), String> {
         let mut placed = lock(&self.placed);
         for path in paths {
@@ -323,18 +326,18 @@ impl Dispatcher {
     }
 }
 
-/// The ends of a task's containers, in the order they stand in it.
-pub(super) fn named(task: &Task, endings: Vec<MemberEnding>) -> Vec<MemberEnd> {
+/// Returns the ends of a task's containers, in the task's order.
+pub(super) fn member_ends(task: &Task, endings: Vec<MemberEnding>) -> Vec<MemberEnd> {
     let members = task.pod.iter().flat_map(|pod| &pod.members);
     let both = members.zip(endings);
-    both.map(|(member, ending)| standing(&member.container.name, ending)).collect()
+    both.map(|(member, ending)| member_end(&member.container.name, ending)).collect()
 }
 
-pub(super) fn standing(name: &str, MemberEnding { started, ended, exit }: MemberEnding) -> MemberEnd {
+pub(super) fn member_end(name: &str, MemberEnding { started, ended, exit }: MemberEnding) -> MemberEnd {
     MemberEnd { name: name.to_owned(), started, ended, exit: exit.map(Exit::from) }
 }
 
-/// What cannot be removed stays; it was ours and harms nobody but the next task of this path, which is told.
+/// Removes a placed file. If that fails it stays: it harms only the next task of this path, which gets an error.
 fn remove(path: &Path) {
     if fs::remove_file(path).is_err() {
         let _ = view::remove_dir(path);
@@ -346,8 +349,8 @@ pub(super) fn ended_at_once(attempt: AttemptId, exit: Exit, members: Vec<MemberE
     Report::Ended { attempt, at: sys::now(), end: Box::new(end) }
 }
 
-/// Does something that may panic; answers what the panic said. A panic is a bug, and it costs the one attempt it is about.
-pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+/// Runs `work` and returns the message of a panic. A panic is a bug, and it costs only the attempt it is about.
+pub(super) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -355,7 +358,8 @@ pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Our critical sections only move values; a panic inside one leaves them whole.
+/// Locks a mutex even if it is poisoned: our critical sections only move values, and a panic inside one leaves them
+/// whole.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -376,12 +380,12 @@ pub(super) mod tests {
 
     use super::*;
     use crate::process::{
-        entrypoint::Programs,
-        environment::Base,
+        entrypoint::ProgramTable,
+        environment::BaseEnvironment,
         wire::{Ended, Ending as WireEnding, FromSpawner, VERSION},
     };
 
-    /// Attempts of this task panic wherever a fault is looked for.
+    /// Attempts of this task panic at every fault point.
     const UNLUCKY: u32 = 13;
 
     pub(crate) fn fault(attempt: AttemptId) {
@@ -392,15 +396,15 @@ pub(super) mod tests {
         AttemptId { run: RunId(1), task: NodeIx(task), attempt: 0 }
     }
 
-    /// A runtime whose spawner is only the other end of a socket.
+    /// Returns a dispatcher whose spawner is only the other end of a socket.
     fn dispatcher() -> (tempfile::TempDir, Arc<Dispatcher>, UnixStream, Receiver<Vec<Report>>) {
         let dir = tempfile::tempdir().unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (sender, reports) = mpsc::channel();
-        let ground = Ground {
+        let context = PlanContext {
             data: dir.path().to_owned(),
-            base: Base::new([], Some("/bin:/usr/bin"), &[]),
-            programs: Programs::new(BTreeMap::new()),
+            base: BaseEnvironment::new([], Some("/bin:/usr/bin"), &[]),
+            programs: ProgramTable::new(BTreeMap::new()),
             host_paths: crate::process::hostpath::HostPaths::Any,
             visible: Vec::new(),
             storage_limit: None,
@@ -411,7 +415,7 @@ pub(super) mod tests {
         let owner = ThreadOwner::default();
         let outbox = Outbox::new(Arc::new(ours), &owner).unwrap();
         let dispatcher =
-            Dispatcher::new(ground, sink, outbox, true, hello, Vec::new(), Policy::strict(), owner).unwrap();
+            Dispatcher::new(context, sink, outbox, true, hello, Vec::new(), Policy::strict(), owner).unwrap();
         (dir, dispatcher, theirs, reports)
     }
 
@@ -457,8 +461,8 @@ pub(super) mod tests {
     fn a_job_that_panics_while_collecting_still_reports() {
         let (_dir, dispatcher, _theirs, reports) = dispatcher();
         let task = Task { wanted: Wanted { result: true, ..Wanted::default() }, ..Task::default() };
-        let flight = Flight { task: Arc::new(task), sent: true, stop: None };
-        lock(&dispatcher.flights).insert(attempt(UNLUCKY), flight);
+        let flight = InFlight { task: Arc::new(task), sent: true, stop: None };
+        lock(&dispatcher.in_flight).insert(attempt(UNLUCKY), flight);
         let ending = WireEnding {
             at: Time(2),
             started: Some(Time(1)),
@@ -468,7 +472,7 @@ pub(super) mod tests {
         };
         let ended = FromSpawner::Ended(attempt(UNLUCKY), ending, Vec::new(), None, false);
         let (mut told, mut answers) = (Vec::new(), Vec::new());
-        dispatcher.hear_safely(ended, &mut Default::default(), 1, &mut told, &mut answers);
+        dispatcher.handle_message_safely(ended, &mut Default::default(), 1, &mut told, &mut answers);
         assert!(told.is_empty());
         let (_, end) = only_end(&reports);
         assert!(matches!(&end.exit, Exit::Environment(why) if why.contains("unlucky number")), "{:?}", end.exit);
@@ -478,11 +482,11 @@ pub(super) mod tests {
     #[test]
     fn a_job_that_panics_while_staging_still_reports() {
         let (dir, dispatcher, _theirs, reports) = dispatcher();
-        lock(&dispatcher.flights).insert(attempt(UNLUCKY), Flight { task: Arc::default(), sent: true, stop: None });
+        lock(&dispatcher.in_flight).insert(attempt(UNLUCKY), InFlight { task: Arc::default(), sent: true, stop: None });
         let root = fs::File::open(dir.path()).unwrap().into();
         let (mut told, mut answers) = (Vec::new(), Vec::new());
         let prepared = FromSpawner::Prepared(attempt(UNLUCKY), true);
-        dispatcher.hear_safely(prepared, &mut [Some(root)].into(), 1, &mut told, &mut answers);
+        dispatcher.handle_message_safely(prepared, &mut [Some(root)].into(), 1, &mut told, &mut answers);
         let (_, end) = only_end(&reports);
         assert!(matches!(&end.exit, Exit::Environment(why) if why.contains("unlucky number")), "{:?}", end.exit);
     }
@@ -491,23 +495,36 @@ pub(super) mod tests {
     fn a_descriptor_that_was_lost_is_never_replaced_by_that_of_another_attempt() {
         let (dir, dispatcher, _theirs, reports) = dispatcher();
         for task in [1, UNLUCKY] {
-            lock(&dispatcher.flights).insert(attempt(task), Flight { task: Arc::default(), sent: true, stop: None });
+            lock(&dispatcher.in_flight)
+                .insert(attempt(task), InFlight { task: Arc::default(), sent: true, stop: None });
         }
         let other = fs::File::open(dir.path()).unwrap().into();
-        // The first one's was lost on the way, the second one's came.
-        let mut riders = [None, Some(other)].into();
+        // The descriptor of the first was lost in transit, that of the second arrived.
+        let mut descriptors = [None, Some(other)].into();
         let (mut told, mut answers) = (Vec::new(), Vec::new());
-        dispatcher.hear_safely(FromSpawner::Prepared(attempt(1), true), &mut riders, 1, &mut told, &mut answers);
-        assert_eq!(riders.len(), 1, "the first took none");
-        dispatcher.hear_safely(FromSpawner::Prepared(attempt(UNLUCKY), true), &mut riders, 1, &mut told, &mut answers);
-        assert!(riders.is_empty());
+        dispatcher.handle_message_safely(
+            FromSpawner::Prepared(attempt(1), true),
+            &mut descriptors,
+            1,
+            &mut told,
+            &mut answers,
+        );
+        assert_eq!(descriptors.len(), 1, "the first took none");
+        dispatcher.handle_message_safely(
+            FromSpawner::Prepared(attempt(UNLUCKY), true),
+            &mut descriptors,
+            1,
+            &mut told,
+            &mut answers,
+        );
+        assert!(descriptors.is_empty());
         assert_eq!(only_end(&reports).0, attempt(UNLUCKY));
         assert!(dispatcher.task_known(attempt(1)), "the first waits to be told again");
     }
 
     impl Dispatcher {
         fn task_known(&self, attempt: AttemptId) -> bool {
-            lock(&self.flights).contains_key(&attempt)
+            lock(&self.in_flight).contains_key(&attempt)
         }
     }
 

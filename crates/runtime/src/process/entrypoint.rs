@@ -1,5 +1,5 @@
-//! Which program a container means: its command, or what its image would run, and where that program is on a machine.
-//! It only looks names up; whether a program really starts is seen when it is started.
+//! Determines the program of a container: its command, or what its image would run, and where that program is on this
+//! machine. Only looks names up; whether a program really starts shows when it is started.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
 
 use octoflow_model::task::Container;
 
-/// What images run when no command is given. Configuration adds to it and wins over it.
+/// Programs that images run if no command is given. Configuration extends and overrides it.
 const KNOWN: [(&str, &str); 24] = [
     ("alpine", "sh"),
     ("amazonlinux", "bash"),
@@ -36,27 +36,27 @@ const KNOWN: [(&str, &str); 24] = [
     ("yq", "yq"),
 ];
 
-/// What to run: places to try in order, and the arguments, the name it is called by first.
+/// What to run: candidate paths in order, and the arguments, starting with the name it is called by.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Program {
+pub(crate) struct Executable {
     pub(crate) places: Vec<String>,
     pub(crate) args: Vec<String>,
 }
 
-/// Everything about programs that is found out once.
+/// Lookup of programs, with everything that is determined once.
 #[derive(Clone, Debug)]
-pub(crate) struct Programs {
+pub(crate) struct ProgramTable {
     configured: BTreeMap<String, Vec<String>>,
-    /// What `sh` really runs, when the machine's own `sh` lacks what scripts written for containers use.
+    /// Shell that `sh` runs instead, if the machine's own `sh` lacks what scripts written for containers use.
     better_shell: Option<PathBuf>,
 }
 
-impl Programs {
+impl ProgramTable {
     pub(crate) fn new(configured: BTreeMap<String, Vec<String>>) -> Self {
         Self { configured, better_shell: better_shell() }
     }
 
-    /// The arguments of a container, its entrypoint first. `Err` says what the user can do.
+    /// Returns the arguments of a container, its entrypoint first. `Err` says what the user can do.
     pub(crate) fn args(&self, container: &Container) -> Result<Vec<String>, String> {
         let mut args =
             if container.command.is_empty() { self.entrypoint(&container.image)? } else { container.command.clone() };
@@ -78,8 +78,8 @@ impl Programs {
         })
     }
 
-    /// Where the program may be, for a process with this `PATH`.
-    pub(crate) fn find(&self, args: Vec<String>, path: &str) -> Result<Program, String> {
+    /// Returns where the program may be, for a process with this `PATH`.
+    pub(crate) fn find(&self, args: Vec<String>, path: &str) -> Result<Executable, String> {
         let name = args.first().filter(|name| !name.is_empty()).ok_or("the command is empty")?;
         let mut places = Vec::new();
         if matches!(name.as_str(), "sh" | "/bin/sh" | "/usr/bin/sh") {
@@ -93,7 +93,7 @@ impl Programs {
         if name == "python" {
             places.extend(on_path("python3", path));
         }
-        Ok(Program { places, args })
+        Ok(Executable { places, args })
     }
 }
 
@@ -102,13 +102,14 @@ fn on_path(name: &str, path: &str) -> Vec<String> {
     dirs.map(|dir| format!("{}/{name}", dir.trim_end_matches('/'))).collect()
 }
 
-/// `registry:5000/team/name:tag@digest` is called `name`.
+/// Returns the name in `registry:5000/team/name:tag@digest`.
 fn short_name(image: &str) -> &str {
     let last = image.rsplit('/').next().unwrap_or(image);
     last.split(['@', ':']).next().unwrap_or(last)
 }
 
-/// Scripts for containers are usually tried with busybox or bash; dash refuses some of what both accept.
+/// Returns a shell to use instead of dash: scripts for containers are usually tested with busybox or bash, and dash
+/// refuses some of what both accept.
 fn better_shell() -> Option<PathBuf> {
     let real = std::fs::canonicalize("/bin/sh").ok()?;
     if real.file_name()? != "dash" {
@@ -122,9 +123,9 @@ fn better_shell() -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn programs() -> Programs {
+    fn programs() -> ProgramTable {
         let configured = BTreeMap::from([("mine".to_owned(), vec!["my".to_owned(), "--flag".to_owned()])]);
-        Programs { configured, better_shell: Some("/bin/bash".into()) }
+        ProgramTable { configured, better_shell: Some("/bin/bash".into()) }
     }
 
     fn container(image: &str, command: &[&str], args: &[&str]) -> Container {

@@ -1,9 +1,9 @@
-//! The environment a task gets: a short list from the engine's own, then what the container says.
-//! Nothing else of the engine's environment ever reaches a task.
+//! The environment of a task: a short list from the engine's own, then the container's variables. Nothing else of the
+//! engine's environment ever reaches a task.
 
 use octoflow_model::task::EnvValue;
 
-/// Passed on from the engine's environment when they are set.
+/// Variables inherited from the engine's environment if they are set.
 pub const INHERITED: [&str; 15] = [
     "PATH",
     "HOME",
@@ -22,20 +22,21 @@ pub const INHERITED: [&str; 15] = [
     "ALL_PROXY",
 ];
 
-/// Every variable whose name begins so is passed on too.
+/// Prefix of further variables that are inherited.
 pub const INHERITED_PREFIX: &str = "LC_";
 
-/// What `PATH` is when nobody says anything.
+/// `PATH` if none is set anywhere.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The inherited part, computed once.
+/// Inherited variables, computed once.
 #[derive(Clone, Debug)]
-pub(crate) struct Base {
+pub(crate) struct BaseEnvironment {
     variables: Vec<(String, String)>,
 }
 
-impl Base {
-    /// `path` replaces the engine's own `PATH`; `extra` comes before whichever it is.
+impl BaseEnvironment {
+    /// Takes the inherited variables from `own`. `path` replaces the engine's `PATH`; `extra` is put in front of
+    /// either.
     pub(crate) fn new(own: impl IntoIterator<Item = (String, String)>, path: Option<&str>, extra: &[String]) -> Self {
         let mut variables: Vec<(String, String)> = own
             .into_iter()
@@ -49,7 +50,7 @@ impl Base {
         Self { variables }
     }
 
-    /// The whole environment as `NAME=value`, and the `PATH` in it. Later words win.
+    /// Returns the whole environment as `NAME=value`, and the `PATH` in it. Later values win.
     pub(crate) fn with(&self, own: &[(String, String)], container: &[(String, EnvValue)]) -> (Vec<String>, String) {
         let mut all: Vec<(&str, &str)> = self.variables.iter().map(|(name, value)| (&**name, &**value)).collect();
         let own = own.iter().map(|(name, value)| (&**name, &**value));
@@ -75,7 +76,7 @@ mod tests {
     #[test]
     fn only_the_list_is_inherited_and_the_container_wins() {
         let own = [pair("AWS_SECRET", "x"), pair("HOME", "/h"), pair("LC_ALL", "C"), pair("PATH", "/bin")];
-        let base = Base::new(own, None, &["/extra".to_owned()]);
+        let base = BaseEnvironment::new(own, None, &["/extra".to_owned()]);
         let container =
             [("HOME".to_owned(), EnvValue::Plain("/c".to_owned())), ("S".to_owned(), EnvValue::Secret("s".to_owned()))];
         let (all, path) = base.with(&[pair("TMPDIR", "/t")], &container);
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn there_is_always_a_path() {
-        let (all, path) = Base::new([], None, &[]).with(&[], &[]);
+        let (all, path) = BaseEnvironment::new([], None, &[]).with(&[], &[]);
         assert_eq!(all, [format!("PATH={DEFAULT_PATH}")]);
         assert_eq!(path, DEFAULT_PATH);
     }

@@ -1,9 +1,9 @@
-//! Which paths of the machine tasks may mount (`hostPath`). The data directory never: it holds every run's logs,
-//! Secrets and tokens. On a server only what whoever started it allowed, and nothing around the data directory; a person's
-//! own machine is open to that person, also `/` and the home directory, with the data directory in it hidden.
+//! Which host paths tasks may mount (`hostPath`). Never the data directory: it holds every run's logs, Secrets and
+//! tokens. On a server only the paths that its operator allowed, and nothing that contains the data directory; on a
+//! user's own machine all paths, also `/` and the home directory, with the data directory in it hidden.
 //!
-//! A path is judged twice: when a manifest is let in and a task is planned, for a clear answer, and once more when the
-//! mount is made, by the file that was really opened. Only the second holds against links that change meanwhile.
+//! A path is checked twice: on admission and planning, for a clear error, and again when the mount is made, on the file
+//! that was really opened. Only the second check is safe against links that change meanwhile.
 
 use std::{
     fs::{self, File},
@@ -12,17 +12,22 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// The paths that may be mounted.
+/// Host paths that may be mounted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostPaths {
     /// All but the data directory.
     #[default]
     Any,
-    /// Only these and what lies below them.
+    /// Only these and what is below them.
     Below(Vec<PathBuf>),
 }
 
-/// A path that may not be mounted.
+/// Error for a prefix that is no absolute path, or that contains `..`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no absolute path")]
+pub struct NotAbsolute(pub String);
+
+/// A refused host path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("hostPath `{}` is the data directory or lies in it, which no task may see", path.display())]
@@ -43,21 +48,21 @@ pub enum Refused {
 }
 
 impl HostPaths {
-    /// Reads prefixes separated by commas or colons. `Err` is the one that is no absolute path.
-    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+    /// Parses prefixes separated by commas or colons.
+    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, NotAbsolute> {
         let words = texts.into_iter().flat_map(|text| text.split([',', ':'])).map(str::trim);
         let mut below = Vec::new();
         for word in words.filter(|word| !word.is_empty()) {
             let path = Path::new(word);
             if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
-                return Err(word.to_owned());
+                return Err(NotAbsolute(word.to_owned()));
             }
             below.push(path.to_owned());
         }
         Ok(Self::Below(below))
     }
 
-    /// Judges a path as a manifest names it, links resolved as they are now.
+    /// Checks a path as a manifest names it, with links resolved as they are now.
     pub fn check(&self, path: &Path, data: &Path) -> Result<(), Refused> {
         let (real, data) = (resolved(path), resolved(data));
         if real.starts_with(&data) {
@@ -72,8 +77,8 @@ impl HostPaths {
         }
     }
 
-    /// Judges what was opened: whatever its name was, this is what will be mounted. Answers where in it the data
-    /// directory lies, which must be hidden then.
+    /// Checks an opened file: whatever its name was, this is what will be mounted. Returns where in it the data
+    /// directory is, which must then be hidden.
     pub(crate) fn check_opened(&self, file: &File, data: &Path) -> Result<Option<PathBuf>, String> {
         let failed = |error: io::Error| format!("it cannot be found out where it lies: {error}");
         let real = fs::read_link(super::view::by_handle(file)).map_err(failed)?;
@@ -87,7 +92,7 @@ impl HostPaths {
     }
 }
 
-/// The path with links resolved as far as it exists.
+/// Resolves links in a path as far as it exists.
 fn resolved(path: &Path) -> PathBuf {
     for above in path.ancestors() {
         if let Ok(real) = fs::canonicalize(above) {
@@ -149,7 +154,7 @@ mod tests {
         }
         assert!(rule.check_opened(&File::open(open.join("out")).unwrap(), data).is_err());
         assert_eq!(HostPaths::parse([]), Ok(HostPaths::Below(Vec::new())), "nothing is allowed unless it is said");
-        assert_eq!(HostPaths::parse(["/a,b"]), Err("b".to_owned()));
+        assert_eq!(HostPaths::parse(["/a,b"]), Err(NotAbsolute("b".to_owned())));
         assert!(HostPaths::parse(["/a/../b"]).is_err());
     }
 }

@@ -1,5 +1,5 @@
 //! Hosts files of tasks: the machine's own lines followed by the task's, one file for all tasks with the same text.
-//! It owns the directory `hosts` of the data directory and never touches the machine's own file.
+//! Owns the directory `hosts` of the data directory and never touches the machine's own file.
 
 use std::{
     collections::HashSet,
@@ -12,28 +12,29 @@ use std::{
 use octoflow_model::{ids::AttemptId, task::Task};
 use sha2::{Digest, Sha256};
 
-/// Where the machine and every isolated task keep their own.
+/// Path of the hosts file on the machine and in every isolated task.
 pub(crate) const MACHINE: &str = "/etc/hosts";
 
-/// Names, inside the task, a file that has the lines.
+/// Environment variable with the path of the task's hosts file.
 pub(crate) const VARIABLE: &str = "OCTOFLOW_HOSTS_FILE";
 
 pub(crate) struct Hosts {
     dir: PathBuf,
     machine: PathBuf,
-    /// Few, and mostly asked for by the very text they have: comparing is cheaper than hashing long texts.
-    known: Mutex<Vec<Kept>>,
+    /// Hosts files in use. Few, and mostly looked up with the very text they have: comparing is cheaper than hashing
+    /// long texts.
+    known: Mutex<Vec<HostsFile>>,
 }
 
-struct Kept {
+struct HostsFile {
     text: Arc<str>,
     path: PathBuf,
-    /// The machine's file it was made from.
+    /// Version of the machine's file that it was made from.
     from: Option<Stamp>,
     users: HashSet<AttemptId>,
 }
 
-/// Changes when the file is replaced or written to.
+/// Identity of a file's version: changes when the file is replaced or written to.
 type Stamp = (u64, u64, i64, i64);
 
 impl Hosts {
@@ -41,15 +42,16 @@ impl Hosts {
         Self { dir: data.join("hosts"), machine: MACHINE.into(), known: Mutex::default() }
     }
 
-    /// The file for a task, made when it is missing or the machine's own lines have changed. Nothing when it wants none.
-    pub(crate) fn claim(&self, attempt: AttemptId, task: &Task) -> Result<Option<PathBuf>, String> {
+    /// Returns the hosts file of a task, written if it is missing or the machine's lines have changed; `None` if the
+    /// task wants none.
+    pub(crate) fn acquire(&self, attempt: AttemptId, task: &Task) -> Result<Option<PathBuf>, String> {
         let Some(text) = &task.hosts else { return Ok(None) };
         let mut known = self.lock();
         let from = stamp(&self.machine);
         let place = known.iter().position(|kept| Arc::ptr_eq(&kept.text, text) || kept.text == *text);
         let place = place.unwrap_or_else(|| {
             let path = self.dir.join(name(text));
-            known.push(Kept { text: Arc::clone(text), path, from: None, users: HashSet::new() });
+            known.push(HostsFile { text: Arc::clone(text), path, from: None, users: HashSet::new() });
             known.len() - 1
         });
         let kept = &mut known[place];
@@ -61,11 +63,11 @@ impl Hosts {
         Ok(Some(kept.path.clone()))
     }
 
-    /// Claims for attempts of an earlier engine, and removes what none of them uses, unless others may.
+    /// Claims files for attempts of an earlier engine, and removes unused ones if no other engine may use them.
     pub(crate) fn adopt(&self, believed: &[(AttemptId, Box<Task>)], alone: bool) {
         for (attempt, task) in believed {
-            // One that cannot be written now may be there already, or is missed when the task starts.
-            let _ = self.claim(*attempt, task);
+            // A file that cannot be written now may exist already, or the task fails when it starts.
+            let _ = self.acquire(*attempt, task);
         }
         if !alone {
             return;
@@ -74,13 +76,13 @@ impl Hosts {
         let used: HashSet<&Path> = known.iter().map(|kept| kept.path.as_path()).collect();
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             if !used.contains(entry.path().as_path()) {
-                // What stays is found again by the next engine.
+                // A file that stays is found again by the next engine.
                 let _ = fs::remove_file(entry.path());
             }
         }
     }
 
-    /// The attempt is over. A file without users goes.
+    /// Releases the file of an ended attempt. A file without users is deleted.
     pub(crate) fn release(&self, attempt: AttemptId) {
         let mut known = self.lock();
         if known.is_empty() {
@@ -94,7 +96,7 @@ impl Hosts {
         });
     }
 
-    /// Whole or not at all, under the old name: whoever has the old one mounted keeps it.
+    /// Writes the file atomically under its old name: a task that has the old one mounted keeps it.
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
         let mut whole = match fs::read(&self.machine) {
             Ok(own) => own,
@@ -115,13 +117,13 @@ impl Hosts {
         fs::rename(fresh, path)
     }
 
-    /// Our critical sections leave the table whole even when something panics.
-    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
+    /// Locks the table even if it is poisoned: our critical sections leave it whole.
+    fn lock(&self) -> MutexGuard<'_, Vec<HostsFile>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// By content, so that an engine that comes later finds what an earlier one wrote.
+/// Returns the file name by content, so that a later engine finds what an earlier one wrote.
 fn name(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -154,13 +156,13 @@ mod tests {
     fn one_text_is_one_file_until_nobody_uses_it() {
         let dir = tempfile::tempdir().unwrap();
         let hosts = hosts(dir.path());
-        assert_eq!(hosts.claim(attempt(0), &Task::default()).unwrap(), None);
-        let path = hosts.claim(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
+        assert_eq!(hosts.acquire(attempt(0), &Task::default()).unwrap(), None);
+        let path = hosts.acquire(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "127.0.0.1 localhost\n127.1.0.2 a\n");
         let first = fs::metadata(&path).unwrap().ino();
-        assert_eq!(hosts.claim(attempt(2), &task("127.1.0.2 a")).unwrap().as_ref(), Some(&path));
+        assert_eq!(hosts.acquire(attempt(2), &task("127.1.0.2 a")).unwrap().as_ref(), Some(&path));
         assert_eq!(fs::metadata(&path).unwrap().ino(), first, "it is written once");
-        let other = hosts.claim(attempt(3), &task("127.1.0.2 b")).unwrap().unwrap();
+        let other = hosts.acquire(attempt(3), &task("127.1.0.2 b")).unwrap().unwrap();
         assert_ne!(path, other);
         hosts.release(attempt(1));
         assert!(path.exists());
@@ -172,9 +174,9 @@ mod tests {
     fn a_change_of_the_machines_own_lines_is_seen() {
         let dir = tempfile::tempdir().unwrap();
         let hosts = hosts(dir.path());
-        let path = hosts.claim(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
+        let path = hosts.acquire(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
         fs::write(dir.path().join("machine"), "127.0.0.1 localhost\n10.0.0.1 new\n").unwrap();
-        assert_eq!(hosts.claim(attempt(2), &task("127.1.0.2 a")).unwrap().as_ref(), Some(&path));
+        assert_eq!(hosts.acquire(attempt(2), &task("127.1.0.2 a")).unwrap().as_ref(), Some(&path));
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text, "127.0.0.1 localhost\n10.0.0.1 new\n127.1.0.2 a\n");
     }
@@ -183,8 +185,8 @@ mod tests {
     fn what_an_earlier_engine_left_is_kept_for_its_tasks_and_removed_without_them() {
         let dir = tempfile::tempdir().unwrap();
         let before = hosts(dir.path());
-        let used = before.claim(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
-        let unused = before.claim(attempt(2), &task("127.1.0.2 b")).unwrap().unwrap();
+        let used = before.acquire(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
+        let unused = before.acquire(attempt(2), &task("127.1.0.2 b")).unwrap().unwrap();
         let after = hosts(dir.path());
         let believed = [(attempt(1), Box::new(task("127.1.0.2 a")))];
         after.adopt(&believed, false);

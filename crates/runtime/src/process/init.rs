@@ -1,12 +1,12 @@
-//! The process that makes PID namespaces, and the first process of each (its init).
+//! The process that creates PID namespaces, and the init process of each.
 //!
-//! A PID namespace lives as long as its first process, which adopts the orphans in it and must collect them. That first
-//! process is not the task: the kernel drops signals to it that it does not handle, so a task in its place would not
-//! end by SIGTERM. It is forked from a process of its own rather than from the spawner, because that one holds what
-//! tasks must not see: this one has no environment, no descriptors but one socket, and as root no file system. That
-//! process is a fork of the spawner from before it knew anything, or the program started anew.
+//! A PID namespace lives as long as its init, which inherits the orphans in it and must reap them. That init is not the
+//! task: the kernel drops signals to it that it does not handle, so a task in its place would not end by SIGTERM. It is
+//! forked from a separate process rather than from the spawner, because the spawner holds what tasks must not see: this
+//! process has no environment, no descriptors but one socket, and as root no file system. It is a fork of the spawner
+//! from before that knew anything, or the program started anew.
 //!
-//! It speaks with the spawner alone, and both kinds of process end when the spawner does.
+//! It talks to the spawner only, and both kinds of process end when the spawner does.
 
 use std::{
     ffi::OsString,
@@ -23,22 +23,22 @@ use super::{
     sys::{self, ns, pid},
 };
 
-/// The hidden first argument on which the program must call [`init_main`].
+/// Hidden first argument on which the program must call [`init_main`].
 pub const INIT_ARGUMENT: &str = "__init";
 
-/// An answer is this many bytes: zero, or the number of the error that kept the namespace from being made. With a zero
-/// two descriptors ride: the mount of `/proc` and the first process.
+/// Bytes of an answer: zero, or the errno that prevented the namespace. A zero comes with two descriptors: the mount of
+/// `/proc` and the init process.
 pub(crate) const ANSWER: usize = 4;
 
-/// The whole life of the process. Each byte on standard input asks for one namespace.
+/// Runs the process. Each byte on standard input requests one namespace.
 pub fn init_main(_arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     pid::close_others();
     serve()
 }
 
-/// The same in a fork of the spawner, which must know nothing yet that tasks must not see.
+/// Runs the process in a fork of the spawner, which must not know anything yet that tasks must not see.
 pub(crate) fn forked_main(socket: BorrowedFd<'_>) -> ! {
-    // Nobody must take it for a spawner, and the engine's environment is not for tasks.
+    // It must not look like a spawner, and the engine's environment is not for tasks.
     if pid::keep_only(socket).and_then(|()| pid::replace_arguments(&[NAME, INIT_ARGUMENT])).is_ok() {
         serve();
     }
@@ -69,13 +69,14 @@ fn serve() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// As root, a task could follow this process to its files; so it has none. An ordinary user's task may not look at a
-/// process that has a privilege it lacks, and there the kernel wants to see the machine's `/proc` before it makes one.
+/// Drops the file system as root, because a task of root could reach it through this process. An ordinary user's task
+/// may not inspect a process that has a privilege it lacks, and in that case the kernel requires the machine's `/proc`
+/// to be visible before it mounts a new one.
 fn hide_machine() -> io::Result<()> {
     if sys::effective_uid() != 0 {
         return Ok(());
     }
-    ns::leave(libc::CLONE_NEWNS)?;
+    ns::unshare(libc::CLONE_NEWNS)?;
     ns::mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE, c"")?;
     // Any directory will do; what it hides is dropped with everything else.
     ns::mount(c"octoflow", c"/proc", Some(c"tmpfs"), libc::MS_RDONLY, c"size=4k,mode=0555")?;
@@ -83,7 +84,7 @@ fn hide_machine() -> io::Result<()> {
     ns::pivot_here()
 }
 
-/// The first process of a namespace: hands out what the spawner needs, then waits for the spawner's end.
+/// Runs the init of a namespace: passes the descriptors to the spawner, then waits for the spawner's end.
 fn be_init(socket: BorrowedFd<'_>) -> ! {
     let handed = pid::mount_proc().and_then(|proc| Ok((proc, pid::descriptor(1)?)));
     let answered = match &handed {
@@ -97,8 +98,8 @@ fn be_init(socket: BorrowedFd<'_>) -> ! {
     pid::exit_now()
 }
 
-fn answer(socket: BorrowedFd<'_>, number: i32, riders: &[i32]) -> io::Result<()> {
-    let sent = sys::send_with(socket, &number.to_le_bytes(), riders)?;
+fn answer(socket: BorrowedFd<'_>, number: i32, descriptors: &[i32]) -> io::Result<()> {
+    let sent = sys::send_with(socket, &number.to_le_bytes(), descriptors)?;
     if sent == ANSWER { Ok(()) } else { Err(io::Error::other("the answer did not fit")) }
 }
 

@@ -1,4 +1,5 @@
-//! The engine's end of the connection to its spawner: finding or starting one, and sending without ever waiting.
+//! The engine's end of the connection to its spawner: connects to a running one or starts one, and sends without
+//! blocking.
 
 use std::{
     ffi::OsString,
@@ -25,23 +26,23 @@ use super::{
 };
 use crate::threads::ThreadOwner;
 
-/// A spawner answers within milliseconds; one that is silent this long hangs.
+/// Timeout of the handshake: a spawner answers within milliseconds; one that is silent this long hangs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// A killed process is gone within milliseconds, unless the disk it writes to hangs.
+/// Wait for a killed process, which is gone within milliseconds unless the disk it writes to hangs.
 pub(super) const GONE_WITHIN: Duration = Duration::from_secs(2);
 
-/// A fresh connection.
+/// A new connection.
 pub(crate) struct Connected {
     pub(crate) socket: Arc<UnixStream>,
     pub(crate) welcome: Welcome,
-    /// The spawner, when this process started it.
+    /// The spawner, if this process started it.
     pub(crate) child: Option<Child>,
-    /// The spawner's process, when the system tells.
+    /// Pid of the spawner, if the system tells it.
     pub(crate) pid: Option<u32>,
 }
 
-/// Finds the spawner of the data directory, or starts one.
+/// Connects to the spawner of the data directory, or starts one.
 pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Result<Connected, Error> {
     let dir = data.join("spawner");
     fs::DirBuilder::new()
@@ -49,26 +50,26 @@ pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Resul
         .mode(0o700)
         .create(&dir)
         .map_err(|source| Error::DataDir { path: dir.clone(), source })?;
-    if let Some(socket) = knock(&dir) {
-        match greet(&socket, hello) {
+    if let Some(socket) = connect_existing(&dir) {
+        match handshake(&socket, hello) {
             Ok(welcome) => {
                 let pid = sys::peer_pid(socket.as_fd());
                 return Ok(Connected { socket: Arc::new(socket), welcome, child: None, pid });
             }
-            // It was just leaving; a new one waits until it is gone.
-            Err(Error::Silent { source }) if was_leaving(&source) => {}
+            // It was just exiting; a new one waits until it is gone.
+            Err(Error::Silent { source }) if was_exiting(&source) => {}
             Err(error) => return Err(error),
         }
     }
     let (socket, theirs) = UnixStream::pair().map_err(|source| Error::Start { source })?;
     let mut child = start(data, &dir, command, theirs.into())?;
-    match greet(&socket, hello) {
+    match handshake(&socket, hello) {
         Ok(welcome) => {
             let pid = Some(child.id());
             Ok(Connected { socket: Arc::new(socket), welcome, child: Some(child), pid })
         }
         Err(error) => {
-            // It never greeted, so it has no tasks. It must neither hold the data directory nor stay as a zombie.
+            // The handshake failed, so it has no tasks. It must neither hold the data directory nor stay as a zombie.
             let _ = child.kill();
             let give_up = Instant::now() + GONE_WITHIN;
             while matches!(child.try_wait(), Ok(None)) && Instant::now() < give_up {
@@ -79,11 +80,11 @@ pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Resul
     }
 }
 
-fn was_leaving(error: &io::Error) -> bool {
+fn was_exiting(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }
 
-fn knock(dir: &Path) -> Option<UnixStream> {
+fn connect_existing(dir: &Path) -> Option<UnixStream> {
     let handle = File::open(dir).ok()?;
     UnixStream::connect(format!("/proc/self/fd/{}/sock", handle.as_raw_fd())).ok()
 }
@@ -102,22 +103,22 @@ fn start(data: &Path, dir: &Path, command: &[OsString], connection: OwnedFd) -> 
         .map_err(|source| Error::Start { source })
 }
 
-fn greet(socket: &UnixStream, hello: &Hello) -> Result<Welcome, Error> {
+fn handshake(socket: &UnixStream, hello: &Hello) -> Result<Welcome, Error> {
     let silent = |source| Error::Silent { source };
     let mut bytes = Vec::new();
     frame(&ToSpawner::Hello(hello.clone()), &mut bytes);
     socket.set_read_timeout(Some(ANSWER_WITHIN)).map_err(silent)?;
-    let mut line = socket;
-    // A closed line shows below, when we read.
-    let _ = line.write_all(&bytes);
+    let mut stream = socket;
+    // A closed connection shows when we read below.
+    let _ = stream.write_all(&bytes);
     let mut answer = vec![0; 4];
-    line.read_exact(&mut answer).map_err(silent)?;
+    stream.read_exact(&mut answer).map_err(silent)?;
     let length = u32::from_le_bytes(answer[..4].try_into().expect("four bytes")) as usize;
     if length > 64 * 1024 {
-        return Err(silent(io::Error::other("the answer is no greeting")));
+        return Err(silent(io::Error::other("the answer is no Welcome")));
     }
     answer.resize(4 + length, 0);
-    line.read_exact(&mut answer[4..]).map_err(silent)?;
+    stream.read_exact(&mut answer[4..]).map_err(silent)?;
     socket.set_read_timeout(None).map_err(silent)?;
     match next_frame(&mut &answer[..]) {
         Ok(Some(FromSpawner::Welcome(welcome))) => Ok(welcome),
@@ -125,34 +126,34 @@ fn greet(socket: &UnixStream, hello: &Hello) -> Result<Welcome, Error> {
             Err(Error::Version { spawner: refused.version, engine: VERSION })
         }
         Ok(Some(FromSpawner::Refused(refused))) => Err(Error::Refused { why: refused.why }),
-        _ => Err(silent(io::Error::other("the answer is no greeting"))),
+        _ => Err(silent(io::Error::other("the answer is no Welcome"))),
     }
 }
 
-/// What is on its way to the spawner. Sending tries at once and leaves the rest to a thread, so it never waits.
+/// Messages to the spawner. Sending writes at once what fits and leaves the rest to a thread, so it never blocks.
 pub(crate) struct Outbox {
-    state: Mutex<Line>,
+    state: Mutex<OutboxState>,
     changed: Condvar,
 }
 
-struct Line {
+struct OutboxState {
     socket: Option<Arc<UnixStream>>,
-    /// Grows with every new connection.
+    /// Incremented with every new connection.
     generation: u64,
-    left: Vec<u8>,
+    unsent: Vec<u8>,
     closed: bool,
 }
 
 impl Outbox {
     pub(crate) fn new(socket: Arc<UnixStream>, owner: &ThreadOwner) -> io::Result<Arc<Self>> {
-        let line = Line { socket: Some(socket), generation: 1, left: Vec::new(), closed: false };
-        let outbox = Arc::new(Self { state: Mutex::new(line), changed: Condvar::new() });
+        let state = OutboxState { socket: Some(socket), generation: 1, unsent: Vec::new(), closed: false };
+        let outbox = Arc::new(Self { state: Mutex::new(state), changed: Condvar::new() });
         let writer = Arc::clone(&outbox);
         owner.spawn("outbox", move || writer.write_for_ever())?;
         Ok(outbox)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line> {
+    fn lock(&self) -> MutexGuard<'_, OutboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -160,20 +161,20 @@ impl Outbox {
         self.lock().generation
     }
 
-    /// A new connection takes over; what was meant for the old one is dropped, since adoption says it anew.
+    /// Switches to a new connection. Unsent bytes are dropped, since adoption repeats them.
     pub(crate) fn replace(&self, socket: Option<Arc<UnixStream>>) {
-        let mut line = self.lock();
-        line.socket = socket;
-        line.generation += 1;
-        line.left.clear();
+        let mut state = self.lock();
+        state.socket = socket;
+        state.generation += 1;
+        state.unsent.clear();
         self.changed.notify_all();
     }
 
-    /// The spawner hears the end of the line; `abruptly` we do not wait for its last words.
+    /// Closes the connection; `abruptly` also without reading the spawner's last messages.
     pub(crate) fn close(&self, abruptly: bool) {
-        let mut line = self.lock();
-        line.closed = true;
-        if let Some(socket) = &line.socket {
+        let mut state = self.lock();
+        state.closed = true;
+        if let Some(socket) = &state.socket {
             let _ = socket.shutdown(if abruptly { Shutdown::Both } else { Shutdown::Write });
         }
         self.changed.notify_all();
@@ -185,7 +186,7 @@ impl Outbox {
         self.post_if(None, &bytes);
     }
 
-    /// Says something only to the connection it is meant for.
+    /// Sends a message only if the connection is still the one it is meant for.
     pub(crate) fn post_to(&self, generation: u64, message: &ToSpawner) {
         let mut bytes = Vec::new();
         frame(message, &mut bytes);
@@ -193,43 +194,43 @@ impl Outbox {
     }
 
     fn post_if(&self, generation: Option<u64>, bytes: &[u8]) {
-        let mut line = self.lock();
-        if generation.is_some_and(|wanted| wanted != line.generation) {
+        let mut state = self.lock();
+        if generation.is_some_and(|wanted| wanted != state.generation) {
             return;
         }
-        let Some(socket) = line.socket.clone().filter(|_| !line.closed) else { return };
+        let Some(socket) = state.socket.clone().filter(|_| !state.closed) else { return };
         let mut sent = 0;
-        while line.left.is_empty() && sent < bytes.len() {
+        while state.unsent.is_empty() && sent < bytes.len() {
             match sys::send_with(socket.as_fd(), &bytes[sent..], &[]) {
                 Ok(count) => sent += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // A broken line shows to the reader, who reconnects and says everything anew.
+                // The reader notices a broken connection, reconnects and repeats everything.
                 Err(_) => return,
             }
         }
         if sent < bytes.len() {
-            line.left.extend_from_slice(&bytes[sent..]);
+            state.unsent.extend_from_slice(&bytes[sent..]);
             self.changed.notify_all();
         }
     }
 
     fn write_for_ever(&self) {
-        let mut line = self.lock();
-        while !line.closed {
-            let Some(socket) = line.socket.clone().filter(|_| !line.left.is_empty()) else {
-                line = self.changed.wait(line).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        while !state.closed {
+            let Some(socket) = state.socket.clone().filter(|_| !state.unsent.is_empty()) else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let generation = line.generation;
-            drop(line);
+            let generation = state.generation;
+            drop(state);
             sys::wait_for_room(socket.as_fd());
-            line = self.lock();
-            if line.generation == generation {
-                match sys::send_with(socket.as_fd(), &line.left, &[]) {
-                    Ok(count) => drop(line.left.drain(..count)),
+            state = self.lock();
+            if state.generation == generation {
+                match sys::send_with(socket.as_fd(), &state.unsent, &[]) {
+                    Ok(count) => drop(state.unsent.drain(..count)),
                     Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                    Err(_) => line.left.clear(),
+                    Err(_) => state.unsent.clear(),
                 }
             }
         }

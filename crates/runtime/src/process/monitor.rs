@@ -1,5 +1,5 @@
-//! What the engine knows of the state of its spawner: whether there is one, whether it answers, and what it says keeps
-//! it from starting tasks. It only remembers; connecting and asking are the caller's.
+//! The engine's view of its spawner: whether there is one, whether it answers, and which conditions it reported. Only
+//! stores state; connecting and pinging are the caller's part.
 
 use std::{
     fs,
@@ -12,9 +12,9 @@ use octoflow_model::time::Time;
 use super::sys;
 use crate::port::{Condition, ConditionKind};
 
-/// A spawner answers within milliseconds; one that is silent this long hangs or was stopped.
+/// Silence after which a spawner counts as hanging or stopped; it answers within milliseconds.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
-/// It is asked for a sign of life at most this often.
+/// Minimum interval between pings.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
@@ -24,23 +24,23 @@ pub(crate) struct Monitor {
 
 #[derive(Default)]
 struct State {
-    /// Since when there is no spawner, and why.
+    /// Time since which there is no spawner, and why.
     down: Option<(Time, String)>,
-    /// The process that is the spawner.
+    /// Pid of the spawner.
     pid: Option<u32>,
-    /// When it was asked for a sign of life that has not come.
-    asked: Option<(Instant, Time)>,
-    heard: Option<Instant>,
-    /// What the spawner itself said.
-    told: Vec<Condition>,
+    /// Time of the last ping without an answer.
+    pinged: Option<(Instant, Time)>,
+    last_message: Option<Instant>,
+    /// Conditions that the spawner reported.
+    reported: Vec<Condition>,
 }
 
 impl Monitor {
     pub(crate) fn up(&self, pid: Option<u32>) {
-        *self.lock() = State { pid, heard: Some(Instant::now()), ..State::default() };
+        *self.lock() = State { pid, last_message: Some(Instant::now()), ..State::default() };
     }
 
-    /// The reason may change from one try to the next, the time does not.
+    /// Records that there is no spawner. The reason may change from one attempt to the next, the time does not.
     pub(crate) fn down(&self, why: String) {
         let mut state = self.lock();
         let since = state.down.as_ref().map_or_else(sys::now, |(since, _)| *since);
@@ -51,24 +51,24 @@ impl Monitor {
         self.lock().down.is_some()
     }
 
-    /// It said something, so it lives.
-    pub(crate) fn heard(&self) {
+    /// Records a message of the spawner, which proves that it lives.
+    pub(crate) fn mark_alive(&self) {
         let mut state = self.lock();
-        state.asked = None;
-        state.heard = Some(Instant::now());
+        state.pinged = None;
+        state.last_message = Some(Instant::now());
     }
 
-    pub(crate) fn told(&self, conditions: Vec<Condition>) {
-        self.lock().told = conditions;
+    pub(crate) fn set_conditions(&self, conditions: Vec<Condition>) {
+        self.lock().reported = conditions;
     }
 
-    /// Whether it is time to ask for a sign of life; the caller asks.
-    pub(crate) fn asks(&self) -> bool {
+    /// Returns whether a ping is due; the caller sends it.
+    pub(crate) fn ping_due(&self) -> bool {
         let mut state = self.lock();
-        let fresh = state.heard.is_some_and(|heard| heard.elapsed() < ASK_EVERY);
-        let ask = state.down.is_none() && state.asked.is_none() && !fresh;
+        let fresh = state.last_message.is_some_and(|last_message| last_message.elapsed() < ASK_EVERY);
+        let ask = state.down.is_none() && state.pinged.is_none() && !fresh;
         if ask {
-            state.asked = Some((Instant::now(), sys::now()));
+            state.pinged = Some((Instant::now(), sys::now()));
         }
         ask
     }
@@ -79,15 +79,15 @@ impl Monitor {
             let message = format!("{why}; it is tried again, and tasks wait meanwhile");
             return vec![Condition { kind: ConditionKind::SpawnerDown, since: *since, message }];
         }
-        let mut conditions = state.told.clone();
+        let mut conditions = state.reported.clone();
         let stopped = state.pid.filter(|pid| is_stopped(*pid));
-        let silent = state.asked.filter(|(asked, _)| asked.elapsed() >= SILENT_AFTER).map(|(_, since)| since);
+        let silent = state.pinged.filter(|(pinged, _)| pinged.elapsed() >= SILENT_AFTER).map(|(_, since)| since);
         let message = match (stopped, silent) {
-            (Some(pid), _) => format!("the spawner was stopped: let it go on with `kill -CONT {pid}`"),
+            (Some(pid), _) => format!("the spawner was stopped: resume it with `kill -CONT {pid}`"),
             (None, Some(_)) => "the spawner does not answer; its log is `spawner/log` in the data directory".to_owned(),
             (None, None) => return conditions,
         };
-        let since = silent.or(state.asked.map(|(_, since)| since)).unwrap_or_else(sys::now);
+        let since = silent.or(state.pinged.map(|(_, since)| since)).unwrap_or_else(sys::now);
         conditions.push(Condition { kind: ConditionKind::SpawnerSilent, since, message });
         conditions
     }
@@ -99,7 +99,7 @@ impl Monitor {
 
 fn is_stopped(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name in parentheses may contain anything, so look behind its end.
+    // The name in parentheses may contain anything, so parse after its end.
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['T', 't']))
 }
 
@@ -118,7 +118,7 @@ mod tests {
         let condition = monitor.conditions().remove(0);
         assert_eq!((condition.kind, condition.since), (ConditionKind::SpawnerDown, since));
         assert!(condition.message.starts_with("second"));
-        assert!(monitor.is_down() && !monitor.asks(), "nobody is there to be asked");
+        assert!(monitor.is_down() && !monitor.ping_due(), "nobody is there to be asked");
         monitor.up(None);
         assert_eq!(monitor.conditions(), []);
     }
@@ -126,10 +126,10 @@ mod tests {
     #[test]
     fn a_sign_of_life_is_asked_for_once_until_it_comes() {
         let monitor = Monitor::default();
-        assert!(monitor.asks());
-        assert!(!monitor.asks());
-        monitor.heard();
-        assert!(!monitor.asks(), "it has just been heard");
+        assert!(monitor.ping_due());
+        assert!(!monitor.ping_due());
+        monitor.mark_alive();
+        assert!(!monitor.ping_due(), "it has just been heard");
     }
 
     #[test]

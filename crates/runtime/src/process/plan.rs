@@ -1,5 +1,5 @@
-//! From a task to what the spawner needs: which program, which environment, which files and mounts.
-//! Everything is decided here, so that the spawner only obeys. It touches no file of the task's.
+//! Turns a task into what the spawner needs: program, environment, files and mounts. Everything is decided here, so
+//! that the spawner only obeys. Touches no file of the task.
 
 mod pod;
 
@@ -15,71 +15,71 @@ use octoflow_model::{
 };
 
 use super::{
-    entrypoint::Programs,
-    environment::Base,
+    entrypoint::ProgramTable,
+    environment::BaseEnvironment,
     hostpath::{self, HostPaths},
     hosts,
     view::Inside,
-    wire::{Bind, Bytes, HostMounts, Laid, Launch, ROOM, Words},
+    wire::{Bind, Bytes, DIR_PLACEHOLDER, FileToWrite, HostMounts, Launch, TerminationSource},
 };
 
-/// What planning needs to know about the controller.
-pub(crate) struct Ground {
+/// Configuration of the runtime that planning needs.
+pub(crate) struct PlanContext {
     pub(crate) data: PathBuf,
-    pub(crate) base: Base,
-    pub(crate) programs: Programs,
+    pub(crate) base: BaseEnvironment,
+    pub(crate) programs: ProgramTable,
     pub(crate) host_paths: HostPaths,
-    /// Folders shown at their paths although others are hidden there.
+    /// Folders shown at their paths although their surroundings are hidden there.
     pub(crate) visible: Vec<String>,
-    /// What a task may write to its private file system that does not say.
+    /// Limit of the private file system for tasks without one.
     pub(crate) storage_limit: Option<u64>,
-    /// How many bytes of the data directory's file system tasks leave free, when it is not the default.
+    /// Bytes of the data directory's file system that tasks leave free; `None` means the default.
     pub(crate) space_floor: Option<u64>,
 }
 
 pub(crate) struct Planned {
     pub(crate) launch: Box<Launch>,
-    /// Stored artifacts must be placed between preparation and start.
+    /// True if artifacts must be staged between preparation and start.
     pub(crate) stage: bool,
     /// Without isolation: paths of the machine itself that inputs need. They must be free.
     pub(crate) occupied: Vec<PathBuf>,
 }
 
-/// The directory relative paths start at, as the task sees it.
+/// Returns the directory that relative paths start at, as the task sees it.
 pub(crate) fn working_dir(task: &Task) -> &str {
     task.main.working_dir.as_deref().unwrap_or("/")
 }
 
-/// Why an attempt cannot be planned, and which of its containers is the reason.
+/// Reason why an attempt cannot be planned, and the container that it concerns.
 #[derive(Debug)]
-pub(crate) struct Unplanned {
+pub(crate) struct PlanError {
     pub(crate) exit: Exit,
     pub(crate) member: Option<usize>,
 }
 
-impl From<Exit> for Unplanned {
+impl From<Exit> for PlanError {
     fn from(exit: Exit) -> Self {
         Self { exit, member: None }
     }
 }
 
-/// `hosts` is the file with the task's hosts, when it has any.
+/// Plans an attempt. `hosts` is the task's hosts file, if it has one.
 pub(crate) fn plan(
     attempt: AttemptId,
     task: &Task,
     hosts: Option<&Path>,
     isolated: bool,
-    ground: &Ground,
-) -> Result<Planned, Unplanned> {
+    context: &PlanContext,
+) -> Result<Planned, PlanError> {
     let progress = task.progress.as_ref().map(|variable| (variable.as_str(), progress_file(isolated)));
     let known = hosts.map(|file| if isolated { place_of_hosts(task).to_owned() } else { file.display().to_string() });
     let own_env = own_env(progress, known.as_deref(), isolated);
     let mut launch = match &task.pod {
-        None => run(attempt, &task.main, &own_env, isolated, ground)?,
-        Some(pod) => pod::supervisor(attempt, task, pod, &own_env, isolated, ground)?,
+        None => run(attempt, &task.main, &own_env, isolated, context)?,
+        Some(pod) => pod::supervisor(attempt, task, pod, &own_env, isolated, context)?,
     };
-    launch.words = words(task, isolated)?;
-    launch.storage_limit = storage_limit(task).or(ground.storage_limit);
+    launch.termination = termination(task, isolated)?;
+    launch.storage_limit = storage_limit(task).or(context.storage_limit);
     launch.keep = !task.wanted.parameters.is_empty() || !task.wanted.artifacts.is_empty();
     launch.progress = progress.map(|(_, path)| path.to_owned());
     if task.pod.is_none() {
@@ -88,8 +88,11 @@ pub(crate) fn plan(
     let mut occupied = Vec::new();
     for file in pod::files(task).map_err(Exit::Environment)?.into_iter().chain(raw_inputs(task)) {
         let path = Inside::new(&file.path, working_dir(task)).map_err(Exit::Environment)?;
-        let mut laid =
-            Laid { path: path.path().to_string_lossy().into_owned(), mode: file.mode, contents: Bytes(file.contents) };
+        let mut laid = FileToWrite {
+            path: path.path().to_string_lossy().into_owned(),
+            mode: file.mode,
+            contents: Bytes(file.contents),
+        };
         if !isolated && !move_aside(&mut launch, &mut laid, &file.path) {
             occupied.push(path.path().to_owned());
         }
@@ -106,30 +109,31 @@ pub(crate) fn plan(
         }
     }
     let mounts = pod::mounts(task).map_err(Exit::Environment)?;
-    launch.host = host_mounts(&mounts, ground)?;
+    launch.host = host_mounts(&mounts, context)?;
     if isolated {
-        launch.visible.clone_from(&ground.visible);
+        launch.visible.clone_from(&context.visible);
     }
     launch.mounts =
-        mounts.iter().filter_map(|mount| bind(mount, isolated, ground).transpose()).collect::<Result<_, _>>()?;
+        mounts.iter().filter_map(|mount| bind(mount, isolated, context).transpose()).collect::<Result<_, _>>()?;
     if let (Some(file), Some(path), true) = (hosts, known, isolated) {
         let (source, scratch) = (Some(file.to_string_lossy().into_owned()), String::new());
         let bind = Bind { path, source, scratch, make: false, sub_path: None, read_only: true };
-        // A volume around it must be there first.
+        // A volume around it must be mounted first.
         let covered = launch.mounts.iter().any(|mount| Path::new(&bind.path).starts_with(&mount.path));
         if covered { launch.mounts.push(bind) } else { launch.hosts = Some(bind) }
     }
     Ok(Planned { launch: Box::new(launch), stage, occupied })
 }
 
-/// What all containers may write together, as far as they say.
+/// Returns the sum of the containers' limits, if they have any.
 fn storage_limit(task: &Task) -> Option<u64> {
     let members = task.pod.iter().flat_map(|pod| &pod.members).map(|member| &member.container);
     let all = members.chain(task.pod.is_none().then_some(&task.main));
     all.filter_map(|container| container.storage_limit).reduce(u64::saturating_add)
 }
 
-/// Where a task may tell how far it is. With isolation in the directory of scripts, which is private and in memory.
+/// Returns the file in which a task may report its progress. With isolation it is in the directory of scripts, which is
+/// private and in memory.
 fn progress_file(isolated: bool) -> &'static str {
     if isolated { "/argo/progress" } else { "\0room/.progress" }
 }
@@ -138,7 +142,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Where an isolated task finds its hosts. What the task itself puts at the usual place stays there.
+/// Returns where an isolated task finds its hosts file. What the task itself puts at the usual path stays there.
 fn place_of_hosts(task: &Task) -> &'static str {
     let members = task.pod.iter().flat_map(|pod| &pod.members);
     let files = task.files.iter().chain(members.clone().flat_map(|member| &member.files)).map(|file| &file.path);
@@ -148,43 +152,43 @@ fn place_of_hosts(task: &Task) -> &'static str {
     if taken.any(|path| path == Path::new(hosts::MACHINE)) { "/run/octoflow/hosts" } else { hosts::MACHINE }
 }
 
-fn words(task: &Task, isolated: bool) -> Result<Option<Words>, Exit> {
+fn termination(task: &Task, isolated: bool) -> Result<Option<TerminationSource>, Exit> {
     let Some(wanted) = &task.wanted.message else { return Ok(None) };
-    // Without isolation the path is one of the machine itself, which every other task may write to as well: whose words
-    // they are could not be told, so the end of the output must do.
+    // Without isolation the path is one of the machine itself, which every other task may write to as well. The author
+    // of the message would be unknown, so only the end of the output is used.
     let path = wanted.path.as_deref().filter(|_| isolated);
     let path = path.map(|path| Inside::new(path, working_dir(task))).transpose().map_err(Exit::Environment)?;
     let path = path.map(|path| path.path().to_string_lossy().into_owned());
-    Ok(Some(Words { path, tail: wanted.tail }))
+    Ok(Some(TerminationSource { path, tail: wanted.tail }))
 }
 
-/// What the controller adds to the environment of every container.
+/// Returns the variables that octoflow adds to the environment of every container.
 fn own_env(progress: Option<(&str, &str)>, hosts: Option<&str>, isolated: bool) -> Vec<(String, String)> {
     let mut own = Vec::new();
     if !isolated {
-        // Without isolation a directory of its own is the task's working directory and its TMPDIR.
-        own.push(("TMPDIR".to_owned(), ROOM.to_owned()));
+        // Without isolation a private directory is the task's working directory and its TMPDIR.
+        own.push(("TMPDIR".to_owned(), DIR_PLACEHOLDER.to_owned()));
     }
     own.extend(progress.map(|(variable, path)| (variable.to_owned(), path.to_owned())));
     own.extend(hosts.map(|path| (hosts::VARIABLE.to_owned(), path.to_owned())));
     own
 }
 
-/// How one container is started: which program, with what environment, where. Files and mounts are the attempt's.
+/// Plans the start of one container: program, environment and directory. Files and mounts belong to the attempt.
 fn run(
     attempt: AttemptId,
     container: &Container,
     own_env: &[(String, String)],
     isolated: bool,
-    ground: &Ground,
+    context: &PlanContext,
 ) -> Result<Launch, Exit> {
-    let (env, path) = ground.base.with(own_env, &container.env);
-    let args = ground.programs.args(container).map_err(Exit::NotStarted)?;
-    let program = ground.programs.find(args, &path).map_err(Exit::NotStarted)?;
+    let (env, path) = context.base.with(own_env, &container.env);
+    let args = context.programs.args(container).map_err(Exit::NotStarted)?;
+    let program = context.programs.find(args, &path).map_err(Exit::NotStarted)?;
     let dir = match (&container.working_dir, isolated) {
         (Some(dir), _) => Inside::new(dir, "/").map_err(Exit::NotStarted)?.path().to_string_lossy().into_owned(),
         (None, true) => "/".to_owned(),
-        (None, false) => ROOM.to_owned(),
+        (None, false) => DIR_PLACEHOLDER.to_owned(),
     };
     Ok(Launch {
         attempt,
@@ -203,24 +207,24 @@ fn run(
         mounts: Vec::new(),
         progress: None,
         hosts: None,
-        words: None,
-        crew: None,
+        termination: None,
+        pod_plan: None,
         host: None,
         visible: Vec::new(),
         group: None,
     })
 }
 
-/// Whether an input must be unpacked or copied from the store, rather than written as a file.
+/// Returns whether an input must be unpacked or copied, rather than written as a file.
 pub(crate) fn is_stored(source: &ArtifactSource, archive: Option<Archive>) -> bool {
     match source {
         ArtifactSource::Stored { .. } | ArtifactSource::Remote { .. } => true,
-        // Raw text that claims to be an archive is looked at where archives are.
+        // Raw text that claims to be an archive is handled where archives are.
         ArtifactSource::Raw { .. } => matches!(archive, Some(Archive::Tar { .. } | Archive::Zip)),
     }
 }
 
-/// Raw artifacts are files like any other.
+/// Returns raw artifacts as files.
 fn raw_inputs(task: &Task) -> impl Iterator<Item = File> + '_ {
     task.inputs.iter().filter_map(|input| match &input.source {
         ArtifactSource::Raw { data } if !is_stored(&input.source, input.archive) => Some(File {
@@ -232,13 +236,14 @@ fn raw_inputs(task: &Task) -> impl Iterator<Item = File> + '_ {
     })
 }
 
-/// Without isolation a file that is named as an argument (a script) lies in the attempt's own directory instead, and
-/// the argument follows it. Answers whether that was possible.
-fn move_aside(launch: &mut Launch, laid: &mut Laid, named: &str) -> bool {
+/// Moves a file that is named as an argument (a script) into the attempt's own directory, without isolation, and adapts
+/// the argument. Returns whether that was possible.
+fn move_aside(launch: &mut Launch, laid: &mut FileToWrite, named: &str) -> bool {
     let name = Path::new(&laid.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let aside = format!("{ROOM}/.files/{}-{name}", launch.files.len());
+    let aside = format!("{DIR_PLACEHOLDER}/.files/{}-{name}", launch.files.len());
     let mut moved = false;
-    let members = launch.crew.iter_mut().flat_map(|crew| &mut crew.members).map(|member| &mut member.launch);
+    let members =
+        launch.pod_plan.iter_mut().flat_map(|pod_plan| &mut pod_plan.members).map(|member| &mut member.launch);
     let members: Vec<&mut Launch> = members.collect();
     let runs = if members.is_empty() { vec![launch] } else { members };
     for run in runs {
@@ -259,17 +264,17 @@ fn move_aside(launch: &mut Launch, laid: &mut Laid, named: &str) -> bool {
     moved
 }
 
-/// Which of the mounts are paths of the machine; they are judged here and again when they are mounted.
-fn host_mounts(mounts: &[Mount], ground: &Ground) -> Result<Option<Box<HostMounts>>, Exit> {
+/// Returns the host paths among the mounts; they are checked here and again when they are mounted.
+fn host_mounts(mounts: &[Mount], context: &PlanContext) -> Result<Option<Box<HostMounts>>, Exit> {
     let mut points = Vec::new();
     for mount in mounts {
         if let MountSource::Host { path } = &mount.source {
             let refused = |error: hostpath::Refused| Exit::Environment(error.to_string());
-            ground.host_paths.check(Path::new(path), &ground.data).map_err(refused)?;
+            context.host_paths.check(Path::new(path), &context.data).map_err(refused)?;
             points.push(mount_path(mount)?);
         }
     }
-    let below = match &ground.host_paths {
+    let below = match &context.host_paths {
         HostPaths::Any => None,
         HostPaths::Below(prefixes) => {
             Some(prefixes.iter().map(|prefix| prefix.to_string_lossy().into_owned()).collect())
@@ -283,10 +288,10 @@ fn mount_path(mount: &Mount) -> Result<String, Exit> {
     Ok(path.path().to_string_lossy().into_owned())
 }
 
-fn bind(mount: &Mount, isolated: bool, ground: &Ground) -> Result<Option<Bind>, Exit> {
+fn bind(mount: &Mount, isolated: bool, context: &PlanContext) -> Result<Option<Bind>, Exit> {
     let path = mount_path(mount)?;
     if !isolated {
-        // The machine's own directory at its own place is there already.
+        // The machine's own directory at its own path is there already.
         return match &mount.source {
             MountSource::Host { path: source } if *source == path && mount.sub_path.is_none() => Ok(None),
             MountSource::Host { .. } | MountSource::Scratch { .. } | MountSource::Claim { .. } => {
@@ -300,7 +305,7 @@ fn bind(mount: &Mount, isolated: bool, ground: &Ground) -> Result<Option<Bind>, 
     let (source, scratch, make) = match &mount.source {
         MountSource::Scratch { name } => (None, as_file_name(name), true),
         MountSource::Claim { namespace, name } => {
-            let dir = ground.data.join("claims").join(as_file_name(namespace)).join(as_file_name(name));
+            let dir = context.data.join("claims").join(as_file_name(namespace)).join(as_file_name(name));
             (Some(dir.to_string_lossy().into_owned()), String::new(), true)
         }
         MountSource::Host { path } => {
@@ -311,7 +316,7 @@ fn bind(mount: &Mount, isolated: bool, ground: &Ground) -> Result<Option<Bind>, 
     Ok(Some(Bind { path, source, scratch, make, sub_path: mount.sub_path.clone(), read_only: mount.read_only }))
 }
 
-/// A user's word as one component of a path: whatever is not plainly harmless is written as hex.
+/// Encodes a user's word as one component of a path: all but plainly harmless characters are written as hex.
 pub(crate) fn as_file_name(word: &str) -> String {
     let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let mut name = String::with_capacity(word.len());
@@ -336,11 +341,11 @@ mod tests {
 
     use super::*;
 
-    fn ground() -> Ground {
-        Ground {
+    fn context() -> PlanContext {
+        PlanContext {
             data: "/data".into(),
-            base: Base::new([], Some("/bin"), &[]),
-            programs: Programs::new(BTreeMap::new()),
+            base: BaseEnvironment::new([], Some("/bin"), &[]),
+            programs: ProgramTable::new(BTreeMap::new()),
             host_paths: HostPaths::Any,
             visible: Vec::new(),
             storage_limit: None,
@@ -363,14 +368,14 @@ mod tests {
 
     #[test]
     fn a_script_stays_where_it_is_with_isolation_and_moves_aside_without() {
-        let planned = plan(attempt(), &script(), None, true, &ground()).unwrap();
+        let planned = plan(attempt(), &script(), None, true, &context()).unwrap();
         assert_eq!(planned.launch.args[1], "/argo/staging/script");
         assert_eq!(planned.launch.dir, "/");
-        let planned = plan(attempt(), &script(), None, false, &ground()).unwrap();
-        assert_eq!(planned.launch.args[1], format!("{ROOM}/.files/0-script"));
+        let planned = plan(attempt(), &script(), None, false, &context()).unwrap();
+        assert_eq!(planned.launch.args[1], format!("{DIR_PLACEHOLDER}/.files/0-script"));
         assert_eq!(planned.launch.files[0].path, planned.launch.args[1]);
-        assert_eq!(planned.launch.dir, ROOM);
-        assert!(planned.launch.env.contains(&format!("TMPDIR={ROOM}")));
+        assert_eq!(planned.launch.dir, DIR_PLACEHOLDER);
+        assert!(planned.launch.env.contains(&format!("TMPDIR={DIR_PLACEHOLDER}")));
         assert!(planned.occupied.is_empty());
     }
 
@@ -383,13 +388,13 @@ mod tests {
             sub_path: None,
             read_only: false,
         });
-        let planned = plan(attempt(), &task, None, true, &ground()).unwrap();
+        let planned = plan(attempt(), &task, None, true, &context()).unwrap();
         assert_eq!(planned.launch.mounts[0].source.as_deref(), Some("/data/claims/%2e.%2fx/%2e."));
         assert!(matches!(refused(&task, false), Exit::Environment(_)));
     }
 
     fn refused(task: &Task, isolated: bool) -> Exit {
-        plan(attempt(), task, None, isolated, &ground()).err().unwrap().exit
+        plan(attempt(), task, None, isolated, &context()).err().unwrap().exit
     }
 
     #[test]
@@ -413,7 +418,7 @@ mod tests {
             recurse_mode: false,
             archive: None,
         });
-        let planned = plan(attempt(), &task, None, true, &ground()).unwrap();
+        let planned = plan(attempt(), &task, None, true, &context()).unwrap();
         assert!(!planned.stage);
         assert_eq!((planned.launch.files[1].path.as_str(), planned.launch.files[1].mode), ("/in", 0o600));
     }
@@ -421,7 +426,8 @@ mod tests {
     #[test]
     fn hosts_are_mounted_with_isolation_and_named_without() {
         let file = Path::new("/data/hosts/abc");
-        let with_hosts = |task: &Task, isolated| plan(attempt(), task, Some(file), isolated, &ground()).unwrap().launch;
+        let with_hosts =
+            |task: &Task, isolated| plan(attempt(), task, Some(file), isolated, &context()).unwrap().launch;
         let launch = with_hosts(&script(), true);
         assert!(launch.env.contains(&"OCTOFLOW_HOSTS_FILE=/etc/hosts".to_owned()));
         let mount = launch.hosts.as_ref().unwrap();
@@ -445,10 +451,11 @@ mod tests {
         let mut task = script();
         task.wanted.message = Some(LastWords { path: Some("log".to_owned()), tail: true });
         task.main.working_dir = Some("/home".to_owned());
-        let words = |isolated| plan(attempt(), &task, None, isolated, &ground()).unwrap().launch.words.unwrap();
-        assert_eq!(words(true), Words { path: Some("/home/log".to_owned()), tail: true });
-        assert_eq!(words(false), Words { path: None, tail: true });
-        assert_eq!(plan(attempt(), &script(), None, true, &ground()).unwrap().launch.words, None);
+        let termination =
+            |isolated| plan(attempt(), &task, None, isolated, &context()).unwrap().launch.termination.unwrap();
+        assert_eq!(termination(true), TerminationSource { path: Some("/home/log".to_owned()), tail: true });
+        assert_eq!(termination(false), TerminationSource { path: None, tail: true });
+        assert_eq!(plan(attempt(), &script(), None, true, &context()).unwrap().launch.termination, None);
     }
 
     #[test]

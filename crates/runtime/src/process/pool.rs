@@ -1,4 +1,4 @@
-//! A few threads for work that reads and writes files: collecting outputs, placing inputs. Jobs wait in a line.
+//! A small thread pool for work with files: collecting outputs, staging inputs. Jobs are queued.
 
 use std::{
     io,
@@ -10,14 +10,14 @@ use crate::threads::ThreadOwner;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Dropped, it lets the waiting jobs finish and ends its threads.
+/// Dropped, it finishes the queued jobs and ends its threads.
 pub(crate) struct Pool {
     jobs: Mutex<mpsc::Sender<Job>>,
 }
 
-/// Packing is bound by one core and the disk; more threads would only take cores from the tasks.
+/// Threads for files. Packing is bound by one core and the disk; more threads would only take cores from the tasks.
 pub(crate) const FOR_FILES: usize = 3;
-/// Transfers wait for others most of the time, and must not keep files waiting.
+/// Threads for transfers, which mostly wait for the network and must not block work with files.
 pub(crate) const FOR_TRANSFERS: usize = 8;
 
 impl Pool {
@@ -30,7 +30,7 @@ impl Pool {
                 loop {
                     let job = line.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     match job {
-                        // A job that panics is a bug; it must not take the thread from the others.
+                        // A panic in a job is a bug; it must not end the thread for the others.
                         Ok(job) => drop(catch_unwind(AssertUnwindSafe(job))),
                         Err(_) => return,
                     }

@@ -1,5 +1,5 @@
-//! How far a task says it is: the last line of a small file, `done/total`.
-//! Whatever does not look like that is no news, never an error.
+//! Reads the progress that a task reports: the last line of a small file, `done/total`. Anything else is ignored, never
+//! an error.
 
 use std::{
     io::{self, Read, Seek, SeekFrom},
@@ -8,10 +8,10 @@ use std::{
 
 use super::view::View;
 
-/// A line of two numbers is far below this.
+/// Bytes read from the end of the file; a line of two numbers is far below this.
 const TAIL: u64 = 256;
 
-/// What the file says now.
+/// Returns the progress in the file.
 pub(crate) fn read(view: &View, path: &str) -> Option<(u32, u32)> {
     let found = view.find(Path::new(path)).ok().flatten()?;
     if !found.about.is_file() {

@@ -1,5 +1,6 @@
-//! The connection to the spawner for as long as the runtime lives: hears it, and finds or starts another when it dies,
-//! for as long as it takes. Nothing fails meanwhile: attempts wait, and the next spawner is asked about each of them.
+//! Keeps the connection to the spawner for the life of the runtime: reads from it, and reconnects or starts another one
+//! when it dies, for as long as it takes. Nothing fails meanwhile: attempts wait, and the next spawner is asked about
+//! each of them.
 
 use std::{
     collections::VecDeque,
@@ -22,7 +23,7 @@ use octoflow_model::ids::AttemptId;
 
 use super::{
     Error,
-    dispatcher::{Dispatcher, Ending, lock},
+    dispatcher::{Dispatcher, EndOrder, lock},
     link::{Connected, GONE_WITHIN, connect},
     sys,
     wire::{ToSpawner, next_frame},
@@ -32,45 +33,45 @@ use crate::{
     shortage::Backoff,
 };
 
-/// The thread that hears the spawner. Answers nothing when it panicked, else the spawner's process when it is our child.
+/// The thread that reads from the spawner. Joining returns `None` after a panic, else the spawner's process if it is
+/// our child.
 pub(crate) type Listener = JoinHandle<Option<Option<Child>>>;
 
 impl Dispatcher {
-    /// Hears the spawner until the end; answers with the spawner's process when it is our child.
-    /// The channel closes when it does.
+    /// Starts the thread that reads from the spawner until the end. The channel closes when it ends.
     pub(crate) fn listen(self: &Arc<Self>, connected: Connected) -> io::Result<(Listener, Receiver<()>)> {
         let dispatcher = Arc::clone(self);
         let (listening, over) = mpsc::channel();
         let Connected { socket, child, pid, .. } = connected;
         self.monitor.up(pid);
-        self.outbox.post(&[ToSpawner::KeepFree(self.ground.space_floor)]);
+        self.outbox.post(&[ToSpawner::SetSpaceFloor(self.context.space_floor)]);
         let thread = self.owner.spawn("spawner", move || {
             let _listening = listening;
-            dispatcher.listen_for_ever(socket, child)
+            dispatcher.receive_for_ever(socket, child)
         })?;
         Ok((thread, over))
     }
 
-    /// How to ask for what keeps tasks from running.
+    /// Returns how to query the conditions that keep tasks from running.
     pub(crate) fn health(self: &Arc<Self>) -> Health {
         let dispatcher = Arc::downgrade(self);
         Arc::new(move || dispatcher.upgrade().map_or_else(Vec::new, |dispatcher| dispatcher.conditions()))
     }
 
     fn conditions(&self) -> Vec<Condition> {
-        if self.monitor.asks() {
+        if self.monitor.ping_due() {
             self.outbox.post(&[ToSpawner::Ping()]);
         }
         self.monitor.conditions()
     }
 
-    fn listen_for_ever(self: Arc<Self>, mut socket: Arc<UnixStream>, mut child: Option<Child>) -> Option<Child> {
+    fn receive_for_ever(self: Arc<Self>, mut socket: Arc<UnixStream>, mut child: Option<Child>) -> Option<Child> {
         loop {
-            self.hear_until_closed(&socket);
+            self.receive_until_closed(&socket);
             if self.closing.has_begun() {
                 return child;
             }
-            // The spawner died. Its process is collected, and a new one answers for what it left.
+            // The spawner died. Its process is reaped, and a new one reports on what it left.
             self.monitor.down("the spawner died".to_owned());
             self.outbox.replace(None);
             collect(&mut child);
@@ -79,25 +80,25 @@ impl Dispatcher {
             child = connected.child.or(child);
             self.isolated.store(connected.welcome.isolated, Ordering::Relaxed);
             self.outbox.replace(Some(Arc::clone(&socket)));
-            // From here on new attempts are sent by themselves; all others are in what is asked about now.
+            // From here on new attempts are sent by themselves; all others are part of this adoption.
             self.monitor.up(connected.pid);
-            let (mut ids, mut stops): (Vec<AttemptId>, Vec<(AttemptId, Ending)>) = (Vec::new(), Vec::new());
-            for (attempt, flight) in &*lock(&self.flights) {
+            let (mut ids, mut stops): (Vec<AttemptId>, Vec<(AttemptId, EndOrder)>) = (Vec::new(), Vec::new());
+            for (attempt, flight) in &*lock(&self.in_flight) {
                 ids.push(*attempt);
                 stops.extend(flight.stop.map(|stop| (*attempt, stop)));
             }
-            let leave = lock(&self.left).clone();
-            let mut messages = vec![ToSpawner::KeepFree(self.ground.space_floor), ToSpawner::Adopt(ids, leave)];
+            let leave = lock(&self.untouched_runs).clone();
+            let mut messages = vec![ToSpawner::SetSpaceFloor(self.context.space_floor), ToSpawner::Adopt(ids, leave)];
             messages.extend(stops.into_iter().map(|(attempt, stop)| stop.message(attempt)));
             self.outbox.post(&messages);
         }
     }
 
-    /// Tries until there is a spawner, with growing pauses. Nothing when the runtime is closed meanwhile.
+    /// Retries with backoff until there is a spawner; `None` if the runtime is closed meanwhile.
     fn reconnect(&self) -> Option<Connected> {
         let mut backoff = Backoff::default();
         loop {
-            match connect(&self.ground.data, &self.command, &self.hello) {
+            match connect(&self.context.data, &self.command, &self.hello) {
                 Ok(connected) => return Some(connected),
                 Err(error) => {
                     self.monitor.down(format!("the spawner died and could not be started: {}", chain(&error)))
@@ -109,27 +110,29 @@ impl Dispatcher {
         }
     }
 
-    fn hear_until_closed(self: &Arc<Self>, socket: &UnixStream) {
+    fn receive_until_closed(self: &Arc<Self>, socket: &UnixStream) {
         let mut buffer = vec![0; 64 * 1024];
         let mut inbox: Vec<u8> = Vec::new();
-        let mut riders: VecDeque<Option<OwnedFd>> = VecDeque::new();
+        let mut descriptors: VecDeque<Option<OwnedFd>> = VecDeque::new();
         let generation = self.outbox.generation();
         loop {
-            match sys::receive_with(socket.as_fd(), &mut buffer, &mut riders) {
+            match sys::receive_with(socket.as_fd(), &mut buffer, &mut descriptors) {
                 Ok(0) => return,
                 Ok(count) => inbox.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return,
             }
-            self.monitor.heard();
+            self.monitor.mark_alive();
             let mut rest = &inbox[..];
             let mut reports = Vec::new();
             let mut answers = Vec::new();
             loop {
                 match next_frame(&mut rest) {
-                    Ok(Some(message)) => self.hear_safely(message, &mut riders, generation, &mut reports, &mut answers),
+                    Ok(Some(message)) => {
+                        self.handle_message_safely(message, &mut descriptors, generation, &mut reports, &mut answers)
+                    }
                     Ok(None) => break,
-                    // It cannot be understood any more; a fresh connection starts clean.
+                    // The stream is corrupt; a new connection starts clean.
                     Err(_) => return,
                 }
             }
@@ -145,7 +148,7 @@ impl Dispatcher {
     }
 }
 
-/// A child that only hung up and lives on stays ours: it is found again by its socket.
+/// Reaps a dead child. One that only closed the connection and lives on stays ours: it is found again by its socket.
 fn collect(child: &mut Option<Child>) {
     let give_up = Instant::now() + GONE_WITHIN;
     while let Some(dead) = child {
@@ -157,7 +160,7 @@ fn collect(child: &mut Option<Child>) {
     }
 }
 
-/// An error with what it came from.
+/// Formats an error with its sources.
 fn chain(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -1,4 +1,4 @@
-//! The system calls the process runtime needs and the standard library does not offer, each behind a safe function.
+//! System calls that the process runtime needs and the standard library does not offer, each behind a safe function.
 //! Nothing here decides anything; every function is one call, its arguments checked by types.
 #![expect(unsafe_code, reason = "this file is the border to the kernel; every call states why it is sound")]
 
@@ -22,7 +22,7 @@ pub(crate) use crate::clock::now;
 
 pub(crate) use self::socket::{has_hung_up, peer_pid, receive_with, send_with, wait_for_room};
 
-/// The kernel answers with -1 and `errno`; Rust wants a `Result`.
+/// Turns -1 and `errno` into a `Result`.
 pub(crate) fn checked(answer: c_int) -> io::Result<c_int> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
@@ -37,7 +37,7 @@ fn owned(answer: c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// How long ago the machine booted, the time it slept included. Nobody can set this clock.
+/// Returns the time since boot, including suspend. This clock cannot be set.
 pub(crate) fn since_boot() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` has room for what the kernel writes, and this clock exists since Linux 2.6.39.
@@ -46,7 +46,7 @@ pub(crate) fn since_boot() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// A pipe whose reading end never blocks; the writing end is what a task gets and behaves as usual.
+/// Returns a pipe whose reading end is non-blocking; the task gets the writing end, which behaves as usual.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: `ends` has room for the two descriptors the kernel writes.
@@ -62,7 +62,7 @@ pub(crate) fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
     checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }).map(drop)
 }
 
-/// Asks for a larger pipe; a refusal only costs speed, so it is not an error.
+/// Requests a larger pipe; a refusal only costs speed, so it is not an error.
 pub(crate) fn widen_pipe(fd: &OwnedFd, bytes: c_int) {
     // SAFETY: changes the size of a pipe we hold.
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
@@ -74,7 +74,7 @@ pub(crate) fn read(fd: &OwnedFd, into: &mut [u8]) -> io::Result<usize> {
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
-/// The two ends of a terminal: what we read, and what the task gets as its standard streams.
+/// Returns the two ends of a terminal: the one we read, and the one for the task's standard streams.
 pub(crate) fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     // SAFETY: opens the multiplexer; the flags are constants.
     let ours = owned(c_long::from(unsafe {
@@ -90,7 +90,7 @@ pub(crate) fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours, theirs))
 }
 
-/// Descriptors to wait on, each with a number of the caller's choice.
+/// A set of descriptors to wait on, each with a token chosen by the caller.
 pub(crate) struct Epoll(OwnedFd);
 
 pub(crate) const NO_EVENT: libc::epoll_event = libc::epoll_event { events: 0, u64: 0 };
@@ -111,10 +111,10 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd.as_raw_fd(), libc::EPOLLIN, token)
     }
 
-    /// Must come before the descriptor is closed: a process that is just being made may hold a copy of it for a
-    /// moment longer, and until then the kernel would go on reporting it.
+    /// Removes a descriptor. Must be called before it is closed: a process that is just being created may hold a copy
+    /// for a moment longer, and until then the kernel would continue to report it.
     pub(crate) fn remove(&self, fd: &impl AsRawFd) {
-        // It fails only when the descriptor was never added, which is what we want.
+        // Fails only if the descriptor was never added, which is fine.
         let _ = self.control(libc::EPOLL_CTL_DEL, fd.as_raw_fd(), 0, 0);
     }
 
@@ -128,7 +128,7 @@ impl Epoll {
         events: &'a mut [libc::epoll_event],
         timeout: Option<Duration>,
     ) -> io::Result<&'a [libc::epoll_event]> {
-        // Rounded up, so that a timer which is due is really due when we wake.
+        // Rounded up, so that a timer that is due is really due after the wait.
         let millis = timeout.map_or(-1, |span| c_int::try_from(span.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX));
         let room = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
         // SAFETY: `events` has `room` entries.
@@ -140,35 +140,35 @@ impl Epoll {
     }
 }
 
-/// A bell other threads ring to wake the event loop.
-pub(crate) struct Bell(OwnedFd);
+/// An eventfd with which other threads wake the event loop.
+pub(crate) struct Waker(OwnedFd);
 
-impl Bell {
+impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: makes a new descriptor.
         Ok(Self(owned(c_long::from(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }))?))
     }
 
-    pub(crate) fn ring(&self) {
+    pub(crate) fn wake(&self) {
         let one: u64 = 1;
-        // SAFETY: an eventfd takes exactly eight bytes. It can only fail when the bell rings already.
+        // SAFETY: an eventfd takes exactly eight bytes. It can only fail if it is signalled already.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
-    pub(crate) fn hush(&self) {
+    pub(crate) fn clear(&self) {
         let mut count: u64 = 0;
         // SAFETY: an eventfd gives exactly eight bytes.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
     }
 }
 
-impl AsRawFd for Bell {
+impl AsRawFd for Waker {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 }
 
-/// Blocks every signal in this thread (and threads made later) and hands the two we care about out as a descriptor.
+/// Blocks every signal in this thread (and threads created later) and returns the two relevant ones as a descriptor.
 pub(crate) fn signals_as_descriptor() -> io::Result<OwnedFd> {
     // SAFETY: signal sets are plain data which `sigemptyset`/`sigfillset` initialise.
     unsafe {
@@ -183,7 +183,7 @@ pub(crate) fn signals_as_descriptor() -> io::Result<OwnedFd> {
     }
 }
 
-/// The number of the next pending signal, if there is one.
+/// Returns the next pending signal, if there is one.
 pub(crate) fn next_signal(signals: &OwnedFd) -> Option<c_int> {
     let size = size_of::<libc::signalfd_siginfo>();
     let mut info = mem::MaybeUninit::<libc::signalfd_siginfo>::zeroed();
@@ -194,7 +194,7 @@ pub(crate) fn next_signal(signals: &OwnedFd) -> Option<c_int> {
     }
 }
 
-/// Every signal a task could inherit as ignored goes back to its default, `SIGPIPE` of the Rust runtime included.
+/// Resets every signal that a task could inherit as ignored to its default, including `SIGPIPE` of the Rust runtime.
 pub(crate) fn reset_dispositions() {
     for signal in 1..=64 {
         // SAFETY: setting the default disposition is always allowed or refused without effect.
@@ -202,14 +202,15 @@ pub(crate) fn reset_dispositions() {
     }
 }
 
-/// Makes this process the one that inherits orphans of its descendants.
+/// Makes this process inherit the orphans of its descendants.
 pub(crate) fn become_subreaper() -> io::Result<()> {
     // SAFETY: a flag of this process.
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
-/// Files of tasks get the modes programs expect, whatever mask the engine keeps its own files private with.
-pub(crate) fn use_usual_mask() {
+/// Sets the usual umask, so that files of tasks get the expected modes, whatever mask the engine uses for its own
+/// files.
+pub(crate) fn set_usual_umask() {
     // SAFETY: no memory involved, and it cannot fail.
     unsafe { libc::umask(0o022) };
 }
@@ -219,13 +220,13 @@ pub(crate) fn new_session() {
     unsafe { libc::setsid() };
 }
 
-/// A file without a name that lives in memory as long as somebody holds it.
+/// Creates an unnamed file in memory that exists as long as it is open.
 pub(crate) fn memory_file(name: &CStr) -> io::Result<OwnedFd> {
     // SAFETY: the name outlives the call, which makes a new descriptor.
     owned(c_long::from(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) }))
 }
 
-/// Standard input becomes empty.
+/// Replaces standard input by `/dev/null`.
 pub(crate) fn close_stdin() -> io::Result<()> {
     let null = std::fs::File::open("/dev/null")?;
     // SAFETY: both descriptors are open; whatever was standard input is closed by it.
@@ -242,7 +243,7 @@ pub(crate) fn effective_gid() -> u32 {
     unsafe { libc::getegid() }
 }
 
-/// An ended child that is still to be collected.
+/// An ended child that was not reaped yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dead {
     pub(crate) pid: i32,
@@ -255,7 +256,7 @@ pub(crate) enum How {
     Signalled(i32),
 }
 
-/// Looks at the next dead child of any thread without collecting it.
+/// Returns the next dead child of any thread without reaping it.
 pub(crate) fn peek_dead() -> Option<Dead> {
     // SAFETY: zeroes are a valid record, and the kernel fills it.
     let info = unsafe {
@@ -272,13 +273,13 @@ pub(crate) fn peek_dead() -> Option<Dead> {
     Some(Dead { pid, how })
 }
 
-pub(crate) fn collect(pid: i32) {
+pub(crate) fn reap(pid: i32) {
     // SAFETY: collects one child; no status is written.
     unsafe { libc::waitpid(pid, ptr::null_mut(), libc::WNOHANG) };
 }
 
-/// Whether this very thread is the parent of anything. The event loop never makes children itself, so whatever is
-/// there was orphaned by a task and given to us by the kernel.
+/// Returns whether this very thread is the parent of any process. The event loop never creates children itself, so they
+/// are orphans of a task that the kernel reparented to us.
 pub(crate) fn has_adopted_children() -> bool {
     // SAFETY: zeroes are a valid record.
     unsafe {
@@ -305,7 +306,7 @@ pub(crate) fn session_of(pid: i32) -> Option<i32> {
     checked(unsafe { libc::getsid(pid) }).ok()
 }
 
-/// The same open file description gets an exclusive lock that dies with it.
+/// Takes an exclusive lock on the open file description, which ends with it.
 pub(crate) fn try_lock(file: &impl AsRawFd) -> io::Result<bool> {
     // SAFETY: no memory involved.
     match checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
@@ -315,7 +316,7 @@ pub(crate) fn try_lock(file: &impl AsRawFd) -> io::Result<bool> {
     }
 }
 
-/// What `openat2` must not do on its way; without these a link inside the tree could lead out of it.
+/// Restrictions of `openat2`; without these a link inside the tree could lead out of it.
 pub(crate) const INSIDE: u64 = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS;
 
 pub(crate) fn open_inside(root: BorrowedFd<'_>, path: &CStr, flags: c_int, mode: u32) -> io::Result<OwnedFd> {
@@ -350,7 +351,7 @@ pub(crate) fn link_at(dir: BorrowedFd<'_>, name: &CStr, target: &CStr) -> io::Re
     checked(unsafe { libc::symlinkat(target.as_ptr(), dir.as_raw_fd(), name.as_ptr()) }).map(drop)
 }
 
-/// The target of a link that is open as a path.
+/// Returns the target of a link that is open as a path.
 pub(crate) fn read_link(link: BorrowedFd<'_>) -> io::Result<PathBuf> {
     let mut target = vec![0; libc::PATH_MAX as usize];
     // SAFETY: the buffer is valid for the length given; an empty path means the descriptor itself.
@@ -365,7 +366,7 @@ pub(crate) fn remove_at(dir: BorrowedFd<'_>, name: &CStr, directory: bool) -> io
     checked(unsafe { libc::unlinkat(dir.as_raw_fd(), name.as_ptr(), flags) }).map(drop)
 }
 
-/// The file system an open file lives on, as the kernel's magic number.
+/// Returns the type of the file system that an open file is on, as the kernel's magic number.
 pub(crate) fn file_system(fd: BorrowedFd<'_>) -> io::Result<i64> {
     // SAFETY: zeroes are a valid record the kernel fills.
     unsafe {
@@ -375,7 +376,7 @@ pub(crate) fn file_system(fd: BorrowedFd<'_>) -> io::Result<i64> {
     }
 }
 
-/// Free and all bytes of a file system, as an ordinary user may use them.
+/// Returns the free and total bytes of a file system, as an ordinary user may use them.
 pub(crate) fn space(fd: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
     // SAFETY: the kernel fills a local.
     unsafe {
@@ -385,7 +386,7 @@ pub(crate) fn space(fd: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
     }
 }
 
-/// How many descriptors this process may have. Read once; nobody changes it later.
+/// Returns the limit of descriptors of this process. Read once; it does not change later.
 pub(crate) fn descriptor_limit() -> u64 {
     static LIMIT: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
     *LIMIT.get_or_init(|| {
@@ -402,7 +403,7 @@ pub(crate) fn descriptor_limit() -> u64 {
 pub(crate) mod ns {
     use super::{AsRawFd, BorrowedFd, CStr, OwnedFd, c_int, checked, checked_long, io, mem, owned, ptr};
 
-    pub(crate) fn leave(flags: c_int) -> io::Result<()> {
+    pub(crate) fn unshare(flags: c_int) -> io::Result<()> {
         // SAFETY: changes what this thread shares; no memory involved.
         checked(unsafe { libc::unshare(flags) }).map(drop)
     }
@@ -425,13 +426,14 @@ pub(crate) mod ns {
             .map(drop)
     }
 
-    /// A detached mount of a new file system.
+    /// Returns a detached mount of a new file system.
     pub(crate) fn new_mount(kind: &CStr, attributes: u64) -> io::Result<OwnedFd> {
         const FSOPEN_CLOEXEC: c_int = 1;
         const FSCONFIG_CMD_CREATE: c_int = 6;
         const FSMOUNT_CLOEXEC: c_int = 1;
         let nothing = ptr::null::<libc::c_char>();
-        // SAFETY: the name outlives the call; unused arguments are null as the command wants; answers are new descriptors.
+        // SAFETY: the name outlives the call; unused arguments are null as the command wants; answers are new
+        // descriptors.
         unsafe {
             let context = owned(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), FSOPEN_CLOEXEC))?;
             let raw = context.as_raw_fd();
@@ -440,7 +442,7 @@ pub(crate) mod ns {
         }
     }
 
-    /// A detached copy of the mount below `path`, to be attached elsewhere, perhaps in another namespace.
+    /// Returns a detached copy of the mount below `path`, to be attached elsewhere, perhaps in another namespace.
     pub(crate) fn detached_copy(dir: BorrowedFd<'_>, path: &CStr, recursive: bool) -> io::Result<OwnedFd> {
         let flags = libc::OPEN_TREE_CLONE
             | libc::OPEN_TREE_CLOEXEC
@@ -468,7 +470,7 @@ pub(crate) mod ns {
         }
     }
 
-    /// Attaches a detached mount on top of the file or directory `target` stands for.
+    /// Attaches a detached mount on top of the file or directory `target`.
     pub(crate) fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> io::Result<()> {
         /// `MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH`
         const BOTH_BY_DESCRIPTOR: c_int = 0x4 | 0x40;
@@ -516,7 +518,7 @@ pub(crate) mod ns {
             .map(drop)
     }
 
-    /// Whether the mount table behind an open `mountinfo` changed since it was last looked at.
+    /// Returns whether the mount table behind an open `mountinfo` changed since the last call.
     pub(crate) fn mounts_changed(mountinfo: BorrowedFd<'_>) -> bool {
         let mut entry = libc::pollfd { fd: mountinfo.as_raw_fd(), events: libc::POLLPRI, revents: 0 };
         // SAFETY: one valid entry.

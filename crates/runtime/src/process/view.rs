@@ -1,5 +1,5 @@
-//! A task's file system as seen from outside: paths are resolved below its root, by the kernel, links included.
-//! Nothing here may follow a link out of the root or touch a pseudo file system such as /proc.
+//! A task's file system as seen from outside: the kernel resolves paths below its root, including links. Nothing here
+//! may follow a link out of the root or touch a pseudo file system such as /proc.
 
 use std::{
     ffi::{CString, OsStr},
@@ -17,7 +17,7 @@ use std::{
 
 use super::sys;
 
-/// File systems that are windows into the kernel: reading there would show *our* process, writing would change the machine.
+/// Pseudo file systems of the kernel: reading there would show *our* process, writing would change the machine.
 const PSEUDO: [i64; 12] = [
     libc::PROC_SUPER_MAGIC,
     libc::SYSFS_MAGIC,
@@ -40,7 +40,7 @@ const BINFMTFS_MAGIC: i64 = 0x4249_4e4d;
 pub(crate) struct Inside(PathBuf);
 
 impl Inside {
-    /// Relative paths start at `dir`.
+    /// Checks a path. Relative paths start at `dir`.
     pub(crate) fn new(path: &str, dir: &str) -> Result<Self, String> {
         let whole = Path::new("/").join(dir).join(path);
         if path.is_empty() {
@@ -71,7 +71,7 @@ impl Inside {
     }
 }
 
-/// Something found in a view: an `O_PATH` handle and what it is. Links have been followed, inside the root.
+/// A file found in a view: an `O_PATH` handle and its metadata. Links were followed inside the root.
 pub(crate) struct Found {
     handle: OwnedFd,
     pub(crate) about: Metadata,
@@ -90,7 +90,7 @@ impl Found {
         File::open(by_handle(&self.handle))
     }
 
-    /// Where a link points, as it is written.
+    /// Returns the target of a link, unresolved.
     pub(crate) fn link_target(&self) -> io::Result<PathBuf> {
         sys::read_link(self.handle.as_fd())
     }
@@ -105,11 +105,12 @@ impl View {
         Self { root }
     }
 
-    /// The machine itself.
+    /// Returns the descriptor of the root.
     pub(crate) fn into_root(self) -> OwnedFd {
         self.root
     }
 
+    /// Returns a view of the machine itself.
     pub(crate) fn host() -> io::Result<Self> {
         Ok(Self { root: File::open("/")?.into() })
     }
@@ -126,7 +127,7 @@ impl View {
         }
     }
 
-    /// What is at a path, a link itself when it is one.
+    /// Returns the file at a path, without following a link at its end.
     pub(crate) fn look(&self, path: &Path) -> io::Result<Found> {
         let flags = libc::O_PATH | libc::O_NOFOLLOW;
         let handle = File::from(sys::open_inside(self.root.as_fd(), &text(path.as_os_str())?, flags, 0)?);
@@ -134,7 +135,7 @@ impl View {
         Ok(Found { handle: handle.into(), about })
     }
 
-    /// Opens a directory, making it and its parents where they are missing.
+    /// Opens a directory, and creates it and its parents if they are missing.
     pub(crate) fn make_dir(&self, path: &Path) -> io::Result<OwnedFd> {
         let open = |path: &Path| {
             sys::open_inside(self.root.as_fd(), &text(path.as_os_str())?, libc::O_PATH | libc::O_DIRECTORY, 0)
@@ -151,7 +152,7 @@ impl View {
                             refuse_pseudo(&dir)?;
                             sys::make_dir_at(dir.as_fd(), &text(part.as_os_str())?, 0o755)?;
                             let made = open(&so_far)?;
-                            // The mode at creation is cut by our umask.
+                            // The mode at creation is reduced by our umask.
                             fs::set_permissions(by_handle(&made), fs::Permissions::from_mode(0o755))?;
                             made
                         }
@@ -166,7 +167,7 @@ impl View {
         Ok(dir)
     }
 
-    /// A new or emptied file, its parents made.
+    /// Creates or truncates a file; creates its parents.
     pub(crate) fn create(&self, path: &Path, mode: u32) -> io::Result<File> {
         let (parent, name) = split(path)?;
         let dir = self.make_dir(parent)?;
@@ -183,23 +184,23 @@ impl View {
             }
             Err(error) => return Err(error),
         };
-        // The mode at creation is cut by our umask; the caller's word counts.
+        // The mode at creation is reduced by our umask; the caller's mode counts.
         file.set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
         Ok(file)
     }
 
-    pub(crate) fn lay(&self, path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
+    pub(crate) fn write_file(&self, path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
         self.create(path, mode)?.write_all(contents)
     }
 
-    /// Places a symbolic link. Where it points is the task's business: it is only ever followed inside the root.
+    /// Creates a symbolic link with any target: it is only ever followed inside the root.
     pub(crate) fn link(&self, path: &Path, target: &Path) -> io::Result<()> {
         let (parent, name) = split(path)?;
         let dir = self.make_dir(parent)?;
         sys::link_at(dir.as_fd(), &text(name)?, &text(target.as_os_str())?)
     }
 
-    /// Makes sure there is something of the right kind to mount on.
+    /// Makes sure that there is a file or directory to mount on.
     pub(crate) fn mount_point(&self, path: &Path, directory: bool) -> io::Result<OwnedFd> {
         if directory {
             return self.make_dir(path);
@@ -217,7 +218,7 @@ impl AsFd for View {
     }
 }
 
-/// A path of ours that leads to an open file, whatever namespace it lives in.
+/// Returns a path of our own that leads to an open file, whatever namespace it is in.
 pub(crate) fn by_handle(handle: &impl AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
@@ -271,7 +272,8 @@ pub(crate) fn clear(dir: OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// A task may have taken away its own directories' permissions; as their owner we give them back.
+/// Opens a directory to clear it. A task may have removed the permissions of its own directories; as their owner we
+/// restore them.
 fn open_to_clear(parent: &OwnedFd, name: &CString) -> io::Result<OwnedFd> {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
     match sys::open_at(parent.as_fd(), name, flags, 0) {
@@ -284,7 +286,7 @@ fn open_to_clear(parent: &OwnedFd, name: &CString) -> io::Result<OwnedFd> {
     }
 }
 
-/// Removes a directory with everything in it; one that is not there is fine.
+/// Removes a directory with everything in it; a missing one is no error.
 pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
     match File::open(path) {
         Ok(dir) => {
@@ -330,7 +332,7 @@ mod tests {
         assert!(view.find(Path::new("/door/secret")).unwrap().is_none());
         let target = outside.path().join("secret");
         assert!(view.find(&Path::new("/up").join(target.strip_prefix("/").unwrap())).unwrap().is_none());
-        view.lay(Path::new("/up/new"), b"x", 0o600).unwrap();
+        view.write_file(Path::new("/up/new"), b"x", 0o600).unwrap();
         assert_eq!(fs::read(inside.path().join("new")).unwrap(), b"x");
     }
 

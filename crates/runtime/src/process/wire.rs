@@ -1,5 +1,5 @@
-//! The words engine and spawner exchange, and how they become bytes: length, kind, fields in order.
-//! A change here needs a new `VERSION`, since a spawner may be older than the engine that finds it again.
+//! The protocol between engine and spawner, and its encoding: length, kind, fields in order. A change here needs a new
+//! `VERSION`, since a spawner may be older than the engine that connects to it.
 
 use octoflow_model::{
     ids::{AttemptId, NodeIx, RunId},
@@ -10,27 +10,27 @@ use octoflow_model::{
 
 use crate::port::{Condition, ConditionKind};
 
-/// Only `Hello`, `Welcome` and `Refused` must be readable by every version.
+/// Protocol version. Only `Hello`, `Welcome` and `Refused` must be readable by every version.
 pub(crate) const VERSION: u32 = 5;
 
-/// Stands for the directory an attempt without isolation gets, which only the spawner knows. No text of a user's that
+/// Placeholder for the directory of an attempt without isolation, which only the spawner knows. No text of a user that
 /// can be executed contains a NUL.
-pub(crate) const ROOM: &str = "\0room";
+pub(crate) const DIR_PLACEHOLDER: &str = "\0room";
 
-/// A frame above this is taken for garbage. Files laid down before a start travel in frames, so it is generous.
-const LARGEST_FRAME: usize = 1 << 30;
+/// Limit of a frame; anything larger is invalid. Files written before a start are sent in frames, so it is generous.
+const MAX_FRAME: usize = 1 << 30;
 
-/// Bytes that do not follow the rules of this file.
+/// Error for bytes that do not follow the protocol.
 #[derive(Debug, thiserror::Error)]
-#[error("the other side sent bytes that make no sense")]
-pub(crate) struct Garbled;
+#[error("the other side sent a malformed message")]
+pub(crate) struct Malformed;
 
 pub(crate) trait Wire: Sized {
     fn put(&self, out: &mut Vec<u8>);
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled>;
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed>;
 }
 
-/// Writes one frame at the end of `out`.
+/// Appends one frame to `out`.
 pub(crate) fn frame(message: &impl Wire, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -39,17 +39,17 @@ pub(crate) fn frame(message: &impl Wire, out: &mut Vec<u8>) {
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Takes the next whole frame off the front of `from`; `None` when it has not fully arrived.
-pub(crate) fn next_frame<M: Wire>(from: &mut &[u8]) -> Result<Option<M>, Garbled> {
+/// Takes the next complete frame off the front of `from`; `None` if it has not fully arrived.
+pub(crate) fn next_frame<M: Wire>(from: &mut &[u8]) -> Result<Option<M>, Malformed> {
     let Some((length, rest)) = from.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_le_bytes(*length) as usize;
-    if length > LARGEST_FRAME {
-        return Err(Garbled);
+    if length > MAX_FRAME {
+        return Err(Malformed);
     }
     let Some((mut body, rest)) = rest.split_at_checked(length) else { return Ok(None) };
     let message = M::get(&mut body)?;
     if !body.is_empty() {
-        return Err(Garbled);
+        return Err(Malformed);
     }
     *from = rest;
     Ok(Some(message))
@@ -61,8 +61,8 @@ macro_rules! numbers {
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
-            fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
-                let (bytes, rest) = from.split_first_chunk().ok_or(Garbled)?;
+            fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
+                let (bytes, rest) = from.split_first_chunk().ok_or(Malformed)?;
                 *from = rest;
                 Ok(Self::from_le_bytes(*bytes))
             }
@@ -75,11 +75,11 @@ impl Wire for bool {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self));
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         match u8::get(from)? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Garbled),
+            _ => Err(Malformed),
         }
     }
 }
@@ -99,9 +99,9 @@ impl Wire for Bytes {
         u32::try_from(self.0.len()).expect("a block is far below 4 GiB").put(out);
         out.extend_from_slice(&self.0);
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         let length = u32::get(from)? as usize;
-        let (bytes, rest) = from.split_at_checked(length).ok_or(Garbled)?;
+        let (bytes, rest) = from.split_at_checked(length).ok_or(Malformed)?;
         *from = rest;
         Ok(Self(bytes.to_vec()))
     }
@@ -112,8 +112,8 @@ impl Wire for String {
         u32::try_from(self.len()).expect("a text is far below 4 GiB").put(out);
         out.extend_from_slice(self.as_bytes());
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
-        Self::from_utf8(Bytes::get(from)?.0).map_err(|_| Garbled)
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
+        Self::from_utf8(Bytes::get(from)?.0).map_err(|_| Malformed)
     }
 }
 
@@ -124,7 +124,7 @@ impl<T: Wire> Wire for Vec<T> {
             item.put(out);
         }
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         (0..u32::get(from)?).map(|_| T::get(from)).collect()
     }
 }
@@ -136,7 +136,7 @@ impl<T: Wire> Wire for Option<T> {
             value.put(out);
         }
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         Ok(if bool::get(from)? { Some(T::get(from)?) } else { None })
     }
 }
@@ -145,7 +145,7 @@ impl<T: Wire> Wire for Box<T> {
     fn put(&self, out: &mut Vec<u8>) {
         T::put(self, out);
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         T::get(from).map(Self::new)
     }
 }
@@ -154,7 +154,7 @@ impl Wire for Time {
     fn put(&self, out: &mut Vec<u8>) {
         self.0.put(out);
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         i64::get(from).map(Self)
     }
 }
@@ -165,7 +165,7 @@ impl Wire for AttemptId {
         self.task.0.put(out);
         self.attempt.put(out);
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         Ok(Self { run: RunId(u64::get(from)?), task: NodeIx(u32::get(from)?), attempt: u32::get(from)? })
     }
 }
@@ -180,7 +180,7 @@ macro_rules! records {
             fn put(&self, out: &mut Vec<u8>) {
                 $(self.$field.put(out);)*
             }
-            fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+            fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
                 Ok(Self { $($field: Wire::get(from)?),* })
             }
         }
@@ -188,75 +188,77 @@ macro_rules! records {
 }
 
 records! {
-    /// The first words of an engine.
+    /// First message of an engine.
     Hello {
         version: u32,
-        /// The engine wants the default isolation.
+        /// True if the engine wants the default isolation.
         isolate: bool,
         log_limit: u64,
     }
-    /// The spawner's answer to a `Hello` it understands.
+    /// The spawner's answer to a `Hello` that it understands.
     Welcome {
         version: u32,
-        /// Tasks really are isolated.
+        /// True if tasks really are isolated.
         isolated: bool,
-        /// Why not, when the engine wanted it.
+        /// Why not, if the engine wanted it.
         notice: Option<String>,
     }
     Refused {
         version: u32,
         why: String,
     }
-    /// Everything about one attempt the spawner must know.
+    /// Everything about one attempt that the spawner must know.
     Launch {
         attempt: AttemptId,
         isolated: bool,
-        /// The file system must stay as the task left it until the attempt is forgotten, because outputs are read from it.
+        /// True if the file system must stay as the task left it until the attempt is forgotten, because outputs are
+        /// read from it.
         keep: bool,
         tty: bool,
-        /// How many bytes of memory each of its processes may use at most.
+        /// Memory limit of its processes in bytes.
         memory_limit: Option<u64>,
-        /// How many bytes it may write to its private file system.
+        /// Limit of its private file system in bytes.
         storage_limit: Option<u64>,
         grace_ms: u64,
-        /// What the user called the program, for messages.
+        /// Name of the program as the user wrote it, for messages.
         called: String,
         programs: Vec<String>,
         args: Vec<String>,
         env: Vec<String>,
         dir: String,
-        files: Vec<Laid>,
+        files: Vec<FileToWrite>,
         mounts: Vec<Bind>,
-        /// The file in which it may tell how far it is.
+        /// File in which it may report its progress.
         progress: Option<String>,
-        /// Its hosts file. Apart from other mounts, because a place that has it serves every task of the same hosts.
+        /// Its hosts file. Separate from other mounts, because a workspace that has it serves every task with the same
+        /// hosts.
         hosts: Option<Bind>,
-        /// What it says of its own end is kept.
-        words: Option<Words>,
-        /// Its containers, when there are several; the program is then the supervisor.
-        crew: Option<Box<Crew>>,
-        /// Which of its mounts are paths of the machine that a manifest named.
+        /// Where its termination message is found, if it is wanted.
+        termination: Option<TerminationSource>,
+        /// Its containers, if there are several; the program is then the supervisor.
+        pod_plan: Option<Box<PodPlan>>,
+        /// The mounts that are host paths named in a manifest.
         host: Option<Box<HostMounts>>,
-        /// Folders of the machine it finds at their paths although what is around them is hidden.
+        /// Folders of the machine that are visible at their paths although their surroundings are hidden.
         visible: Vec<String>,
-        /// The descriptor by which its control group is joined. Only the spawner knows it.
+        /// Descriptor through which its cgroup is joined. Set by the spawner only.
         group: Option<i32>,
     }
-    /// Mounts that are paths of the machine.
+    /// Mounts of host paths.
     HostMounts {
-        /// Where they are mounted.
+        /// Mount points.
         points: Vec<String>,
-        /// What may be mounted; nothing when everything may but the data directory.
+        /// Paths that may be mounted; `None` if everything may but the data directory.
         below: Option<Vec<String>>,
     }
-    /// Where a task's last words are found.
-    Words {
+    /// Where a task's termination message is found.
+    TerminationSource {
         path: Option<String>,
-        /// Else the end of its output, when it ended badly.
+        /// True if the end of its output is used when it failed without a message.
         tail: bool,
     }
-    /// The containers of one attempt and how they follow each other. The supervisor reads it from standard input.
-    Crew {
+    /// The containers of one attempt and their order. The supervisor reads it from standard input.
+    PodPlan {
         members: Vec<Member>,
         retries: u32,
         pause_ms: u64,
@@ -265,46 +267,46 @@ records! {
     Member {
         name: String,
         part: Part,
-        /// How its output is marked in the log; the main container's is not.
+        /// Label of its output in the log; the main container has none.
         label: Option<String>,
-        /// The members that must have ended well before it starts.
+        /// Members that must have succeeded before it starts.
         after: Vec<u32>,
         launch: Launch,
     }
-    /// How one container ended; everything is missing of one that was never started.
+    /// End of one container; all fields are `None` if it was never started.
     MemberEnding {
         started: Option<Time>,
         ended: Option<Time>,
         exit: Option<Ended>,
     }
-    /// A file to lay down before the start.
-    Laid { path: String, mode: u32, contents: Bytes }
-    /// A directory to show at a path.
+    /// A file to write before the start.
+    FileToWrite { path: String, mode: u32, contents: Bytes }
+    /// A directory to mount at a path.
     Bind {
         path: String,
-        /// An absolute path of the machine, or nothing for a scratch directory of the attempt's.
+        /// Absolute path of the machine; `None` for a scratch directory of the attempt.
         source: Option<String>,
-        /// The name of the scratch directory.
+        /// Name of the scratch directory.
         scratch: String,
-        /// The source is made when it is missing.
+        /// True if a missing source is created.
         make: bool,
         sub_path: Option<String>,
         read_only: bool,
     }
-    /// Something that keeps the spawner from starting tasks.
-    Hindrance { kind: u8, since: Time, why: String }
-    /// How an attempt ended, before anything was collected.
+    /// A condition that keeps the spawner from starting tasks.
+    WireCondition { kind: u8, since: Time, why: String }
+    /// End of an attempt, before its outputs were collected.
     Ending {
         at: Time,
         started: Option<Time>,
         exit: Ended,
         log_truncated: bool,
-        /// How long its log is.
+        /// Length of its log.
         log_bytes: u64,
     }
 }
 
-/// `Exit` under a name of ours, so that the model may change without changing the wire.
+/// `Exit` as a separate type, so that the model may change without changing the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Code(i32),
@@ -312,7 +314,7 @@ pub(crate) enum Ended {
     OutOfMemory,
     NotStarted(String),
     Environment(String),
-    /// Ended by the spawner because of the disk; says why.
+    /// Killed by the spawner because of disk usage; says why.
     Evicted(String),
 }
 
@@ -357,10 +359,10 @@ macro_rules! choices {
                     })*
                 }
             }
-            fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+            fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
                 match u8::get(from)? {
                     $($tag => Ok(Self::$variant($(<$kind>::get(from)?),*)),)*
-                    _ => Err(Garbled),
+                    _ => Err(Malformed),
                 }
             }
         }
@@ -368,50 +370,51 @@ macro_rules! choices {
 }
 
 choices! {
-    /// What an engine says.
+    /// Messages of an engine.
     ToSpawner {
         1 = Hello(hello: Hello),
         2 = Start(launch: Box<Launch>),
-        /// Make everything ready and hand the root over, so that inputs can be placed; `Go` follows.
+        /// Prepare everything and send the root, so that inputs can be staged; `Go` follows.
         3 = Prepare(launch: Box<Launch>),
-        4 = Go(attempt: AttemptId),
+        4 = StartPrepared(attempt: AttemptId),
         /// A prepared attempt will not be started after all.
         5 = Abandon(attempt: AttemptId),
         6 = Stop(attempt: AttemptId),
         7 = Kill(attempt: AttemptId),
         8 = Forget(attempt: AttemptId),
-        /// What the engine believes to be alive, answered one by one, and the runs whose attempts are left as they are.
+        /// Attempts that the engine believes to be alive, answered one by one, and the runs whose attempts are left as
+        /// they are.
         9 = Adopt(believed: Vec<AttemptId>, leave: Vec<u64>),
-        /// Asks for a sign of life.
+        /// Asks for a `Pong`.
         10 = Ping(),
-        /// The descriptor that came with the last word about it was lost: say it again.
-        11 = Again(attempt: AttemptId),
-        /// How many bytes of the data directory's file system tasks leave free, when it is not the default. Said once, after
-        /// the greeting, which must stay as it is.
-        12 = KeepFree(floor: Option<u64>),
+        /// Repeat the last report of the attempt, whose descriptor was lost in transit.
+        11 = Repeat(attempt: AttemptId),
+        /// Bytes of the data directory's file system that tasks leave free; `None` means the default. Sent once, after
+        /// the handshake, whose messages must stay as they are.
+        12 = SetSpaceFloor(floor: Option<u64>),
     }
-    /// What a spawner says.
+    /// Messages of a spawner.
     FromSpawner {
         1 = Welcome(welcome: Welcome),
         2 = Refused(refused: Refused),
         3 = Started(attempt: AttemptId, at: Time),
-        /// With a descriptor of the task's root riding along when the flag is set.
+        /// With a descriptor of the task's root attached if the flag is set.
         4 = Ended(attempt: AttemptId, ending: Ending, members: Vec<MemberEnding>, message: Option<String>, root: bool),
-        /// With a descriptor of the task's root riding along when the flag is set.
+        /// With a descriptor of the task's root attached if the flag is set.
         5 = Prepared(attempt: AttemptId, root: bool),
         /// Answer to `Adopt`: it certainly never started.
         6 = Fresh(attempt: AttemptId),
-        /// Answer to `Adopt`: it may have started and nobody knows more.
+        /// Answer to `Adopt`: it may have started and its end is unknown.
         7 = Lost(attempt: AttemptId, why: String),
-        /// It tells how far it is.
+        /// Progress of an attempt.
         8 = Progressed(attempt: AttemptId, at: Time, done: u32, total: u32),
-        /// How one of its containers stands, by its place in the list.
+        /// State of one of its containers, by index.
         9 = Member(attempt: AttemptId, at: Time, member: u32, ending: MemberEnding),
         10 = Pong(),
-        /// What keeps it from starting tasks right now, all of it; nothing when it can.
-        11 = Hindered(hindrances: Vec<Hindrance>),
+        /// All conditions that keep it from starting tasks right now; empty if there are none.
+        11 = Conditions(conditions: Vec<WireCondition>),
     }
-    /// What a supervisor says of its containers, by their place in the list.
+    /// Messages of a supervisor about its containers, by index.
     FromPod {
         1 = Output(member: u32, stderr: bool, bytes: Bytes),
         2 = Began(member: u32, at: Time),
@@ -420,7 +423,7 @@ choices! {
 }
 
 impl FromSpawner {
-    /// The attempt it is about.
+    /// Returns the attempt that the message is about.
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
         match self {
             Self::Started(attempt, ..)
@@ -430,24 +433,24 @@ impl FromSpawner {
             | Self::Lost(attempt, ..)
             | Self::Progressed(attempt, ..)
             | Self::Member(attempt, ..) => Some(*attempt),
-            Self::Welcome(_) | Self::Refused(_) | Self::Pong() | Self::Hindered(_) => None,
+            Self::Welcome(_) | Self::Refused(_) | Self::Pong() | Self::Conditions(_) => None,
         }
     }
 }
 
-/// The kinds of hindrance, by their number on the wire.
-const HINDRANCES: [(u8, ConditionKind); 3] =
+/// Kinds of condition by their number in the protocol.
+const CONDITION_KINDS: [(u8, ConditionKind); 3] =
     [(1, ConditionKind::LedgerUnwritable), (2, ConditionKind::StartsDelayed), (3, ConditionKind::DiskPressure)];
 
-impl Hindrance {
+impl WireCondition {
     pub(crate) fn new(kind: ConditionKind, since: Time, why: String) -> Self {
-        let number = HINDRANCES.iter().find(|(_, known)| *known == kind);
+        let number = CONDITION_KINDS.iter().find(|(_, known)| *known == kind);
         Self { kind: number.expect("a spawner has only hindrances of the table").0, since, why }
     }
 
-    /// Nothing when a newer spawner speaks of something this program does not know.
+    /// Returns the condition; `None` if a newer spawner reports one that this program does not know.
     pub(crate) fn condition(self) -> Option<Condition> {
-        let (_, kind) = HINDRANCES.iter().find(|(number, _)| *number == self.kind)?;
+        let (_, kind) = CONDITION_KINDS.iter().find(|(number, _)| *number == self.kind)?;
         Some(Condition { kind: *kind, since: self.since, message: self.why })
     }
 }
@@ -460,12 +463,12 @@ impl Wire for Part {
             Self::Sidecar => 3,
         });
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         Ok(match u8::get(from)? {
             1 => Self::Init,
             2 => Self::Main,
             3 => Self::Sidecar,
-            _ => return Err(Garbled),
+            _ => return Err(Malformed),
         })
     }
 }
@@ -496,7 +499,7 @@ impl Wire for Ended {
             Self::OutOfMemory => out.push(6),
         }
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         Ok(match u8::get(from)? {
             1 => Self::Code(Wire::get(from)?),
             2 => Self::Signal(Wire::get(from)?),
@@ -504,7 +507,7 @@ impl Wire for Ended {
             4 => Self::Environment(Wire::get(from)?),
             5 => Self::Evicted(Wire::get(from)?),
             6 => Self::OutOfMemory,
-            _ => return Err(Garbled),
+            _ => return Err(Malformed),
         })
     }
 }
@@ -551,7 +554,7 @@ mod tests {
         assert!(next_frame::<ToSpawner>(&mut &[1, 0, 0, 0, 99][..]).is_err());
         assert!(next_frame::<ToSpawner>(&mut &[255, 255, 255, 255, 1][..]).is_err());
         let mut long = Vec::new();
-        frame(&ToSpawner::Go(attempt()), &mut long);
+        frame(&ToSpawner::StartPrepared(attempt()), &mut long);
         long[0] += 1;
         long.push(0);
         assert!(next_frame::<ToSpawner>(&mut &long[..]).is_err(), "bytes after the last field");

@@ -1,4 +1,4 @@
-//! Deaths of engine and spawner at bad moments.
+//! Crashes of engine and spawner at bad moments.
 
 use std::{
     ffi::OsString,
@@ -29,7 +29,7 @@ fn attempt(task: u32) -> AttemptId {
     AttemptId { run: RunId(1), task: NodeIx(task), attempt: 0 }
 }
 
-/// An engine in a process of its own, to be killed: starts the scripts given as arguments and waits for the end of time.
+/// An engine in a separate process, to be killed: starts the scripts given as arguments and waits for ever.
 pub(crate) fn engine_main(arguments: &[OsString]) -> ExitCode {
     let data = Path::new(&arguments[0]);
     let out = Arc::new(Mutex::new(std::io::stdout()));
@@ -50,8 +50,8 @@ pub(crate) fn engine_main(arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// Wants a result and a parameter. The directory it may name in its first line is mounted at `/gate`: what happens
-/// to the machine's files after the start is only seen through volumes.
+/// Returns a task that wants a result and a parameter. The directory it may name in its first line is mounted at
+/// `/gate`: changes of the machine's files after the start are only visible through volumes.
 fn wanting(script: &str) -> Task {
     let parameters = vec![("p".to_owned(), "/tmp/p".to_owned())];
     let mut task = Task { wanted: Wanted { result: true, parameters, ..Wanted::default() }, ..sh(script) };
@@ -104,7 +104,7 @@ pub(crate) fn a_killed_engine_finds_its_tasks_again() {
     let dir = Arc::new(fresh_dir());
     let gate = fresh_dir();
     let open = gate.path().join("open");
-    // One ends while nobody listens, one lives through it all.
+    // One ends while no engine is connected, one lives through it all.
     let quick = "echo quick; echo v > /tmp/p; exit 3";
     let slow = format!("gate={}\necho slow; echo w > /tmp/p; {WAIT}", gate.path().display());
     let mut engine = Engine::start(dir.path(), &[quick, &slow]);
@@ -140,7 +140,7 @@ pub(crate) fn what_ended_without_an_engine_is_collected_later() {
     fs::write(&open, "").unwrap();
     eventually("the spawner to go away by itself", || spawner_of(dir.path()).is_empty());
 
-    // Taken up twice: the first engine crashes before it can make the result durable.
+    // Adopted twice: the first engine crashes before it can make the result durable.
     for last in [false, true] {
         let mut rig = Rig::in_dir(Arc::clone(&dir), |_| {});
         rig.runtime().adopt(believed([1], "not used"), &[]);
@@ -259,7 +259,7 @@ pub(crate) fn a_spawner_whose_data_directory_is_deleted_ends_with_its_tasks() {
         let attempt = rig.start(command(&["sleep", seconds]));
         rig.started(attempt);
         let [spawner] = spawner_of(rig.dir.path())[..] else { panic!("there is one spawner") };
-        // The engine is gone, and tasks go on for the next one.
+        // The engine is gone, and tasks continue for the next one.
         drop(rig.runtime.take());
         let task = format!("sleep\0{seconds}\0");
         assert!(!processes_with(&task).is_empty());
@@ -281,7 +281,7 @@ pub(crate) fn a_spawner_ends_on_sigterm_with_and_without_tasks_and_keeps_their_r
     rig.started(attempt);
     eventually("its trap", || rig.stdout(attempt).contains("up"));
     let [second] = spawner_of(rig.dir.path())[..] else { panic!("there is one spawner") };
-    // Nobody is connected while it ends its task; the next engine hears how that ended.
+    // No engine is connected while it ends its task; the next engine gets the result.
     drop(rig.runtime.take());
     terminate(second);
     eventually("the spawner to go", || !processes_with("__spawner\0").contains(&second));

@@ -1,5 +1,5 @@
-//! The same program in other places: a checkout below `/tmp`, one with spaces in its path, and another user. Each runs a
-//! small part of the tests once more, from a copy of this program and with data directories of its own.
+//! The same program in other environments: a checkout below `/tmp`, one with spaces in its path, and another user. Each
+//! runs a small part of the tests once more, from a copy of this program and with data directories of its own.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What a place may change: what tasks see, how they are ended, whose files are whose.
+/// Tests of what an environment may change: what tasks see, how they are ended, file ownership.
 const PART: &[&str] = &[
     "run::exit_codes_and_signals_are_told_apart",
     "run::a_polite_stop_is_heard",
@@ -21,7 +21,7 @@ const PART: &[&str] = &[
     "hosts::a_task_sees_the_machines_hosts_and_its_own",
 ];
 
-/// Nobody's number on every Linux.
+/// Uid of `nobody` on every Linux.
 const NOBODY: u32 = 65534;
 
 fn run_part(around: &Path, name: &str, user: Option<u32>) {

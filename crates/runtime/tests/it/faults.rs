@@ -1,5 +1,5 @@
-//! Faults of the machine: no space, no descriptors, a spawner that hangs or cannot be started. Tasks wait and go on; none
-//! of them fails because of it.
+//! Faults of the machine: no space, no descriptors, a spawner that hangs or cannot be started. Tasks wait and continue;
+//! none of them fails because of it.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ use octoflow_runtime::{
 
 use crate::rig::{Rig, eventually, fresh_dir, kill, sh, spawner_of};
 
-/// A spawner that is started by a script, which can do something to it first.
+/// Configures a spawner that is started by a script, which can do something to it first.
 fn by_script(config: &mut Config, dir: &Path, before: &str) {
     let script = dir.join("spawner.sh");
     let own = std::env::current_exe().unwrap();
@@ -59,7 +59,7 @@ pub(crate) fn a_stopped_spawner_is_told_of_and_goes_on() {
     eventually("all to be well", || health().is_empty());
 }
 
-/// Whoever leaves is not kept by a spawner that hangs.
+/// A hanging spawner does not block the engine's shutdown.
 pub(crate) fn a_stopped_spawner_does_not_keep_the_engine_from_leaving() {
     let mut rig = Rig::new();
     rig.sh("true");
@@ -86,7 +86,7 @@ pub(crate) fn a_spawner_that_cannot_be_started_is_tried_again_and_tasks_wait() {
     let stopped = rig.start(sh("echo never"));
     rig.runtime().send(vec![Order::Stop { attempt: stopped }]);
     assert_eq!(rig.end(stopped).exit, Exit::Signal(15), "one that waits can be stopped");
-    // Longer than a few tries take.
+    // Longer than a few attempts take.
     thread::sleep(Duration::from_secs(1));
     assert!(rig.reports(running).len() <= 1 && rig.reports(waiting).is_empty(), "nothing is decided meanwhile");
     assert!(has(&health, ConditionKind::SpawnerDown));
@@ -108,7 +108,7 @@ pub(crate) fn without_descriptors_tasks_wait_and_none_fails() {
     let mut delayed = false;
     let mut left = attempts.clone();
     while !left.is_empty() {
-        // Whoever ended is forgotten at once, as an engine does: its files take descriptors.
+        // Ended attempts are forgotten at once, as an engine does: their files take descriptors.
         let ended = rig.any_end(&left);
         left.retain(|attempt| *attempt != ended);
         rig.runtime().send(vec![Order::Forget { attempt: ended }]);
@@ -126,7 +126,7 @@ pub(crate) fn without_descriptors_tasks_wait_and_none_fails() {
     eventually("all to be well", || health().is_empty());
 }
 
-/// A file system of its own that is soon full. Nothing when this user may not mount.
+/// A small file system that is soon full. `None` if this user may not mount.
 struct Small(PathBuf, Arc<tempfile::TempDir>);
 
 impl Small {
@@ -145,7 +145,7 @@ impl Small {
     }
 
     fn fill(&self) {
-        // Until it says that no space is left.
+        // Until there is no space left.
         let _ = Command::new("dd")
             .args(["if=/dev/zero", "bs=64k"])
             .arg(format!("of={}", self.0.join("filler").display()))

@@ -1,4 +1,4 @@
-//! Hosts of tasks: what they see of them, and what becomes of the files.
+//! Hosts files of tasks: what tasks see of them, and when the files are deleted.
 
 use std::fs;
 

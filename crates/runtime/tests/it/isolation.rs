@@ -127,7 +127,7 @@ pub(crate) fn no_process_leads_to_the_machines_files() {
     let seen = rig.sh(&script).1;
     assert!(!seen.contains("the machine's own") && !seen.contains("PATH="), "{seen}");
     assert!(seen.lines().filter(|line| line.contains("->")).all(|line| line.contains("socket:")), "{seen}");
-    // Nor is the engine's environment in the memory of the first process.
+    // The engine's environment is not in the memory of the init process either.
     let memory = "while read -r range perms rest; do \
                       case $perms in rw*) ;; *) continue ;; esac; \
                       from=$((0x${range%-*} / 4096)); to=$((0x${range#*-} / 4096)); \
@@ -157,7 +157,7 @@ pub(crate) fn the_data_directory_is_hidden() {
     let look = |rig: &Rig| format!("ls -A '{0}'; touch '{0}/x' 2>/dev/null || echo refused", rig.data().display());
     let script = look(&rig);
     assert_eq!(rig.sh(&script), (Exit::Code(0), "refused\n".to_owned()));
-    // Also where the folder around it is shown.
+    // Also where the folder around it is visible.
     let Some(mut rig) = isolated_with(|config| config.visible = vec![config.data_dir.parent().unwrap().to_owned()])
     else {
         return;
@@ -187,7 +187,7 @@ pub(crate) fn file_systems_with_folders_shown_are_used_again_and_are_as_new() {
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("kept"), "old").unwrap();
     let Some(mut rig) = isolated_with(|config| config.visible = vec![folder.clone()]) else { return };
-    // As long as there is a task, the others may follow each other in one place.
+    // As long as there is a task, others may follow each other in one slot.
     let sleeper = rig.start(sh("exec sleep 1000"));
     rig.started(sleeper);
     let mut places = BTreeSet::new();

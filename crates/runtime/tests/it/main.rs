@@ -1,5 +1,5 @@
 //! The process runtime from outside, with real processes. The program is its own spawner and, for crash tests, its own
-//! engine, so it brings a small runner instead of the standard one: spawners must live on the main thread.
+//! engine, so it brings a small test runner instead of the standard one: spawners must run on the main thread.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test runner speaks to its caller")]
 #![expect(
     clippy::unwrap_used,

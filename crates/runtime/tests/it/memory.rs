@@ -1,4 +1,4 @@
-//! Limits of memory: who hits one, who does not, and whose it is.
+//! Memory limits: which tasks exceed one, and whose limit it is.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn limited(script: &str, limit: Option<u64>) -> Task {
     task
 }
 
-/// How whoever exceeds its limit ends. Without control groups only what it asks for is refused.
+/// Returns how a task that exceeds its limit ends. Without cgroups only the allocation fails.
 fn beyond() -> Exit {
     match process::memory_limits() {
         Ok(_) => Exit::OutOfMemory,
@@ -51,7 +51,7 @@ pub(crate) fn whoever_stays_below_its_limit_succeeds() {
         let (_, end) = rig.run(limited(SMALL, Some(50 * MEBIBYTE)));
         assert_eq!(end.exit, Exit::Code(0));
     });
-    // Even the smallest limit leaves a program room to start and to say something.
+    // Even the smallest limit leaves a program room to start and to print something.
     let mut rig = Rig::new();
     let (attempt, end) = rig.run(limited("echo here", Some(1)));
     assert_eq!((end.exit, rig.stdout(attempt)), (Exit::Code(0), "here\n".to_owned()));
@@ -66,7 +66,7 @@ pub(crate) fn without_a_limit_there_is_none() {
 }
 
 pub(crate) fn a_limit_holds_for_a_terminal_too() {
-    // The shell stays, because `dd` lets go of the terminal before it ends.
+    // The shell stays, because `dd` closes the terminal before it ends.
     let mut task = limited(&format!("{LARGE}; exit $?"), Some(50 * MEBIBYTE));
     task.main.tty = true;
     assert_eq!(Rig::new().run(task).1.exit, beyond());
@@ -87,7 +87,7 @@ pub(crate) fn a_limit_holds_for_all_processes_of_a_container_together() {
         eprintln!("SKIPPED: limits hold for single processes only: {why}");
         return;
     }
-    // Each stays far below the limit, and all of them wait with full hands.
+    // Each stays far below the limit, and all of them hold their memory at the same time.
     let script = "for i in 1 2 3 4; do dd if=/dev/zero bs=40M count=1 2>/dev/null | sleep 2 & done; wait; exit 1";
     in_both_isolations(|rig| {
         assert_eq!(rig.run(limited(script, Some(100 * MEBIBYTE))).1.exit, Exit::OutOfMemory);

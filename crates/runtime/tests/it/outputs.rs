@@ -1,4 +1,4 @@
-//! What is collected after the end and placed before the start.
+//! Outputs collected after the end, and inputs staged before the start.
 
 use std::{fs, io::Write, path::Path};
 
@@ -111,7 +111,7 @@ pub(crate) fn artifacts_make_the_round_trip() {
     }
     let all = [TGZ, Archive::Tar { level: Some(0) }, Archive::Tar { level: Some(9) }, Archive::None, Archive::Zip];
     for archive in all {
-        // A zip archive is only unpacked when it is called one.
+        // A zip archive is only unpacked if it is declared as one.
         let input = |path: &str, artifact: &StoredArtifact| ArtifactInput {
             archive: Some(Archive::Zip).filter(|_| archive == Archive::Zip),
             ..input(path, artifact)
@@ -142,14 +142,14 @@ pub(crate) fn artifacts_make_the_round_trip() {
         Wanted { artifacts: vec![output("a", "/none", TGZ), output("b", "/none", Archive::Zip)], ..Wanted::default() };
     let collected = collect(&mut rig, "touch /tmp/f", wanted);
     assert!(collected.artifacts.iter().all(|(_, found)| *found == Found::Missing));
-    // What cannot be kept is told, whichever way it would be kept.
+    // What cannot be saved is reported, in every archive format.
     for archive in [TGZ, Archive::Zip, Archive::None] {
         let wanted = Wanted { artifacts: vec![output("a", "/tmp/o", archive)], ..Wanted::default() };
         let collected = collect(&mut rig, "mkdir /tmp/o; mkfifo /tmp/o/pipe", wanted);
         let told = |found: &Found<StoredArtifact>| matches!(found, Found::Failed(why) if why.contains("pipe"));
         assert!(told(&collected.artifacts[0].1), "{archive:?}: {:?}", collected.artifacts[0].1);
     }
-    // A link is kept as a link: what it points to on this machine does not travel.
+    // A link is saved as a link: its target on this machine is not included.
     let link = saved(&mut rig, "mkdir /tmp/o; echo x > /tmp/o/x; ln -s /etc/passwd /tmp/o/l", "/tmp/o", TGZ);
     let (exit, _) = read(&mut rig, "true", input("/in", &link));
     assert!(matches!(exit, Exit::Environment(why) if why.contains("leads out")));
@@ -175,7 +175,7 @@ pub(crate) fn a_link_never_shows_the_machines_own_files() {
     }
     let own = tempfile::tempdir().unwrap();
     fs::write(own.path().join("secret"), "secret").unwrap();
-    // Below /tmp, which the task has private: only a reader that leaves the task's view could find it.
+    // Below /tmp, which is private to the task: only a reader that leaves the task's view could find it.
     let script = format!("ln -s {} /tmp/door; ln -s {}/secret /tmp/key", own.path().display(), own.path().display());
     let wanted = Wanted {
         parameters: vec![("door".to_owned(), "/tmp/door/secret".to_owned()), ("key".to_owned(), "/tmp/key".to_owned())],
@@ -206,7 +206,7 @@ fn tarball(write: impl FnOnce(&mut tar::Builder<&mut Vec<u8>>)) -> Vec<u8> {
     bytes
 }
 
-/// An entry with a name the library itself would refuse to write.
+/// Appends an entry with a name that the library itself would refuse to write.
 fn entry(builder: &mut tar::Builder<&mut Vec<u8>>, name: &str, kind: tar::EntryType, link: &str) {
     let mut header = tar::Header::new_gnu();
     header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());

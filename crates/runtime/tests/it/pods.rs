@@ -1,4 +1,4 @@
-//! Tasks of several containers: order, ends, signals, output, and what survives an engine.
+//! Tasks of several containers: order, ends, signals, output, and adoption by a new engine.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use octoflow_runtime::{
 
 use crate::rig::{Rig, eventually, processes_with};
 
-/// What keeps a shell busy without a child that has to be found again.
+/// Keeps a shell busy without a long-lived child that has to be killed as well.
 const FOREVER: &str = "while :; do sleep 0.02; done";
 
 fn member(part: Part, name: &str, script: &str) -> Member {
@@ -130,7 +130,7 @@ pub(crate) fn j24_a_sidecar_that_ignores_the_polite_signal_is_killed_after_the_g
 pub(crate) fn a_sidecar_is_there_when_main_runs() {
     let mut rig = Rig::new();
     let (attempt, end) = rig.run(pod(vec![
-        // Moved, not written in place: main must not read it between being emptied and being filled.
+        // Moved, not written in place: main must not read it between truncation and write.
         sidecar("server", &format!("echo pong > /tmp/answer.part; mv /tmp/answer.part /tmp/answer; {FOREVER}")),
         main("until [ -s /tmp/answer ]; do sleep 0.02; done; cat /tmp/answer"),
     ]));
@@ -167,7 +167,7 @@ pub(crate) fn containers_are_told_of_while_they_run() {
 
 pub(crate) fn a_set_follows_its_dependencies() {
     in_both_isolations(|rig| {
-        // Written in an order that is not the order of running.
+        // Written in an order that is not the order of execution.
         let (attempt, end) = rig.run(pod(vec![
             after("last", "echo last", &[1, 2]),
             after("b", "echo b", &[3]),
@@ -293,7 +293,8 @@ pub(crate) fn a_kill_ends_every_container() {
             sidecar("side", &format!("trap '' TERM; sleep {mark} & echo ready; wait")),
         ]));
         let asleep = || processes_with(&format!("sleep\0{mark}\0")).len();
-        // A container that nobody has heard of yet has no end either, so its word is waited for, not its process.
+        // A container that has not reported its start has no end either, so the test waits for its report, not for its
+        // process.
         eventually("the pod to be ready", || {
             asleep() == 2 && [None, Some("side")].iter().all(|one| said(rig, attempt, *one) == "ready\n")
         });
@@ -433,7 +434,7 @@ pub(crate) fn a_pod_that_ended_without_an_engine_is_collected_later() {
     let data = rig.data();
     drop(rig.runtime.take());
     std::fs::write(gate.path().join("open"), "").unwrap();
-    // Without an engine the spawner writes down the end and goes.
+    // Without an engine the spawner records the end and exits.
     eventually("the spawner to be gone", || crate::rig::spawner_of(&data).is_empty());
     let mut rig = Rig::in_dir(std::sync::Arc::clone(&rig.dir), |_| {});
     rig.runtime().adopt(vec![(attempt, Box::new(gated(gate.path())))], &[]);

@@ -1,4 +1,4 @@
-//! What a task says of how far it is.
+//! Progress reported by tasks.
 
 use octoflow_model::{order::Report, task::Task};
 

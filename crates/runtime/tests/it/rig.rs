@@ -1,4 +1,4 @@
-//! What every test needs: a runtime in a directory of its own, small tasks, and waiting for reports.
+//! Shared test setup: a runtime in a directory of its own, small tasks, and waiting for reports.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use octoflow_runtime::{
 };
 use tempfile::TempDir;
 
-/// Long enough for a machine that is busy with other things; reaching it is a failure.
+/// Timeout, long enough for a machine that is busy with other things; reaching it is a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Rig {
@@ -40,7 +40,7 @@ pub(crate) fn config(dir: &Path) -> Config {
     Config::new(dir, std::env::current_exe().unwrap())
 }
 
-/// Where data directories of tests live: beside the build, or where whoever runs the built tests wants it.
+/// Returns a directory for test data: beside the build, or where the environment says.
 pub(crate) fn fresh_dir() -> TempDir {
     let chosen = std::env::var_os("OCTOFLOW_TEST_DIR").map(PathBuf::from);
     tempfile::tempdir_in(chosen.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into())).unwrap()
@@ -51,7 +51,7 @@ impl Rig {
         Self::with(|_| {})
     }
 
-    /// Without isolation.
+    /// Returns a runtime without isolation.
     pub(crate) fn plain() -> Self {
         Self::with(|config| config.isolation = Isolation::None)
     }
@@ -73,7 +73,7 @@ impl Rig {
         Self { dir, runtime: Some(runtime), reports, heard: HashMap::new(), next: 0, isolated }
     }
 
-    /// A new engine in the same directory, after the old one is gone in the given way.
+    /// Opens a new engine in the same directory, after the old one has ended in the given way.
     pub(crate) fn reopen(mut self, goodbye: bool) -> Self {
         let runtime = self.runtime.take().unwrap();
         if goodbye {
@@ -87,7 +87,7 @@ impl Rig {
         rig
     }
 
-    /// A new engine in the directory of one that is gone already.
+    /// Opens a new engine in the directory of one that is gone already.
     pub(crate) fn reopen_after_crash(self) -> Self {
         let next = self.next;
         let mut rig = Self::in_dir(Arc::clone(&self.dir), |_| {});
@@ -116,7 +116,7 @@ impl Rig {
         (attempt, end)
     }
 
-    /// Runs a shell script and answers with its exit and standard output.
+    /// Runs a shell script and returns its exit and standard output.
     pub(crate) fn sh(&mut self, script: &str) -> (Exit, String) {
         let (attempt, end) = self.run(sh(script));
         (end.exit, self.stdout(attempt))
@@ -156,7 +156,7 @@ impl Rig {
         self.reports(attempt).iter().find_map(ended).unwrap()
     }
 
-    /// One of these that has ended.
+    /// Waits until one of these has ended, and returns it.
     pub(crate) fn any_end(&mut self, of: &[AttemptId]) -> AttemptId {
         let has_ended = |rig: &Self, attempt: &AttemptId| {
             rig.reports(*attempt).iter().any(|report| matches!(report, Report::Ended { .. }))
@@ -215,7 +215,7 @@ pub(crate) fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     }
 }
 
-/// Processes whose command line contains this text.
+/// Returns processes whose command line contains this text.
 pub(crate) fn processes_with(text: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -230,7 +230,7 @@ pub(crate) fn kill(pid: u32) {
     assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
 }
 
-/// The spawner of a data directory.
+/// Returns the spawner of a data directory.
 pub(crate) fn spawner_of(dir: &Path) -> Vec<u32> {
     let canonical = dir.canonicalize().unwrap();
     let own = canonical.to_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Processes as such: output, exits, signals, surroundings.
+//! Processes: output, exits, signals, environment.
 
 use std::{collections::BTreeMap, time::Duration};
 

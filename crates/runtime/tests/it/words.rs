@@ -1,4 +1,4 @@
-//! A task's last words: where they are looked for, how they are cut, and what survives an engine.
+//! Termination messages: where they are looked for, how they are cut, and what survives an engine.
 
 use octoflow_model::{
     order::{End, Exit},
@@ -139,7 +139,8 @@ fn checks(end: &End, message: &str) {
     assert_eq!((end.exit.clone(), end.collected.message.as_deref()), (Exit::Code(3), Some(message)));
 }
 
-/// The words of tasks that end while nobody listens: found by an engine of the same spawner, and by one of the next.
+/// Messages of tasks that end without a connected engine: found by an engine of the same spawner, and by one of the
+/// next.
 pub(crate) fn last_words_outlive_the_engine() {
     for leave in [false, true] {
         let Some(mut rig) = isolated() else { return };
@@ -153,7 +154,7 @@ pub(crate) fn last_words_outlive_the_engine() {
         };
         let (written, spoken) = (format!("echo why > {LOG}"), "echo said");
         let attempts = [rig.start(task(&written)), rig.start(task(spoken))];
-        // One that stays keeps the spawner from leaving.
+        // One that stays keeps the spawner from exiting.
         let stays = rig.start(sh(if leave { "true" } else { "exec sleep 1000" }));
         attempts.iter().for_each(|attempt| rig.started(*attempt));
         rig.started(stays);

@@ -1,20 +1,20 @@
-//! Writes who may come in, what was made for which key, and marks in time. None of it is ever refused.
+//! Writes tokens, passwords, idempotency keys and named timestamps. None of these changes is ever refused.
 
 use octoflow_model::Time;
 use rusqlite::Connection;
 
-use crate::{Claim, Error, Password, Token, error::Doing, row::signed};
+use crate::{Error, IdempotencyKey, Password, Token, error::Doing, row::signed};
 
-/// Keeps the claim in the place of an expired one, and forgets others that have expired meanwhile.
-pub(super) fn claim(conn: &Connection, claim: &Claim, now: Time) -> Result<(), Error> {
+/// Stores an idempotency key in the place of an expired one, and deletes some others that have expired.
+pub(super) fn put_idempotency_key(conn: &Connection, key: &IdempotencyKey, now: Time) -> Result<(), Error> {
     const AT_ONCE: u32 = 64;
     conn.prepare_cached(
         "DELETE FROM claims WHERE (scope, key) IN (SELECT scope, key FROM claims WHERE expires <= ?1 LIMIT ?2)",
     )
     .and_then(|mut delete| delete.execute((now.0, AT_ONCE)))
-    .doing("forget old keys")?;
+    .doing("delete expired keys")?;
     conn.prepare_cached("INSERT OR REPLACE INTO claims (scope, key, print, run, expires) VALUES (?1, ?2, ?3, ?4, ?5)")
-        .and_then(|mut put| put.execute((&claim.scope, &claim.key, &claim.print, signed(claim.run.0), claim.expires.0)))
+        .and_then(|mut put| put.execute((&key.scope, &key.key, &key.fingerprint, signed(key.run.0), key.expires.0)))
         .map(drop)
         .doing("store a key")
 }
@@ -57,9 +57,9 @@ pub(super) fn put_password(conn: &Connection, password: &Password) -> Result<(),
     .doing("store a password")
 }
 
-pub(super) fn mark(conn: &Connection, name: &str, at: Time) -> Result<(), Error> {
+pub(super) fn put_timestamp(conn: &Connection, name: &str, at: Time) -> Result<(), Error> {
     conn.prepare_cached("INSERT OR REPLACE INTO marks (name, at) VALUES (?1, ?2)")
         .and_then(|mut put| put.execute((name, at.0)))
         .map(drop)
-        .doing("store a mark")
+        .doing("store a timestamp")
 }

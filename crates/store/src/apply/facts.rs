@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use crate::{Error, error::Doing, row::signed};
 
-/// A row is written out when it would grow beyond this, so that a reader never needs much memory for one.
+/// Size at which a row of facts is written out, so that a reader never needs much memory for one row.
 const ROW_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct Waiting<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// The caller has checked that the numbers go on without a gap.
+    /// Buffers facts of a run. The caller has checked that their numbers continue without a gap.
     pub(super) fn append(
         &mut self,
         conn: &Connection,
@@ -50,12 +50,12 @@ impl<'a> Facts<'a> {
         Ok(())
     }
 
-    /// Forgets the facts that wait, of a run whose other facts are deleted later.
+    /// Discards the buffered facts of a run whose stored facts are deleted later.
     pub(super) fn forget(&mut self, run: RunId) {
         self.waiting.remove(&run);
     }
 
-    /// Forgets the run's facts, those that wait as well as those on disk.
+    /// Deletes the run's facts, buffered and stored.
     pub(super) fn drop_run(&mut self, conn: &Connection, run: RunId) -> Result<(), Error> {
         self.waiting.remove(&run);
         conn.prepare_cached("DELETE FROM facts WHERE run = ?1")

@@ -1,4 +1,4 @@
-//! Writes what users submitted, and says what a change touches before it is done.
+//! Writes stored objects, and determines which item a change touches before it is applied.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use octoflow_model::Revision;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::{
-    Change, Error, Object, What,
+    Change, ChangedItem, Error, Object,
     error::Doing,
     row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
     seal::{self, SecretsKey},
@@ -15,7 +15,7 @@ use crate::{
 /// Kind, namespace and name.
 type Key<'a> = (&'a str, &'a str, &'a str);
 
-/// A Secret is encrypted on its way, and what it was before is destroyed.
+/// Stores a Secret encrypted, and destroys its previous value.
 pub(super) fn put_sealed(
     conn: &Connection,
     master: Option<&SecretsKey>,
@@ -24,16 +24,16 @@ pub(super) fn put_sealed(
     uid: &str,
     body: &[u8],
 ) -> Result<(), Error> {
-    seal::wipe_what_is_deleted(conn, true)?;
+    seal::set_secure_delete(conn, true)?;
     let put = seal::seal(conn, master, key, uid, body).and_then(|sealed| put(conn, revision, key, uid, &sealed));
-    seal::wipe_what_is_deleted(conn, false)?;
+    seal::set_secure_delete(conn, false)?;
     put
 }
 
 pub(super) fn delete_sealed(conn: &Connection, key: Key<'_>) -> Result<(), Error> {
-    seal::wipe_what_is_deleted(conn, true)?;
+    seal::set_secure_delete(conn, true)?;
     let deleted = seal::destroy(conn, key).and_then(|()| delete(conn, key));
-    seal::wipe_what_is_deleted(conn, false)?;
+    seal::set_secure_delete(conn, false)?;
     deleted
 }
 
@@ -67,49 +67,54 @@ pub(super) fn expect(conn: &Connection, key: Key<'_>, revision: Option<Revision>
     Err(Error::Stale { kind, namespace, name })
 }
 
-/// What the change is about to touch, while what it deletes is still there.
-pub(super) fn touched(conn: &Connection, master: Option<&SecretsKey>, change: &Change) -> Result<Option<What>, Error> {
+/// Returns the item that the change is about to touch. Called before the change, while a deleted item can still be
+/// read.
+pub(super) fn touched(
+    conn: &Connection,
+    master: Option<&SecretsKey>,
+    change: &Change,
+) -> Result<Option<ChangedItem>, Error> {
     Ok(match change {
         Change::PutObject { kind, namespace, name, .. } => {
             let new = !exists(conn, (kind, namespace, name))?;
-            Some(What::Put { kind: kind.clone(), namespace: namespace.clone(), name: name.clone(), new })
+            Some(ChangedItem::Put { kind: kind.clone(), namespace: namespace.clone(), name: name.clone(), new })
         }
         Change::DeleteObject { kind, namespace, name } => {
             let found = find(conn, (kind, namespace, name))?;
             let found = found.map(|object| seal::open(conn, master, object)).transpose()?;
-            found.map(|object| What::Deleted(Arc::new(object)))
+            found.map(|object| ChangedItem::Deleted(Arc::new(object)))
         }
-        Change::NewRun(row) => Some(What::NewRun {
+        Change::NewRun(row) => Some(ChangedItem::NewRun {
             run: row.run,
             kind: row.kind.clone(),
             namespace: row.namespace.clone(),
             name: row.name.clone(),
         }),
-        // To whoever watches it is the same thing as before, in another state.
-        Change::ReplaceRun { row, .. } => Some(What::Run(row.run)),
+        // Watchers see the same run as before, in another state.
+        Change::ReplaceRun { row, .. } => Some(ChangedItem::Run(row.run)),
         Change::AppendFacts { run, .. }
         | Change::UpdateRun { run, .. }
         | Change::Finish { run, .. }
-        | Change::Rewrite { run, .. } => Some(What::Run(*run)),
+        | Change::Rewrite { run, .. } => Some(ChangedItem::Run(*run)),
         Change::DeleteRun { run } => {
             let raw = conn
                 .prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE run = ?1"))
                 .and_then(|mut find| find.query_row([signed(run.0)], RawRun::read).optional())
                 .doing("read a run")?;
-            raw.map(RawRun::decode).transpose()?.map(|row| What::DeletedRun(Arc::new(row)))
+            raw.map(RawRun::decode).transpose()?.map(|row| ChangedItem::DeletedRun(Arc::new(row)))
         }
         Change::StageRecord { .. } => None,
-        Change::Expect { .. } | Change::ExpectRun { .. } | Change::Tie { .. } => None,
+        Change::Expect { .. } | Change::ExpectRun { .. } | Change::SetOwners { .. } => None,
         Change::Tick(_) | Change::DropTicks { .. } | Change::Expire { .. } => None,
-        Change::Claim { .. }
+        Change::PutIdempotencyKey { .. }
         | Change::PutToken(_)
         | Change::DeleteToken { .. }
         | Change::PutPassword(_)
-        | Change::Mark { .. } => None,
+        | Change::PutTimestamp { .. } => None,
     })
 }
 
-/// Reads nothing of its body, which may be large.
+/// Returns whether the object exists, without reading its body, which may be large.
 fn exists(conn: &Connection, key: Key<'_>) -> Result<bool, Error> {
     conn.prepare_cached("SELECT 1 FROM objects WHERE kind = ?1 AND namespace = ?2 AND name = ?3")
         .and_then(|mut find| find.exists(key))

@@ -1,5 +1,5 @@
-//! Writes large final records in parts, and keeps the list of what is to be deleted later.
-//! Parts are invisible until a row of the archive names their record; garbage is invisible from the commit that lists it.
+//! Writes large final records in parts, and keeps the list of garbage that is deleted later. Parts are invisible until
+//! an archive row names their record; garbage is invisible from the commit that lists it.
 
 use octoflow_model::RunId;
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
@@ -10,17 +10,17 @@ use crate::{
     row::{signed, unsigned},
 };
 
-/// What is deleted piece by piece.
+/// Rows that are deleted in chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Garbage {
-    /// The facts of a run that is finished or gone.
+    /// Facts of a finished or deleted run.
     Facts(RunId),
-    /// The parts of a record that nothing names.
+    /// Parts of a record that no archive row names.
     Record(RecordId),
 }
 
-/// One transaction of deleting takes at most so many rows, and stops once it has this many bytes: less than a
-/// millisecond's work. A row of facts alone may have more.
+/// Limits of one deleting transaction, in rows and in bytes: less than a millisecond's work. A single row of facts may
+/// exceed the bytes.
 const PIECE_ROWS: u32 = 256;
 const PIECE_BYTES: i64 = 256 << 10;
 
@@ -47,7 +47,7 @@ pub(super) fn stage(conn: &Connection, record: RecordId, run: RunId, part: u32, 
         .doing(doing)
 }
 
-/// The record is complete: a row of the archive names it in the same transaction.
+/// Marks the record as complete. An archive row names it in the same transaction.
 pub(super) fn publish(conn: &Connection, record: RecordId, run: RunId) -> Result<(), Error> {
     let published = conn
         .prepare_cached("DELETE FROM staged_records WHERE record = ?1 AND run = ?2")
@@ -56,7 +56,7 @@ pub(super) fn publish(conn: &Connection, record: RecordId, run: RunId) -> Result
     if published == 1 { Ok(()) } else { Err(Error::RecordDropped { run }) }
 }
 
-/// A record that nobody will complete is garbage. Nothing happens when it is not being written.
+/// Turns an incomplete record into garbage. Does nothing if the record is not being staged.
 pub(super) fn discard(conn: &Connection, record: RecordId) -> Result<(), Error> {
     let unstaged = conn
         .prepare_cached("DELETE FROM staged_records WHERE record = ?1")
@@ -65,14 +65,15 @@ pub(super) fn discard(conn: &Connection, record: RecordId) -> Result<(), Error> 
     if unstaged == 1 { list(conn, Garbage::Record(record)) } else { Ok(()) }
 }
 
-/// The same for all records of a run, which is about to go.
+/// Turns all staged records of a run into garbage, because the run is about to be deleted.
 pub(super) fn discard_of(conn: &Connection, run: RunId) -> Result<(), Error> {
     discard_where(conn, "run = ?1", params![signed(run.0)])
 }
 
-/// The same for all there are: whoever wrote them is gone. Answers whether there is any garbage.
+/// Turns every staged record into garbage, because the process that staged them is gone. Returns whether there is any
+/// garbage.
 pub(super) fn discard_all(conn: &Connection) -> Result<bool, Error> {
-    let doing = "look for what is left to delete";
+    let doing = "look for garbage";
     let (garbage, staged): (bool, bool) = conn
         .query_row("SELECT EXISTS (SELECT 1 FROM garbage), EXISTS (SELECT 1 FROM staged_records)", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
@@ -97,15 +98,15 @@ fn discard_where(conn: &Connection, which: &str, values: &[&dyn ToSql]) -> Resul
     Ok(())
 }
 
-/// From this commit on nobody sees it any more.
+/// Lists rows as garbage. They are invisible from this commit on.
 pub(super) fn list(conn: &Connection, garbage: Garbage) -> Result<(), Error> {
     conn.prepare_cached("INSERT OR IGNORE INTO garbage (kind, id) VALUES (?1, ?2)")
         .and_then(|mut insert| insert.execute(garbage.key()))
         .map(drop)
-        .doing("note what is left to delete")
+        .doing("list garbage")
 }
 
-/// Deletes one piece of what is listed. Answers whether there may be more.
+/// Deletes one chunk of the listed garbage. Returns whether there may be more.
 pub(super) fn delete_piece(conn: &Connection) -> rusqlite::Result<bool> {
     let Some(garbage) = first(conn)? else { return Ok(false) };
     let (find, delete) = match garbage {
@@ -130,7 +131,7 @@ pub(super) fn delete_piece(conn: &Connection) -> rusqlite::Result<bool> {
     let mut delete = conn.prepare_cached(delete)?;
     let mut bytes = 0;
     for (row, size) in rows {
-        // A row that is too large for what is left waits for a piece of its own.
+        // A row that exceeds the rest of the chunk waits for a chunk of its own.
         if bytes > 0 && bytes + size > PIECE_BYTES {
             break;
         }

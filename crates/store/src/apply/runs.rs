@@ -1,5 +1,5 @@
-//! Writes the index of runs: the rows that lists are made of, their labels, and the archive.
-//! Row and labels always change together, so no list can see one without the other.
+//! Writes the index of runs: their rows, labels and archive. Row and labels always change together, so that no list
+//! sees one without the other.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -19,10 +19,10 @@ pub(super) struct Runs<'c> {
     pub(super) revision: Revision,
 }
 
-/// Whether an update ends the run.
+/// Whether an update finishes the run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    Same,
+pub(super) enum Transition {
+    Unchanged,
     Finished,
 }
 
@@ -59,7 +59,7 @@ impl Runs<'_> {
         }
     }
 
-    pub(super) fn update(&self, run: RunId, update: &RunUpdate, fate: Fate) -> Result<(), Error> {
+    pub(super) fn update(&self, run: RunId, update: &RunUpdate, transition: Transition) -> Result<(), Error> {
         if let Some(labels) = &update.labels {
             self.relabel(run, labels)?;
         }
@@ -79,7 +79,7 @@ impl Runs<'_> {
         set("labels", update.labels.as_ref().map(|labels| encode_labels(labels).into()));
         set("progress", update.progress.clone().map(Value::from));
         set("priority", update.priority.map(Value::from));
-        set("open", (fate == Fate::Finished).then(|| 0.into()));
+        set("open", (transition == Transition::Finished).then(|| 0.into()));
         sql.push_str(" WHERE run = ?");
         values.push(signed(run.0).into());
         let changed = self
@@ -110,7 +110,7 @@ impl Runs<'_> {
             Some(record) => records::publish(self.conn, record, run)?,
             None => {}
         }
-        // Whoever looks at the run sees another one now.
+        // Readers see another record now, so the run gets a new revision.
         self.conn
             .prepare_cached("UPDATE runs SET revision = ?2 WHERE run = ?1")
             .and_then(|mut update| update.execute((signed(run.0), signed(self.revision.0))))
@@ -132,7 +132,7 @@ impl Runs<'_> {
         Ok(())
     }
 
-    /// The parts of the run's record are to be deleted, if it has any.
+    /// Lists the parts of the run's record as garbage, if it has parts.
     fn drop_record(&self, run: RunId) -> Result<(), Error> {
         let record: Option<Option<i64>> = self
             .conn
@@ -145,16 +145,16 @@ impl Runs<'_> {
         }
     }
 
-    /// The runs that one run started belong to another.
-    pub(super) fn adopt(&self, old: RunId, new: RunId) -> Result<(), Error> {
+    /// Makes the child runs of one run children of another.
+    pub(super) fn reparent(&self, old: RunId, new: RunId) -> Result<(), Error> {
         self.conn
             .prepare_cached("UPDATE runs SET parent = ?2, revision = ?3 WHERE parent = ?1")
             .and_then(|mut update| update.execute((signed(old.0), signed(new.0), signed(self.revision.0))))
             .map(drop)
-            .doing("hand over the runs of a run")
+            .doing("reparent child runs")
     }
 
-    /// `None` when there is no such run.
+    /// Returns whether the run is unfinished; `None` if there is no such run.
     pub(super) fn is_open(&self, run: RunId) -> Result<Option<bool>, Error> {
         self.conn
             .prepare_cached("SELECT open FROM runs WHERE run = ?1")
@@ -205,7 +205,7 @@ impl Runs<'_> {
         Ok((Time(created), decode_labels(run, &labels)?))
     }
 
-    /// Says which of the two rules a new run broke.
+    /// Returns the error for the uniqueness rule that a new run violated.
     fn conflict(&self, row: &RunRow) -> Result<Error, Error> {
         let holder: Option<i64> = self
             .conn
@@ -224,10 +224,10 @@ impl Runs<'_> {
     }
 }
 
-/// The columns of a row of the archive, without a copy of the record.
+/// Returns the columns of an archive row without copying the record.
 fn columns(run: RunId, archive: &Archive) -> (i64, i64, &[u8], Option<i64>) {
     let (body, record) = match &archive.content {
-        Content::Here(packed) => (packed.as_slice(), None),
+        Content::Inline(packed) => (packed.as_slice(), None),
         Content::Staged(record) => (&[][..], Some(signed(record.0))),
     };
     (signed(run.0), signed(archive.size as u64), body, record)

@@ -1,13 +1,13 @@
-//! Writes what was done about each time of a schedule, and when finished runs are to go.
+//! Writes the ticks of schedules, and the expiry times of finished runs.
 
 use octoflow_model::{RunId, Time};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::{Error, Tick, error::Doing, row::signed};
 
-/// How many times of one schedule are remembered, by the order they came in. A week of a schedule that comes every
-/// minute; older ones could only come again if a clock went back further than that.
-const REMEMBERED: i64 = 10_000;
+/// Ticks kept per schedule, in order of insertion: a week of a schedule that fires every minute. An older tick could
+/// only fire again if the clock went back further than that.
+const MAX_TICKS: i64 = 10_000;
 
 pub(super) fn insert(conn: &Connection, tick: &Tick) -> Result<(), Error> {
     let inserted = conn
@@ -27,16 +27,16 @@ pub(super) fn insert(conn: &Connection, tick: &Tick) -> Result<(), Error> {
         "DELETE FROM cron_ticks WHERE uid = ?1 AND seq <=
              (SELECT seq FROM cron_ticks WHERE uid = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)",
     )
-    .and_then(|mut prune| prune.execute((&tick.uid, REMEMBERED)))
+    .and_then(|mut prune| prune.execute((&tick.uid, MAX_TICKS)))
     .map(drop)
-    .doing("forget old ticks")
+    .doing("delete old ticks")
 }
 
 pub(super) fn drop_all(conn: &Connection, uid: &str) -> Result<(), Error> {
     conn.prepare_cached("DELETE FROM cron_ticks WHERE uid = ?1")
         .and_then(|mut delete| delete.execute([uid]))
         .map(drop)
-        .doing("forget ticks")
+        .doing("delete ticks")
 }
 
 pub(super) fn expire(conn: &Connection, run: RunId, due: Option<Time>) -> Result<(), Error> {
@@ -48,5 +48,5 @@ pub(super) fn expire(conn: &Connection, run: RunId, due: Option<Time>) -> Result
             .prepare_cached("DELETE FROM expiries WHERE run = ?1")
             .and_then(|mut delete| delete.execute([signed(run.0)])),
     };
-    done.map(drop).doing("note when a run is to go")
+    done.map(drop).doing("store the expiry of a run")
 }

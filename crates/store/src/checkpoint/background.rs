@@ -1,5 +1,5 @@
-//! Moves the log into the database file on a thread and a connection of its own, beside the writer.
-//! It never empties the log: only the writer does that, between two commits.
+//! Checkpoints the log on a thread and a connection of its own, in the background of the writer. Never truncates the
+//! log: only the writer does that, between two commits.
 
 use std::{
     panic,
@@ -15,19 +15,19 @@ use rusqlite::Connection;
 
 use crate::{Error, connect, error::Doing};
 
-/// What one round did.
+/// Result of one checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
-    /// Pages in the log when it was done.
+    /// Pages in the log when the checkpoint was done.
     pub(super) log: u32,
-    /// Pages of it that are in the database file.
+    /// Pages of the log that are in the database file.
     pub(super) moved: u32,
 }
 
-/// Ends its thread when it is dropped, after the round under way.
+/// Handle of the checkpoint thread. Dropping it ends the thread after the current round.
 pub(super) struct Background {
     data_dir: PathBuf,
-    /// Started for the first round: most processes never write that much.
+    /// Started with the first round: most processes never write that much.
     worker: Option<Worker>,
 }
 
@@ -46,7 +46,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     busy: bool,
-    /// What came of the last round, until somebody asks. Nothing was moved when it failed.
+    /// Outcome of the last round until it is taken; `Some(None)` if the round failed.
     outcome: Option<Option<Moved>>,
 }
 
@@ -55,7 +55,7 @@ impl Background {
         Self { data_dir: data_dir.to_owned(), worker: None }
     }
 
-    /// Begins a round, unless one is under way.
+    /// Starts a round, unless one is running.
     pub(super) fn start(&mut self) -> Result<(), Error> {
         let worker = match self.worker.take() {
             Some(worker) => worker,
@@ -68,7 +68,7 @@ impl Background {
         worker.shared.lock().busy = true;
         let sent = worker.rounds.as_ref().is_some_and(|rounds| rounds.try_send(()).is_ok());
         if !sent {
-            // Only a panic ends the thread before its owner does. It is ours.
+            // Only a panic ends the thread before its owner does, and such a panic is propagated.
             let ended = self.worker.take().and_then(|mut worker| worker.end());
             panic::resume_unwind(ended.unwrap_or_else(|| Box::new("the checkpoint thread is gone")));
         }
@@ -79,12 +79,12 @@ impl Background {
         self.worker.as_ref().is_some_and(|worker| worker.shared.lock().busy)
     }
 
-    /// What came of the last round, once; nothing inside when it failed.
+    /// Takes the outcome of the last round; `Some(None)` if it failed.
     pub(super) fn take_outcome(&self) -> Option<Option<Moved>> {
         self.worker.as_ref().and_then(|worker| worker.shared.lock().outcome.take())
     }
 
-    /// Waits for the round under way.
+    /// Waits for the current round.
     pub(super) fn wait(&self) {
         if let Some(worker) = &self.worker {
             let idle = worker.shared.idle.wait_while(worker.shared.lock(), |state| state.busy);
@@ -106,7 +106,7 @@ impl Worker {
         Ok(Self { rounds: Some(rounds), shared, thread: Some(thread) })
     }
 
-    /// Answers what the thread panicked with, if it did.
+    /// Ends the thread. Returns the payload if it panicked.
     fn end(&mut self) -> Option<Box<dyn std::any::Any + Send>> {
         self.rounds = None;
         self.thread.take().and_then(|thread| thread.join().err())
@@ -125,7 +125,7 @@ impl Shared {
     }
 }
 
-/// Says that the round is over, also when it panics.
+/// Marks the round as over when dropped, also during a panic.
 struct Round<'a>(&'a Shared, Option<Moved>);
 
 impl Drop for Round<'_> {
@@ -140,12 +140,12 @@ impl Drop for Round<'_> {
 fn run(conn: &Connection, work: &Receiver<()>, shared: &Shared) {
     while work.recv().is_ok() {
         let mut round = Round(shared, None);
-        // A failure loses nothing: the log stays as it is, and a sick disk shows itself at the next commit.
+        // A failure loses nothing: the log stays as it is, and a failing disk shows at the next commit.
         round.1 = checkpoint(conn).ok();
     }
 }
 
-/// Moves as much as readers allow, and waits for nobody.
+/// Copies as many pages as readers allow, without waiting for them.
 pub(super) fn checkpoint(conn: &Connection) -> Result<Moved, Error> {
     let count = |count: i64| u32::try_from(count).unwrap_or(0);
     conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {

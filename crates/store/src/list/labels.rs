@@ -1,10 +1,10 @@
-//! Which labels there are. It jumps from one key or value to the next in the index, so that the number of runs does
-//! not matter to a list over all namespaces.
+//! Lists label keys and values. Skips from one key or value to the next in the index, so that a list over all
+//! namespaces does not depend on the number of runs.
 
 use rusqlite::{Connection, OptionalExtension};
 
-/// Does any run of the namespace have it? Only asked when a namespace is given.
-const HERE: &str =
+/// Tells whether any run of the namespace has the label. Used only if a namespace is given.
+const EXISTS_IN_NAMESPACE: &str =
     "SELECT 1 FROM run_labels l CROSS JOIN runs r ON r.run = l.run WHERE l.key = ?1 AND (?2 IS NULL OR l.value = ?2)
      AND r.namespace = ?3 LIMIT 1";
 
@@ -13,7 +13,7 @@ pub(crate) fn label_keys(conn: &Connection, namespace: Option<&str>) -> rusqlite
     let mut found = Vec::new();
     let mut last = String::new();
     while let Some(key) = next.query_row([&last], |row| row.get::<_, Option<String>>(0))? {
-        if here(conn, &key, None, namespace)? {
+        if exists_in_namespace(conn, &key, None, namespace)? {
             found.push(key.clone());
         }
         last = key;
@@ -29,15 +29,20 @@ pub(crate) fn label_values(conn: &Connection, key: &str, namespace: Option<&str>
     let mut value = first.query_row([key], |row| row.get::<_, Option<String>>(0))?;
     while let Some(current) = value {
         value = next.query_row([key, &current], |row| row.get(0))?;
-        if here(conn, key, Some(&current), namespace)? {
+        if exists_in_namespace(conn, key, Some(&current), namespace)? {
             found.push(current);
         }
     }
     Ok(found)
 }
 
-fn here(conn: &Connection, key: &str, value: Option<&str>, namespace: Option<&str>) -> rusqlite::Result<bool> {
+fn exists_in_namespace(
+    conn: &Connection,
+    key: &str,
+    value: Option<&str>,
+    namespace: Option<&str>,
+) -> rusqlite::Result<bool> {
     let Some(namespace) = namespace else { return Ok(true) };
-    let mut find = conn.prepare_cached(HERE)?;
+    let mut find = conn.prepare_cached(EXISTS_IN_NAMESPACE)?;
     find.query_row((key, value, namespace), |_| Ok(())).optional().map(|found| found.is_some())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::types::Value;
 
-use super::{Cursor, Driver, Filter, Home, LabelTest};
+use super::{Cursor, Filter, LabelTest, LeadingIndex, Partition};
 use crate::row::signed;
 
 #[derive(Debug)]
@@ -16,11 +16,11 @@ pub(super) struct Query {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Select {
-    /// The newest `limit` after a place.
+    /// The newest `limit` runs after a cursor.
     Keys { after: Option<Cursor>, limit: usize },
-    /// How many there are.
+    /// The number of runs.
     Count,
-    /// How many the leading index has, counted up to a limit.
+    /// The number of rows in the leading index, counted up to a limit.
     Probe { limit: u64 },
 }
 
@@ -31,21 +31,21 @@ pub(super) const NEXT_KIND: &str = "SELECT min(kind) FROM runs INDEXED BY runs_n
 pub(super) const NEXT_NAMESPACE: &str =
     "SELECT min(namespace) FROM runs INDEXED BY runs_namespace WHERE kind = ?1 AND namespace > coalesce(?2, '')";
 
-/// The queries whose answers together are the answer. No run is in two of them.
-pub(super) fn queries(filter: &Filter, driver: Driver, homes: &[Home], select: Select) -> Vec<Query> {
-    leads(filter, driver, homes).into_iter().map(|lead| finish(filter, driver, lead, select)).collect()
+/// Builds the queries whose results together are the answer. No run is in two of them.
+pub(super) fn queries(filter: &Filter, index: LeadingIndex, partitions: &[Partition], select: Select) -> Vec<Query> {
+    builders(filter, index, partitions).into_iter().map(|lead| finish(filter, index, lead, select)).collect()
 }
 
-/// A query under construction: where it reads from, and its conditions so far.
-struct Lead {
+/// A query under construction: the table it reads, and its conditions so far.
+struct QueryBuilder {
     from: &'static str,
-    /// The table whose `created` and `run` give the order.
+    /// Alias of the table whose `created` and `run` give the order.
     order: char,
     conditions: Vec<String>,
     values: Vec<Value>,
 }
 
-impl Lead {
+impl QueryBuilder {
     fn new(from: &'static str, order: char) -> Self {
         Self { from, order, conditions: Vec::new(), values: Vec::new() }
     }
@@ -67,41 +67,42 @@ impl Lead {
     }
 }
 
-fn leads(filter: &Filter, driver: Driver, homes: &[Home]) -> Vec<Lead> {
-    match driver {
-        Driver::Rows => rows(filter, homes),
-        Driver::Label(at) => label(&filter.labels[at]),
-        Driver::Parent => {
+fn builders(filter: &Filter, index: LeadingIndex, partitions: &[Partition]) -> Vec<QueryBuilder> {
+    match index {
+        LeadingIndex::Rows => rows(filter, partitions),
+        LeadingIndex::Label(at) => label(&filter.labels[at]),
+        LeadingIndex::Parent => {
             let parent = filter.parent.expect("a list is led by the parent only when one is given");
-            vec![Lead::new("runs r INDEXED BY runs_parent", 'r').and("r.parent = ?", [signed(parent.0).into()])]
+            vec![QueryBuilder::new("runs r INDEXED BY runs_parent", 'r').and("r.parent = ?", [signed(parent.0).into()])]
         }
-        Driver::Name => {
+        LeadingIndex::Name => {
             let prefix = filter.name_prefix.as_deref().expect("a list is led by the name only when one is given");
-            vec![name_range(Lead::new("runs r INDEXED BY runs_name", 'r'), prefix)]
+            vec![name_range(QueryBuilder::new("runs r INDEXED BY runs_name", 'r'), prefix)]
         }
     }
 }
 
-fn rows(filter: &Filter, homes: &[Home]) -> Vec<Lead> {
+fn rows(filter: &Filter, partitions: &[Partition]) -> Vec<QueryBuilder> {
     let phases: BTreeSet<&String> = filter.phases.iter().collect();
     let from = match phases.is_empty() {
         true => "runs r INDEXED BY runs_namespace",
         false => "runs r INDEXED BY runs_namespace_phase",
     };
-    let at_home = |home: &Home| {
-        let values = [home.kind.clone().into(), home.namespace.clone().into()];
-        Lead::new(from, 'r').and("r.kind = ? AND r.namespace = ?", values)
+    let in_partition = |partition: &Partition| {
+        let values = [partition.kind.clone().into(), partition.namespace.clone().into()];
+        QueryBuilder::new(from, 'r').and("r.kind = ? AND r.namespace = ?", values)
     };
     if phases.is_empty() {
-        return homes.iter().map(at_home).collect();
+        return partitions.iter().map(in_partition).collect();
     }
-    let of_phase = |home, phase: &&String| at_home(home).and("r.phase = ?", [(*phase).clone().into()]);
-    homes.iter().flat_map(|home| phases.iter().map(move |phase| of_phase(home, phase))).collect()
+    let of_phase = |partition, phase: &&String| in_partition(partition).and("r.phase = ?", [(*phase).clone().into()]);
+    partitions.iter().flat_map(|partition| phases.iter().map(move |phase| of_phase(partition, phase))).collect()
 }
 
-fn label(test: &LabelTest) -> Vec<Lead> {
+fn label(test: &LabelTest) -> Vec<QueryBuilder> {
     let with_value = |key: &String, value: &String| {
-        Lead::new("run_labels l", 'l').and("l.key = ? AND l.value = ?", [key.clone().into(), value.clone().into()])
+        QueryBuilder::new("run_labels l", 'l')
+            .and("l.key = ? AND l.value = ?", [key.clone().into(), value.clone().into()])
     };
     match test {
         LabelTest::Equals { key, value } => vec![with_value(key, value)],
@@ -110,7 +111,9 @@ fn label(test: &LabelTest) -> Vec<Lead> {
             values.into_iter().map(|value| with_value(key, value)).collect()
         }
         LabelTest::Exists { key } => {
-            vec![Lead::new("run_labels l INDEXED BY run_labels_key", 'l').and("l.key = ?", [key.clone().into()])]
+            vec![
+                QueryBuilder::new("run_labels l INDEXED BY run_labels_key", 'l').and("l.key = ?", [key.clone().into()]),
+            ]
         }
         LabelTest::NotIn { .. } | LabelTest::Absent { .. } => {
             unreachable!("a label that is not there cannot lead a list")
@@ -118,14 +121,14 @@ fn label(test: &LabelTest) -> Vec<Lead> {
     }
 }
 
-/// Adds the conditions the leading index does not answer, the order, and what is asked.
-fn finish(filter: &Filter, driver: Driver, lead: Lead, select: Select) -> Query {
+/// Adds the conditions that the leading index does not answer, the order, and the selected columns.
+fn finish(filter: &Filter, index: LeadingIndex, lead: QueryBuilder, select: Select) -> Query {
     let order = lead.order;
     let mut lead = lead
         .and_if(&format!("{order}.created >= ?"), filter.since.map(|time| time.0))
         .and_if(&format!("{order}.created < ?"), filter.until.map(|time| time.0));
     if !matches!(select, Select::Probe { .. }) {
-        lead = others(filter, driver, lead);
+        lead = others(filter, index, lead);
     }
     match select {
         Select::Keys { after, limit } => {
@@ -133,10 +136,10 @@ fn finish(filter: &Filter, driver: Driver, lead: Lead, select: Select) -> Query 
                 let values = [Value::from(after.created.0), signed(after.run.0).into()];
                 lead = lead.and(format!("({order}.created, {order}.run) < (?, ?)"), values);
             }
-            let tail = match driver {
-                // Few by choice, and sorted by the caller: a sort in the database would have to read them all too.
-                Driver::Name => String::new(),
-                Driver::Rows | Driver::Label(_) | Driver::Parent => {
+            let tail = match index {
+                // Few by choice, and sorted by the caller: a sort in the database would have to read them all as well.
+                LeadingIndex::Name => String::new(),
+                LeadingIndex::Rows | LeadingIndex::Label(_) | LeadingIndex::Parent => {
                     format!(" ORDER BY {order}.created DESC, {order}.run DESC LIMIT {limit}")
                 }
             };
@@ -150,7 +153,7 @@ fn finish(filter: &Filter, driver: Driver, lead: Lead, select: Select) -> Query 
     }
 }
 
-impl Lead {
+impl QueryBuilder {
     fn select(self, what: &str, tail: &str) -> Query {
         // Labels alone can answer for labels. The cross join keeps them outside, where their order is the list's.
         let needs_rows = self.order == 'l' && self.conditions.iter().any(|condition| condition.starts_with("r."));
@@ -160,8 +163,8 @@ impl Lead {
     }
 }
 
-fn others(filter: &Filter, driver: Driver, mut lead: Lead) -> Lead {
-    if driver != Driver::Rows {
+fn others(filter: &Filter, index: LeadingIndex, mut lead: QueryBuilder) -> QueryBuilder {
+    if index != LeadingIndex::Rows {
         lead = lead.and_if("r.kind = ?", filter.kind.clone()).and_if("r.namespace = ?", filter.namespace.clone());
         let phases: BTreeSet<&String> = filter.phases.iter().collect();
         if !phases.is_empty() {
@@ -169,22 +172,22 @@ fn others(filter: &Filter, driver: Driver, mut lead: Lead) -> Lead {
             lead = lead.and(format!("r.phase IN ({marks})"), phases.into_iter().map(|phase| phase.clone().into()));
         }
     }
-    if driver != Driver::Name
+    if index != LeadingIndex::Name
         && let Some(prefix) = &filter.name_prefix
     {
         lead = name_range(lead, prefix);
     }
     for (at, test) in filter.labels.iter().enumerate() {
-        if driver != Driver::Label(at) {
+        if index != LeadingIndex::Label(at) {
             lead = label_holds(lead, test);
         }
     }
     lead
 }
 
-/// Asked as a value, not with EXISTS: the planner may turn that into a join and then lead with the labels, which
-/// loses the order of the list.
-fn label_holds(lead: Lead, test: &LabelTest) -> Lead {
+/// Adds a label condition. It is a scalar subquery and not EXISTS: the planner may turn that into a join led by the
+/// labels, which loses the order of the list.
+fn label_holds(lead: QueryBuilder, test: &LabelTest) -> QueryBuilder {
     let order = lead.order;
     let ask = |values: &[&String], answer: &str| {
         let marks = vec!["?"; values.len()].join(", ");
@@ -208,13 +211,13 @@ fn label_holds(lead: Lead, test: &LabelTest) -> Lead {
     lead.and(ask(&values, answer), bound)
 }
 
-/// All names that start with the prefix, as a range of the index.
-fn name_range(lead: Lead, prefix: &str) -> Lead {
+/// Limits the names to those with the prefix, as a range of the index.
+fn name_range(lead: QueryBuilder, prefix: &str) -> QueryBuilder {
     let lead = lead.and("r.name >= ?", [prefix.to_owned().into()]);
     lead.and_if("r.name < ?", after_prefix(prefix))
 }
 
-/// The smallest text that is greater than every text with this prefix, if there is one.
+/// Returns the smallest text that is greater than every text with this prefix, if there is one.
 fn after_prefix(prefix: &str) -> Option<String> {
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(last) = chars.pop() {

@@ -150,19 +150,19 @@ fn every_list_is_led_by_an_index_and_sorts_nothing() {
         Select::Keys { after: None, limit: 51 },
         Select::Keys { after, limit: 51 },
         Select::Count,
-        Select::Probe { limit: FEW },
+        Select::Probe { limit: MAX_SORTED },
     ];
     let mut plans: Vec<_> =
         [query::NEXT_KIND, query::NEXT_NAMESPACE].map(|sql| (text(sql), explain(&conn, sql))).into();
     for filter in filters() {
-        let homes = homes(&conn, kinds.clone(), filter.namespace.as_deref()).unwrap();
-        assert_eq!(homes.len(), if filter.namespace.is_some() { 2 } else { 6 });
-        let mut drivers = vec![plan(&conn, &filter).unwrap().driver, Driver::Rows];
-        drivers.extend((0..filter.labels.len()).filter(|at| filter.labels[*at].can_lead()).map(Driver::Label));
-        drivers.extend(filter.name_prefix.as_ref().map(|_| Driver::Name));
-        for driver in drivers {
+        let partitions = partitions(&conn, kinds.clone(), filter.namespace.as_deref()).unwrap();
+        assert_eq!(partitions.len(), if filter.namespace.is_some() { 2 } else { 6 });
+        let mut drivers = vec![plan(&conn, &filter).unwrap().index, LeadingIndex::Rows];
+        drivers.extend((0..filter.labels.len()).filter(|at| filter.labels[*at].can_lead()).map(LeadingIndex::Label));
+        drivers.extend(filter.name_prefix.as_ref().map(|_| LeadingIndex::Name));
+        for index in drivers {
             for select in selects {
-                for query in query::queries(&filter, driver, &homes, select) {
+                for query in query::queries(&filter, index, &partitions, select) {
                     plans.push((query.sql.clone(), explain(&conn, &query.sql)));
                 }
             }
@@ -195,16 +195,16 @@ fn the_runs_a_restart_takes_up_are_found_by_their_own_index() {
 fn the_narrowest_condition_leads() {
     let (dir, _reader, _rows) = filled();
     let conn = Connection::open(dir.path().join("octoflow.db")).unwrap();
-    let leads = |filter: Filter| plan(&conn, &filter).unwrap().driver;
+    let leads = |filter: Filter| plan(&conn, &filter).unwrap().index;
     let any = Filter::default;
     let labels = vec![equals("every", "true"), equals("seldom", "s0")];
-    assert_eq!(leads(Filter { labels: labels.clone(), ..any() }), Driver::Label(1));
-    assert_eq!(leads(Filter { labels: labels[..1].to_vec(), ..any() }), Driver::Rows);
+    assert_eq!(leads(Filter { labels: labels.clone(), ..any() }), LeadingIndex::Label(1));
+    assert_eq!(leads(Filter { labels: labels[..1].to_vec(), ..any() }), LeadingIndex::Rows);
     // Neither is few, and still one is narrower than the other.
     let namespace = Some(text("team"));
-    assert_eq!(leads(Filter { labels: vec![equals("app", "a7")], namespace, ..any() }), Driver::Label(0));
-    assert_eq!(leads(Filter { name_prefix: Some(text("rare-1000")), labels, ..any() }), Driver::Name);
-    assert_eq!(leads(Filter { name_prefix: Some(text("run-")), ..any() }), Driver::Rows);
+    assert_eq!(leads(Filter { labels: vec![equals("app", "a7")], namespace, ..any() }), LeadingIndex::Label(0));
+    assert_eq!(leads(Filter { name_prefix: Some(text("rare-1000")), labels, ..any() }), LeadingIndex::Name);
+    assert_eq!(leads(Filter { name_prefix: Some(text("run-")), ..any() }), LeadingIndex::Rows);
 }
 
 #[test]

@@ -1,13 +1,13 @@
-//! Reads who may come in, what was made for a key, and marks in time.
+//! Reads tokens, passwords, idempotency keys and named timestamps.
 
 use octoflow_model::{RunId, Time};
 use rusqlite::OptionalExtension;
 
 use super::Reader;
-use crate::{Claim, Error, Password, Token, error::Doing, row::unsigned};
+use crate::{Error, IdempotencyKey, Password, Token, error::Doing, row::unsigned};
 
 impl Reader {
-    /// All tokens, oldest first.
+    /// Returns all tokens, oldest first.
     pub fn tokens(&self) -> Result<Vec<Token>, Error> {
         self.conn
             .prepare_cached("SELECT id, hash, who, note, privileges, created, expires FROM tokens ORDER BY created, id")
@@ -46,8 +46,8 @@ impl Reader {
             .doing("read a password")
     }
 
-    /// What was made for this key, unless that is too long ago.
-    pub fn claim(&self, scope: &str, key: &str, now: Time) -> Result<Option<Claim>, Error> {
+    /// Returns the run that was created for this key, unless the key has expired.
+    pub fn idempotency_key(&self, scope: &str, key: &str, now: Time) -> Result<Option<IdempotencyKey>, Error> {
         let found: Option<(Vec<u8>, i64, i64)> = self
             .conn
             .prepare_cached("SELECT print, run, expires FROM claims WHERE scope = ?1 AND key = ?2 AND expires > ?3")
@@ -55,20 +55,20 @@ impl Reader {
                 find.query_row((scope, key, now.0), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
             })
             .doing("look for a key")?;
-        Ok(found.map(|(print, run, expires)| Claim {
+        Ok(found.map(|(fingerprint, run, expires)| IdempotencyKey {
             scope: scope.to_owned(),
             key: key.to_owned(),
-            print,
+            fingerprint,
             run: RunId(unsigned(run)),
             expires: Time(expires),
         }))
     }
 
-    pub fn mark(&self, name: &str) -> Result<Option<Time>, Error> {
+    pub fn timestamp(&self, name: &str) -> Result<Option<Time>, Error> {
         self.conn
             .prepare_cached("SELECT at FROM marks WHERE name = ?1")
             .and_then(|mut find| find.query_row([name], |row| row.get(0)).optional())
-            .doing("read a mark")
+            .doing("read a timestamp")
             .map(|found| found.map(Time))
     }
 }

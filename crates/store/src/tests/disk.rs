@@ -1,13 +1,13 @@
-//! A disk that fails at every call there is, once, and power that is cut at every moment: nothing that was acknowledged is
-//! lost, nothing that was not is shown as if it had been, and the store goes on by itself.
+//! A disk that fails once at every call, and a power cut at every point: nothing acknowledged is lost, nothing
+//! unacknowledged is shown as if it had been, and the store recovers by itself.
 
 use super::*;
 use crate::faults::{Disk, Fault, Tear, install};
 
 const COMMITS: u64 = 6;
 
-/// Commits facts one after the other until there are so many, from where the disk says it is. The store is opened again
-/// whenever something fails. Answers how many were acknowledged in a row before anything failed.
+/// Commits facts one after the other up to `COMMITS`, continuing from what the disk has. The store is reopened whenever
+/// something fails.
 fn commit_all(store: &Store, disk: &Disk) {
     let mut failures = 0;
     loop {
@@ -45,7 +45,7 @@ fn count(reader: &Reader) -> u64 {
     rows.len() as u64
 }
 
-/// The call that fails may be that of somebody who reads.
+/// Opens a reader; the failing call may be one of the reader's, so a failure is retried.
 fn reader(store: &Store) -> Reader {
     let opened = store.reader().or_else(|error| {
         assert!(error.is_outage(), "{error:?}");
@@ -57,7 +57,7 @@ fn reader(store: &Store) -> Reader {
 fn check(store: &Store) {
     let reader = reader(store);
     let kept = count(&reader);
-    // What is committed together is there together.
+    // Changes that were committed together are there together.
     let last = reader.object("Workflow", "default", "last").unwrap().map(|object| object.body);
     assert_eq!(last, kept.checked_sub(1).map(|last| format!("fact {last}").into_bytes()));
     reader.check_integrity().unwrap();
@@ -140,7 +140,7 @@ fn power_may_be_cut_at_every_moment_and_whatever_was_acknowledged_is_there() {
     let disk = install();
     let (dir, store) = store();
     store.close().unwrap();
-    // The files are remembered from here on.
+    // Writes are recorded from here on.
     disk.record();
     let store = Store::open(dir.path()).unwrap();
     store.commit_wait(new_run(1, "one").into()).unwrap();

@@ -1,4 +1,4 @@
-//! A failing disk and failing callers: nobody is told that something is durable when it is not, and nobody hangs.
+//! A failing disk and panicking callbacks: nothing is reported as durable that is not, and no caller hangs.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn a_full_disk_fails_the_commit_and_everything_after_it_until_it_is_opened_again
     store.on_failure(Arc::new(move |error| ear.lock().unwrap().push(error)));
     let reopened = heard.clone();
     store.observe(Arc::new(move |told| {
-        if let Told::Reopened(revision) = told {
+        if let Notification::Reopened(revision) = told {
             reopened.lock().unwrap().push(revision);
         }
     }));

@@ -1,16 +1,16 @@
-//! Runs too large for one transaction: their records are written in parts, their facts are deleted in pieces, and whatever
-//! interrupts that, a reader finds either all of the journal or all of the record.
+//! Runs too large for one transaction: their records are written in parts, their facts are deleted in chunks, and
+//! whatever interrupts that, a reader finds either the whole journal or the whole record.
 
 use std::time::{Duration, Instant};
 
 use super::*;
 use crate::{
-    Told,
+    Notification,
     faults::{Disk, Fault, Tear, install},
     stage::PART_BYTES,
 };
 
-/// More than are deleted at once.
+/// More facts than one transaction deletes.
 const FACTS: u64 = 20_000;
 
 /// Bytes that cannot be compressed, so that the record has several parts.
@@ -261,7 +261,7 @@ fn a_record_is_rewritten_from_and_to_every_size_under_a_reader() {
     assert!(matches!(nowhere, Error::UnknownRun { run: RunId(9) }), "{nowhere}");
 }
 
-/// Either all facts are there and no record, or the record and no facts.
+/// Returns whether the run is over. Either all facts are there and no record, or the record and no facts.
 fn whole_or_over(reader: &Reader, record: &[u8]) -> bool {
     reader
         .snapshot(|reader| {
@@ -290,7 +290,8 @@ fn power_may_be_cut_at_every_part_and_there_is_the_journal_or_the_record() {
     wait_for_deletion(dir.path());
     store.close().unwrap();
     let mut ends = [0, 0];
-    // Every moment would take minutes; a step that shares no factor with the writes of a page meets all kinds of them.
+    // Every point would take minutes; a stride that shares no factor with the writes of a page covers all kinds of
+    // them.
     for moment in (0..disk.moments()).step_by(7) {
         for tear in [Tear::None, Tear::All, Tear::Last] {
             let left = tempfile::tempdir().unwrap();
@@ -314,7 +315,7 @@ fn power_may_be_cut_at_every_part_and_there_is_the_journal_or_the_record() {
     assert!(ends.iter().all(|count| *count > 5), "{ends:?}");
 }
 
-/// Ends the run, however often the disk fails.
+/// Finishes the run, however often the disk fails.
 fn end_somehow(store: &Store, dir: &Path, disk: &Disk, record: &[u8]) {
     for _ in 0..20 {
         let over = match store.reader() {
@@ -393,12 +394,15 @@ fn nobody_hears_of_parts_and_of_what_is_deleted() {
     let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
     let ear = heard.clone();
     store.observe(Arc::new(move |told| match told {
-        Told::Commits(notes) => ear.lock().unwrap().extend(notes),
-        Told::Reopened(_) => panic!("nothing failed"),
+        Notification::Commits(events) => ear.lock().unwrap().extend(events),
+        Notification::Reopened(_) => panic!("nothing failed"),
     }));
     finish_in_parts(&store, 1, &noise(3 * PART_BYTES)).unwrap();
     wait_for_deletion(dir.path());
     store.commit_wait(Batch::new()).unwrap();
     let heard = heard.lock().unwrap();
-    assert!(matches!(heard.as_slice(), [crate::Note { what: crate::What::Run(RunId(1)), .. }]), "{heard:?}");
+    assert!(
+        matches!(heard.as_slice(), [crate::ChangeEvent { what: crate::ChangedItem::Run(RunId(1)), .. }]),
+        "{heard:?}"
+    );
 }

@@ -1,4 +1,4 @@
-//! The log is moved beside the writer: it stays bounded when it is never quiet, and nothing of that is lost.
+//! The background checkpoint: the log stays bounded under constant load, and nothing is lost.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn the_log_stays_bounded_though_it_is_never_quiet() {
     let line = "x".repeat(500_000);
     let mut most = 0;
     for first in 0..500 {
-        // Two are on their way at any time.
+        // Two commits are in flight at any time.
         store.commit(append(1, first, &[&line]).into(), |outcome| assert!(outcome.is_ok(), "{outcome:?}"));
         if first % 2 == 1 {
             store.commit_wait(Batch::new()).unwrap();
@@ -65,7 +65,7 @@ fn a_secret_is_forgotten_at_once_while_the_log_is_being_moved() {
         body: body.as_bytes().to_vec(),
     };
     let line = "x".repeat(900_000);
-    // A round beside the writer begins at 4 MiB; one of these commits comes while it is under way.
+    // A background round starts at 4 MiB; one of these commits arrives while it runs.
     for first in 0..60 {
         store.commit_wait(append(1, first, &[&line]).into()).unwrap();
         if first % 10 == 9 {

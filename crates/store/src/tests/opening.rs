@@ -1,4 +1,4 @@
-//! Who may open a data directory, when, and what the others are told.
+//! Opening a data directory: locks, formats, owners, and the errors for each.
 
 use super::*;
 use crate::schema;
@@ -301,7 +301,7 @@ fn a_database_that_vanishes_while_it_is_open_takes_nothing_more() {
         let (dir, store) = store();
         store.commit_wait(new_run(1, "one").into()).unwrap();
         harm(dir.path());
-        // Nobody is told that something is kept which is not; also whoever only asks hears it.
+        // No commit is acknowledged that is not stored; a caller that only asks gets the error too.
         for batch in [Batch::from(new_run(2, "two")), Batch::new()] {
             let error = store.commit_wait(batch).unwrap_err();
             assert!(matches!(error, Error::Lost { .. }) && !error.is_outage(), "{error}");

@@ -1,4 +1,4 @@
-//! Revisions: whatever is committed together, no two things share one.
+//! Revisions: no two items of a batch share one.
 
 use std::sync::Mutex;
 
@@ -7,10 +7,10 @@ use super::*;
 #[test]
 fn things_of_one_batch_have_revisions_of_their_own_in_their_order() {
     let (_dir, store) = store();
-    let notes = Arc::new(Mutex::new(Vec::new()));
-    let heard = notes.clone();
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let heard = events.clone();
     store.observe(Arc::new(move |told| {
-        if let Told::Commits(more) = told {
+        if let Notification::Commits(more) = told {
             heard.lock().unwrap().extend(more);
         }
     }));
@@ -26,7 +26,7 @@ fn things_of_one_batch_have_revisions_of_their_own_in_their_order() {
     let behind = batch.revisions_behind();
     let last = store.commit_wait(batch).unwrap();
     assert_eq!(last.0, before.0 + 4);
-    let revisions: Vec<u64> = notes.lock().unwrap().iter().map(|note| note.revision.0 - before.0).collect();
+    let revisions: Vec<u64> = events.lock().unwrap().iter().map(|note| note.revision.0 - before.0).collect();
     assert_eq!(revisions, [1, 2, 3, 4]);
     let reader = store.reader().unwrap();
     assert_eq!(reader.revision().unwrap(), last);

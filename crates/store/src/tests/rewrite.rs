@@ -1,5 +1,5 @@
-//! Plain text of Secrets from before they were encrypted: it is gone from the files, or everybody who asks is told that it
-//! may not be, whatever fails on the way.
+//! Plain text of Secrets from before they were encrypted: it is removed from the files, or `plaintext_left` says that
+//! it may remain, whatever fails on the way.
 
 use std::fs;
 
@@ -10,12 +10,13 @@ use crate::{
     checkpoint::Checkpointer,
     connect,
     faults::{Fault, install},
-    rewrite::{Left, Rewriter},
+    rewrite::{PlaintextStatus, Rewriter},
 };
 
 const CANARY: &str = "a-canary-from-before-encryption";
 
-/// A data directory as an earlier version left it: Secrets in plain text, one of them deleted, and no note about any of it.
+/// Returns a data directory as an earlier version left it: Secrets in plain text, one of them deleted, and no record of
+/// a rewrite.
 fn old_directory(keep: bool) -> TempDir {
     let (dir, store) = store();
     store.commit_wait(new_run(1, "one").into()).unwrap();
@@ -111,13 +112,13 @@ fn a_store_that_is_open_tries_again_and_forgets_what_it_told() {
     let dir = old_directory(false);
     let mut conn = connect::writer(dir.path()).unwrap();
     let mut checkpointer = Checkpointer::watch(&mut conn, dir.path()).unwrap();
-    let left = Left::default();
+    let left = PlaintextStatus::default();
     disk.fail_all(Some(Fault::Full));
     let mut rewriter = Rewriter::start(&conn, &mut checkpointer, dir.path(), left.clone()).unwrap();
-    rewriter.again(&conn, &mut checkpointer);
+    rewriter.retry(&conn, &mut checkpointer);
     assert!(left.lock().unwrap().is_some() && rewriter.due_in().is_some());
     disk.fail_all(None);
-    rewriter.again(&conn, &mut checkpointer);
+    rewriter.retry(&conn, &mut checkpointer);
     assert_eq!((left.lock().unwrap().clone(), rewriter.due_in()), (None, None));
     assert!(!holds_canary(dir.path()));
 }
@@ -127,7 +128,7 @@ fn a_reader_of_an_old_state_delays_the_end_and_it_is_not_noted_before() {
     let dir = old_directory(false);
     let mut conn = connect::writer(dir.path()).unwrap();
     let mut checkpointer = Checkpointer::watch(&mut conn, dir.path()).unwrap();
-    let left = Left::default();
+    let left = PlaintextStatus::default();
     let reader = Reader::open(dir.path()).unwrap();
     let mut rewriter = reader
         .snapshot(|reader| -> Result<Rewriter, Error> {

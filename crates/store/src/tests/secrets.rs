@@ -1,4 +1,4 @@
-//! Secrets in the raw files: never readable, gone once they are deleted, and closed without their key.
+//! Secrets in the raw files: never readable, erased once they are deleted, and unusable without their key.
 
 use std::{
     fs,
@@ -33,20 +33,20 @@ fn body(store: &Store, name: &str) -> String {
     String::from_utf8(found.body).unwrap()
 }
 
-/// How often the bytes stand in the files of the directory.
+/// Counts the occurrences of the bytes in the files of the directory.
 fn found(dir: &Path, bytes: &[u8]) -> usize {
     let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     files.map(|path| fs::read(path).unwrap().windows(bytes.len()).filter(|window| *window == bytes).count()).sum()
 }
 
-/// The keys that lie open in the database now.
+/// Returns the keys that are stored in plain text.
 fn keys(dir: &Path) -> Vec<Vec<u8>> {
     let conn = Connection::open(dir.join("octoflow.db")).unwrap();
     let mut find = conn.prepare("SELECT substr(key, 22, 32) FROM secret_keys WHERE substr(key, 1, 1) = x'01'").unwrap();
     find.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// The log is emptied as soon as no reader holds it, which here is at once or a moment later.
+/// Waits until the bytes are gone: the log is truncated as soon as no reader holds it, here at once or shortly after.
 fn gone(dir: &Path, bytes: &[u8]) -> bool {
     let until = Instant::now() + Duration::from_secs(30);
     while found(dir, bytes) > 0 && Instant::now() < until {

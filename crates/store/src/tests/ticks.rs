@@ -1,4 +1,4 @@
-//! One time, one run: what the table of ticks promises, and what is known of runs that are to go.
+//! Ticks: one time, one run. Expiry times: ordered, and deleted with the run.
 
 use super::*;
 use crate::Tick;
@@ -41,7 +41,7 @@ fn a_time_that_was_dealt_with_refuses_the_run_that_comes_with_it() {
 #[test]
 fn the_oldest_ticks_are_forgotten_in_the_order_they_came() {
     let (_dir, store) = store();
-    // A clock that was far ahead for a moment.
+    // As after a clock that was far ahead for a moment.
     store.commit_wait(tick(9_000_000, None).into()).unwrap();
     for chunk in 0..10 {
         store.commit_wait((0..1000).map(|at| tick(chunk * 1000 + at, None)).collect()).unwrap();

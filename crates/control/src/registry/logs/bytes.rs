@@ -101,10 +101,10 @@ impl Raw {
             if bytes.len() >= CHUNK || bytes.len() as u64 >= self.left {
                 break;
             }
-            let poured = reader.pour(&mut bytes, |stream, container, _| {
+            let read = reader.read_into(&mut bytes, |stream, container, _| {
                 stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container.unwrap_or(&written.main))
             });
-            if !poured.map_err(damage)? {
+            if !read.map_err(damage)? {
                 self.dry = true;
                 break;
             }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use octoflow_store::SecretsKept;
+use octoflow_store::SecretsCount;
 
 use super::Finding;
 use crate::{commands::Context, local::Local};
@@ -17,7 +17,7 @@ pub(super) fn finding(dir: &Path, context: &Context) -> Finding {
     // What is wrong with the database is told by the check of it.
     let Ok(Some(local)) = Local::open(dir) else { return Finding::ok(ABOUT, "none are kept yet") };
     let reader = local.reader();
-    if let Err(error) = reader.fits_secrets(key.as_ref()) {
+    if let Err(error) = reader.check_secrets_key(key.as_ref()) {
         return Finding::fail(ABOUT, error.to_string(), "runs and the server will not start without it");
     }
     if reader.may_hold_plaintext().unwrap_or(false) {
@@ -26,11 +26,16 @@ pub(super) fn finding(dir: &Path, context: &Context) -> Finding {
                       tries to write the file anew";
         return Finding::warn(ABOUT, found, advice);
     }
-    match reader.secrets_kept() {
-        Ok(SecretsKept { beside: 0, keyed: 0 }) => Finding::ok(ABOUT, "none are kept"),
-        Ok(SecretsKept { beside: 0, keyed }) => Finding::ok(ABOUT, format!("{keyed} encrypted with the key file")),
-        Ok(SecretsKept { beside, keyed }) => {
-            let found = format!("{} encrypted, {beside} of them with keys that lie in the database", beside + keyed);
+    match reader.count_secrets() {
+        Ok(SecretsCount { plain_keys: 0, wrapped_keys: 0 }) => Finding::ok(ABOUT, "none are kept"),
+        Ok(SecretsCount { plain_keys: 0, wrapped_keys }) => {
+            Finding::ok(ABOUT, format!("{wrapped_keys} encrypted with the key file"))
+        }
+        Ok(SecretsCount { plain_keys, wrapped_keys }) => {
+            let found = format!(
+                "{} encrypted, {plain_keys} of them with keys that lie in the database",
+                plain_keys + wrapped_keys
+            );
             let advice = match key {
                 Some(_) => "the next start encrypts these keys, too",
                 None => "a copy of the directory opens them; --secrets-key-file FILE changes that",

@@ -1,4 +1,4 @@
-//! Archives made by enemies: each trap once in a tarball and once in a zip archive. None may write outside the target.
+//! Malicious archives: each attack once in a tarball and once in a zip archive. None may write outside the target.
 
 use std::{fs, io::Write, os::unix::fs::symlink};
 
@@ -22,7 +22,7 @@ impl Place {
         self.dir.path().join("root")
     }
 
-    /// Places a stranger's bytes at `/in`.
+    /// Places untrusted bytes at `/in`.
     fn put(&self, bytes: &[u8], archive: Option<Archive>) -> Result<(), String> {
         self.put_with(bytes, ArtifactInput { archive, ..input() }, None)
     }
@@ -31,8 +31,8 @@ impl Place {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         let view = View::new(File::open(self.root()).unwrap().into());
-        let parcel = Parcel { file, size: bytes.len() as u64, own: false, maybe_tree: false };
-        let placed = place(&view, &input, parcel, sub_path, "/");
+        let artifact_file = ArtifactFile { file, size: bytes.len() as u64, own: false, maybe_tree: false };
+        let placed = place(&view, &input, artifact_file, sub_path, "/");
         assert_eq!(fs::read_to_string(self.dir.path().join("outside")).unwrap(), "untouched");
         let beside: Vec<_> = fs::read_dir(self.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(beside.len(), 2, "nothing was written beside the root: {beside:?}");
@@ -64,7 +64,7 @@ enum Entry<'a> {
     Odd(&'a str, tar::EntryType),
 }
 
-/// A tarball as it is written, without the care a good builder takes.
+/// Builds a tarball without the checks of a good builder.
 fn tarball(entries: &[Entry<'_>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in entries {
@@ -110,7 +110,7 @@ fn zipped(entries: &[Entry<'_>]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// The same entries in both kinds of archive.
+/// Packs the same entries in both formats.
 fn both(entries: &[Entry<'_>]) -> [(Vec<u8>, Option<Archive>); 2] {
     [(tarball(entries), OWN_TGZ), (zipped(entries), Some(Archive::Zip))]
 }
@@ -196,7 +196,7 @@ fn bits_that_lend_rights_are_dropped() {
 
 #[test]
 fn bombs_are_given_up_before_they_fill_the_disk() {
-    // A gigabyte and a half of nothing: the same sixteen megabytes again and again, in an archive of two megabytes.
+    // A gigabyte and a half of zeros: the same sixteen megabytes repeated, in an archive of two megabytes.
     let mut header = tar::Header::new_gnu();
     header.set_path("zeros").unwrap();
     header.set_size(96 << 24);
@@ -215,7 +215,7 @@ fn bombs_are_given_up_before_they_fill_the_disk() {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&bytes).unwrap();
     let mut budget = Budget { bytes: 1 << 19, entries: 9 };
-    let unpacked = items::each(&mut file, Packed::Zip, &mut budget, &mut |_, bytes| {
+    let unpacked = items::each(&mut file, ArchiveFormat::Zip, &mut budget, &mut |_, bytes| {
         io::copy(bytes, &mut io::sink()).map(|_| true).map_err(said)
     });
     assert!(unpacked.unwrap_err().contains("archive bomb"));
@@ -225,7 +225,7 @@ fn bombs_are_given_up_before_they_fill_the_disk() {
 fn too_many_entries_are_refused() {
     let mut budget = Budget { bytes: u64::MAX, entries: 3 };
     let entries: Vec<Entry<'_>> = ["a", "b", "c", "d"].into_iter().map(|name| Entry::File(name, b"", 0o644)).collect();
-    for (packed, bytes) in [(Packed::Tar, tarball(&entries)), (Packed::Zip, zipped(&entries))] {
+    for (packed, bytes) in [(ArchiveFormat::Tar, tarball(&entries)), (ArchiveFormat::Zip, zipped(&entries))] {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
         let error = items::each(&mut file, packed, &mut budget.clone(), &mut |_, _| Ok(true)).unwrap_err();
@@ -234,7 +234,7 @@ fn too_many_entries_are_refused() {
     budget.entries = 4;
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&zipped(&entries)).unwrap();
-    items::each(&mut file, Packed::Zip, &mut budget, &mut |_, _| Ok(true)).unwrap();
+    items::each(&mut file, ArchiveFormat::Zip, &mut budget, &mut |_, _| Ok(true)).unwrap();
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn a_part_and_its_mode_are_taken_from_both_kinds() {
 fn the_tasks_own_links_are_followed_inside_its_root_only() {
     let place = Place::new();
     symlink("/../outside", place.root().join("in")).unwrap();
-    // Inside the root that name means `/outside` there, which is not there.
+    // Inside the root that name means `/outside` there, which does not exist.
     let _ = place.put(b"text", Some(Archive::None));
     assert!(!place.root().join("in").is_dir());
 }

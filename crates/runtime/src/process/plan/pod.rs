@@ -1,5 +1,5 @@
-//! Planning a task of several containers: what the supervisor is told of each, and what they share.
-//! They live in one file system here, so what two of them want at one path must be the same thing.
+//! Plans a task of several containers: the supervisor's plan for each, and what they share. They share one file system,
+//! so two of them may only want the same thing at one path.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,34 +9,34 @@ use octoflow_model::{
     task::{File, Mount, Task},
 };
 
-use super::{Ground, Unplanned, millis, run};
+use super::{PlanContext, PlanError, millis, run};
 use crate::process::{
     pod::{NAME, POD_ARGUMENT},
-    wire::{Crew, Launch, Member},
+    wire::{Launch, Member, PodPlan},
 };
 
-/// What the supervisor needs beyond the grace of its containers before it is killed itself.
+/// Time that the supervisor gets beyond the grace period of its containers before it is killed itself.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// The launch of a supervisor, with that of every container in it.
+/// Returns the launch of a supervisor, which contains those of all containers.
 pub(super) fn supervisor(
     attempt: AttemptId,
     task: &Task,
     pod: &Pod,
     own_env: &[(String, String)],
     isolated: bool,
-    ground: &Ground,
-) -> Result<Launch, Unplanned> {
+    context: &PlanContext,
+) -> Result<Launch, PlanError> {
     let mut members = Vec::with_capacity(pod.members.len());
     for (at, member) in pod.members.iter().enumerate() {
-        let launch = run(attempt, &member.container, own_env, isolated, ground)
-            .map_err(|exit| Unplanned { exit, member: Some(at) })?;
+        let launch = run(attempt, &member.container, own_env, isolated, context)
+            .map_err(|exit| PlanError { exit, member: Some(at) })?;
         let name = member.container.name.clone();
         let speaks_for_all = member.part == Part::Main && name == task.main.name;
         let label = (!speaks_for_all).then(|| name.clone());
         members.push(Member { name, part: member.part, label, after: member.after.clone(), launch });
     }
-    let crew = Crew { members, retries: pod.retries, pause_ms: millis(pod.pause), grace_ms: millis(task.grace) };
+    let pod_plan = PodPlan { members, retries: pod.retries, pause_ms: millis(pod.pause), grace_ms: millis(task.grace) };
     Ok(Launch {
         attempt,
         isolated,
@@ -47,7 +47,7 @@ pub(super) fn supervisor(
         storage_limit: None,
         grace_ms: millis(task.grace.saturating_add(MARGIN)),
         called: NAME.to_owned(),
-        // The very file the spawner runs, whatever has become of its name and whatever the task sees in its place.
+        // The very file that the spawner runs, whatever has become of its name and whatever the task sees in its place.
         programs: vec!["/proc/self/exe".to_owned()],
         args: vec![NAME.to_owned(), POD_ARGUMENT.to_owned()],
         env: Vec::new(),
@@ -56,15 +56,15 @@ pub(super) fn supervisor(
         mounts: Vec::new(),
         progress: None,
         hosts: None,
-        words: None,
-        crew: Some(Box::new(crew)),
+        termination: None,
+        pod_plan: Some(Box::new(pod_plan)),
         host: None,
         visible: Vec::new(),
         group: None,
     })
 }
 
-/// The files of all containers. `Err` is a sentence for the user.
+/// Returns the files of all containers. `Err` is a sentence for the user.
 pub(super) fn files(task: &Task) -> Result<Vec<File>, String> {
     let Some(pod) = &task.pod else { return Ok(task.files.clone()) };
     let mut all: BTreeMap<&str, &File> = BTreeMap::new();
@@ -79,7 +79,7 @@ pub(super) fn files(task: &Task) -> Result<Vec<File>, String> {
     Ok(found)
 }
 
-/// The mounts of all containers. `Err` is a sentence for the user.
+/// Returns the mounts of all containers. `Err` is a sentence for the user.
 pub(super) fn mounts(task: &Task) -> Result<Vec<Mount>, String> {
     let Some(pod) = &task.pod else { return Ok(task.mounts.clone()) };
     let mut found: Vec<Mount> = Vec::new();

@@ -1,5 +1,5 @@
-//! The supervisor's loop: which container starts when, what their output and ends are, and when everything is over.
-//! It never waits for anything but the next event, and starts nothing once it was told to end.
+//! The supervisor's event loop: starts containers in order, forwards their output and ends, and determines when
+//! everything is over. Waits for nothing but the next event, and starts nothing once it was told to end.
 
 use std::{
     env,
@@ -16,36 +16,36 @@ use crate::process::{
     clone::Stack,
     spawner::{
         MARK,
-        launch::{self, Born},
+        launch::{self, Spawned},
     },
     sys::{self, Epoll, How, NO_EVENT},
-    wire::{Bytes, Crew, Ended, FromPod, Member, frame},
+    wire::{Bytes, Ended, FromPod, Member, PodPlan, frame},
 };
 
 const SIGNALS: u64 = 0;
-/// Above it, a token is a member's place and one of its streams.
+/// Offset of stream tokens, which encode a member's index and one of its streams.
 const STREAMS: u64 = 1;
 const EVENTS_PER_TURN: usize = 64;
 const BUFFER: usize = 64 * 1024;
-/// One look at a stream takes at most this many buffers, so that one loud container cannot starve the others.
-const BUFFERS_PER_LOOK: usize = 8;
-/// After the end at most this much is drained: more than a pipe holds.
+/// Buffers read from a stream per event, so that one loud container cannot starve the others.
+const BUFFERS_PER_EVENT: usize = 8;
+/// Buffers drained after the end: more than a pipe holds.
 const BUFFERS_AT_END: usize = 32;
 
-/// How long a start waits that met a shortage of descriptors or processes.
+/// Delay before a retry of a start that failed for lack of descriptors or processes.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(200);
-/// A shortage that lasts is this pod's own doing: nobody outside it would know why it hangs.
-const SHORTAGE_PATIENCE: Duration = Duration::from_secs(300);
+/// Limit of a shortage: one that lasts is this pod's own doing, and nobody outside would know why it hangs.
+const SHORTAGE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Where a container is. Arrows: `Waiting → Running → {Over, Pausing}`, `Pausing → Running`; `Waiting` and `Pausing`
-/// become `Never` or `Over` when nothing may start any more.
+/// State of a container. Transitions: `Waiting → Running → {Over, Pausing}`, `Pausing → Running`; `Waiting` and
+/// `Pausing` become `Never` or `Over` when nothing may start any more.
 enum State {
     Waiting,
     Running(Running),
-    /// It ended badly like this and is tried again then.
+    /// Failed like this and is retried at that time.
     Pausing(Instant, Ended),
     Over(Ended),
-    /// It will not be started.
+    /// Will not be started.
     Never,
 }
 
@@ -56,43 +56,43 @@ struct Running {
 }
 
 struct Supervisor {
-    crew: Crew,
+    pod_plan: PodPlan,
     states: Vec<State>,
-    /// By member: how often it was started.
+    /// Starts so far, by member.
     tries: Vec<u32>,
-    mark: String,
+    attempt_variable: String,
     null: File,
     stack: Stack,
     epoll: Epoll,
     signals: OwnedFd,
-    /// We were told to end.
+    /// True once the supervisor was told to end.
     ending: bool,
-    /// The sidecars were told to end.
+    /// True once the sidecars were told to end.
     dismissed: bool,
-    /// Whoever still runs then is killed.
+    /// Time at which running containers are killed.
     kill_at: Option<Instant>,
-    /// Since when the machine is short of something a container needs, and when to try again.
+    /// Since when a resource that a container needs is short; `short_until` is the time of the next attempt.
     short_since: Option<Instant>,
     short_until: Option<Instant>,
     buffer: Vec<u8>,
-    words: Vec<u8>,
+    outgoing: Vec<u8>,
     out: File,
 }
 
-pub(super) fn run(crew: Crew) -> io::Result<ExitCode> {
-    // The ways into the control groups are for us to use, not for containers to have.
-    sys::pid::keep_inherited_to_ourselves();
+pub(super) fn run(pod_plan: PodPlan) -> io::Result<ExitCode> {
+    // The descriptors of the cgroups are for the supervisor, not for containers.
+    sys::pid::set_inherited_cloexec();
     sys::reset_dispositions();
     let signals = sys::signals_as_descriptor()?;
     let epoll = Epoll::new()?;
     epoll.add(&signals, SIGNALS)?;
     let value = env::var(MARK).unwrap_or_default();
-    let count = crew.members.len();
+    let count = pod_plan.members.len();
     let mut supervisor = Supervisor {
         states: (0..count).map(|_| State::Waiting).collect(),
         tries: vec![0; count],
-        crew,
-        mark: format!("{MARK}={value}"),
+        pod_plan,
+        attempt_variable: format!("{MARK}={value}"),
         null: File::options().read(true).write(true).open("/dev/null")?,
         stack: Stack::new()?,
         epoll,
@@ -103,22 +103,22 @@ pub(super) fn run(crew: Crew) -> io::Result<ExitCode> {
         short_since: None,
         short_until: None,
         buffer: vec![0; BUFFER],
-        words: Vec::new(),
+        outgoing: Vec::new(),
         out: io::stdout().as_fd().try_clone_to_owned()?.into(),
     };
     let mut events = [NO_EVENT; EVENTS_PER_TURN];
     loop {
         supervisor.advance();
-        supervisor.speak()?;
+        supervisor.flush()?;
         if supervisor.is_done() {
             return Ok(supervisor.exit_code());
         }
-        supervisor.listen(&mut events)?;
+        supervisor.wait_for_events(&mut events)?;
     }
 }
 
 impl Supervisor {
-    /// Starts what may start now and gives up what never may.
+    /// Starts the containers that may start now and gives up those that never may.
     fn advance(&mut self) {
         let mut before = true;
         for at in self.of(Part::Init) {
@@ -127,8 +127,8 @@ impl Supervisor {
             }
             before &= self.ended_well(at);
         }
-        let doomed = self.ending || self.of(Part::Init).any(|at| self.ended_badly(at));
-        if doomed {
+        let gives_up = self.ending || self.of(Part::Init).any(|at| self.ended_badly(at));
+        if gives_up {
             self.give_up();
         } else if before {
             for at in self.of(Part::Sidecar) {
@@ -144,13 +144,13 @@ impl Supervisor {
     }
 
     fn advance_main(&mut self) {
-        // A container that cannot be started may decide the fate of others, so look until nothing changes.
+        // A container that cannot be started may decide others, so repeat until nothing changes.
         loop {
             let mut changed = false;
             for at in self.of(Part::Main) {
                 let due = match &self.states[at] {
                     State::Waiting => {
-                        let after = self.crew.members[at].after.iter().map(|other| *other as usize);
+                        let after = self.pod_plan.members[at].after.iter().map(|other| *other as usize);
                         if after.clone().any(|other| self.ended_badly(other)) {
                             self.states[at] = State::Never;
                             changed = true;
@@ -169,33 +169,33 @@ impl Supervisor {
         }
     }
 
-    /// Answers whether anything came of it: while the machine is short of something it waits.
+    /// Starts a container. Returns false if a shortage delays it.
     fn start(&mut self, at: usize) -> bool {
         if self.short_until.is_some_and(|until| until > Instant::now()) {
             return false;
         }
         self.short_until = None;
-        let Member { launch, .. } = &self.crew.members[at];
+        let Member { launch, .. } = &self.pod_plan.members[at];
         self.tries[at] += 1;
         if launch.isolated {
-            // What is in the way shows when the directory is entered.
+            // A problem shows when the directory is entered.
             let _ = fs::create_dir_all(&launch.dir);
         }
-        match launch::start(launch, None, &self.mark, &self.null, &mut self.stack) {
-            Ok(Born { pid, at: time, stdout, stderr, reserve: _ }) => {
-                // Without events the output is still read at the end; it only may come late.
+        match launch::start(launch, None, &self.attempt_variable, &self.null, &mut self.stack) {
+            Ok(Spawned { pid, at: time, stdout, stderr, reserve: _ }) => {
+                // Without events the output is still read at the end, only late.
                 let _ = self.epoll.add(&stdout, token(at, false));
                 if let Some(stderr) = &stderr {
                     let _ = self.epoll.add(stderr, token(at, true));
                 }
                 self.states[at] = State::Running(Running { pid, stdout: Some(stdout), stderr });
                 self.short_since = None;
-                self.say(&FromPod::Began(index(at), time));
-                // Told at once: whoever is killed with us a moment later has at least begun. If nobody hears it, the
-                // next turn finds out.
-                let _ = self.speak();
+                self.queue(&FromPod::Began(index(at), time));
+                // Sent at once: a container that is killed with us a moment later has at least begun. A broken
+                // connection shows in the next turn.
+                let _ = self.flush();
             }
-            Err(why) if launch::shortage(&why).is_some() && self.short_for() < SHORTAGE_PATIENCE => {
+            Err(why) if launch::shortage(&why).is_some() && self.short_for() < SHORTAGE_TIMEOUT => {
                 self.tries[at] -= 1;
                 self.short_until = Some(Instant::now() + SHORTAGE_PAUSE);
                 return false;
@@ -210,11 +210,11 @@ impl Supervisor {
     }
 
     fn over(&mut self, at: usize, exit: Ended) {
-        self.say(&FromPod::Over(index(at), sys::now(), exit.clone()));
+        self.queue(&FromPod::Over(index(at), sys::now(), exit.clone()));
         self.states[at] = State::Over(exit);
     }
 
-    /// Nothing more will be started.
+    /// Gives up every container that is not running.
     fn give_up(&mut self) {
         for at in 0..self.states.len() {
             match &self.states[at] {
@@ -228,17 +228,17 @@ impl Supervisor {
         }
     }
 
-    /// The work is over, so the sidecars may go.
+    /// Ends the sidecars, because the main containers are over.
     fn dismiss(&mut self) {
         if std::mem::replace(&mut self.dismissed, true) {
             return;
         }
         self.signal(Part::Sidecar, libc::SIGTERM);
-        let latest = Instant::now() + Duration::from_millis(self.crew.grace_ms);
+        let latest = Instant::now() + Duration::from_millis(self.pod_plan.grace_ms);
         self.kill_at = Some(self.kill_at.map_or(latest, |earlier| earlier.min(latest)));
     }
 
-    fn listen(&mut self, events: &mut [libc::epoll_event]) -> io::Result<()> {
+    fn wait_for_events(&mut self, events: &mut [libc::epoll_event]) -> io::Result<()> {
         let pauses = self.states.iter().filter_map(|state| match state {
             State::Pausing(until, _) => Some(*until),
             _ => None,
@@ -255,10 +255,10 @@ impl Supervisor {
         }
         for stream in streams {
             let at = usize::try_from(stream / 2).expect("a place is an index");
-            self.read(at, stream % 2 == 1, BUFFERS_PER_LOOK);
+            self.read(at, stream % 2 == 1, BUFFERS_PER_EVENT);
         }
         if signal {
-            self.hear_signals();
+            self.handle_signals();
         }
         if self.kill_at.is_some_and(|at| at <= Instant::now()) {
             self.kill_at = None;
@@ -269,23 +269,23 @@ impl Supervisor {
         Ok(())
     }
 
-    fn hear_signals(&mut self) {
+    fn handle_signals(&mut self) {
         while let Some(signal) = sys::next_signal(&self.signals) {
             if signal == libc::SIGTERM && !self.ending {
                 self.ending = true;
                 self.signal(Part::Init, libc::SIGTERM);
                 self.signal(Part::Main, libc::SIGTERM);
-                self.kill_at = Some(Instant::now() + Duration::from_millis(self.crew.grace_ms));
+                self.kill_at = Some(Instant::now() + Duration::from_millis(self.pod_plan.grace_ms));
             }
         }
         while let Some(dead) = sys::peek_dead() {
             let owner =
                 self.states.iter().position(|state| matches!(state, State::Running(one) if one.pid == dead.pid));
             if owner.is_some() {
-                // Before it is collected its number cannot belong to anybody else.
+                // Until it is reaped its pid cannot belong to another process.
                 sys::signal_group(dead.pid, libc::SIGKILL);
             }
-            sys::collect(dead.pid);
+            sys::reap(dead.pid);
             if let Some(at) = owner {
                 self.died(at, dead.how);
             }
@@ -297,22 +297,22 @@ impl Supervisor {
             self.read(at, stderr, BUFFERS_AT_END);
         }
         if let State::Running(running) = &self.states[at] {
-            // An end that somebody else still holds open is none of ours any more.
+            // A pipe that another process still holds open does not matter any more.
             running.stdout.iter().chain(&running.stderr).for_each(|pipe| self.epoll.remove(pipe));
         }
         let exit = match how {
             How::Exited(code) => Ended::Code(code),
             How::Signalled(signal) => Ended::Signal(signal),
         };
-        let again = self.crew.members[at].part == Part::Main && self.tries[at] <= self.crew.retries;
-        if exit != Ended::Code(0) && again && !self.ending {
-            self.states[at] = State::Pausing(Instant::now() + Duration::from_millis(self.crew.pause_ms), exit);
+        let may_retry = self.pod_plan.members[at].part == Part::Main && self.tries[at] <= self.pod_plan.retries;
+        if exit != Ended::Code(0) && may_retry && !self.ending {
+            self.states[at] = State::Pausing(Instant::now() + Duration::from_millis(self.pod_plan.pause_ms), exit);
         } else {
             self.over(at, exit);
         }
     }
 
-    /// Passes on what a stream has to say.
+    /// Forwards the output of a stream.
     fn read(&mut self, at: usize, stderr: bool, most: usize) {
         for _ in 0..most {
             let State::Running(running) = &mut self.states[at] else { return };
@@ -321,16 +321,17 @@ impl Supervisor {
             match sys::read(end, &mut self.buffer) {
                 Ok(count) if count > 0 => {
                     let bytes = Bytes(self.buffer[..count].to_vec());
-                    self.say(&FromPod::Output(index(at), stderr, bytes));
-                    // Whoever writes faster than the spawner reads must wait, and so must we.
-                    if self.speak().is_err() {
+                    self.queue(&FromPod::Output(index(at), stderr, bytes));
+                    // A container that writes faster than the spawner reads must wait (backpressure), and so must the
+                    // supervisor.
+                    if self.flush().is_err() {
                         return;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // A terminal that nobody has open says EIO. Closing our end would hang up on a process that goes on
-                // without it, so it stays open until the end, when the rest is read.
+                // A terminal without any process returns EIO. Closing our end would hang up on a process that reopens
+                // it, so it stays open until the end, when the rest is read.
                 Err(_) => {
                     self.epoll.remove(end);
                     return;
@@ -344,7 +345,7 @@ impl Supervisor {
     }
 
     fn signal(&self, part: Part, signal: i32) {
-        for (member, state) in self.crew.members.iter().zip(&self.states) {
+        for (member, state) in self.pod_plan.members.iter().zip(&self.states) {
             if let (true, State::Running(running)) = (member.part == part, state) {
                 sys::signal_group(running.pid, signal);
             }
@@ -352,7 +353,7 @@ impl Supervisor {
     }
 
     fn of(&self, part: Part) -> impl Iterator<Item = usize> + use<> {
-        let places = self.crew.members.iter().enumerate().filter(|(_, member)| member.part == part);
+        let places = self.pod_plan.members.iter().enumerate().filter(|(_, member)| member.part == part);
         places.map(|(at, _)| at).collect::<Vec<_>>().into_iter()
     }
 
@@ -372,7 +373,7 @@ impl Supervisor {
         (0..self.states.len()).all(|at| self.is_final(at))
     }
 
-    /// For whoever looks at the process; the spawner was told more.
+    /// Returns the exit code for people who look at the process; the spawner got more details.
     fn exit_code(&self) -> ExitCode {
         let bad = self.of(Part::Init).chain(self.of(Part::Main)).find_map(|at| match &self.states[at] {
             State::Over(Ended::Code(0)) | State::Never => None,
@@ -383,14 +384,14 @@ impl Supervisor {
         ExitCode::from(bad.unwrap_or(0))
     }
 
-    fn say(&mut self, words: &FromPod) {
-        frame(words, &mut self.words);
+    fn queue(&mut self, message: &FromPod) {
+        frame(message, &mut self.outgoing);
     }
 
-    fn speak(&mut self) -> io::Result<()> {
-        let spoken = self.out.write_all(&self.words);
-        self.words.clear();
-        spoken
+    fn flush(&mut self) -> io::Result<()> {
+        let written = self.out.write_all(&self.outgoing);
+        self.outgoing.clear();
+        written
     }
 }
 

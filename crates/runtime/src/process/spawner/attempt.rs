@@ -1,70 +1,72 @@
-//! What the spawner knows of each attempt, from the first word about it until it is forgotten.
-//! Only data and its lookup; what happens to it is decided in `life`.
+//! The spawner's table of attempts, from the first message about one until it is forgotten. Only data and its lookup;
+//! `life` decides what happens to it.
 
 use std::{collections::HashMap, os::fd::OwnedFd, time::Duration};
 
 use octoflow_model::{ids::AttemptId, time::Time};
 
-use super::{crew::Watch, hands::Key, leftover::Leftover, limits::Limit, place::Place};
+use super::{leftover::Leftover, limits::Limit, pod_watch::PodWatch, workers::Key, workspace::Workspace};
 use crate::{
     logs::Writer,
     process::{
         progress,
         sys::How,
+        termination::{self, Tail},
         view::View,
-        wire::{Bind, Ending, Launch, MemberEnding, ROOM, Words},
-        words::{self, Tail},
+        wire::{Bind, DIR_PLACEHOLDER, Ending, Launch, MemberEnding, TerminationSource},
     },
 };
 
 pub(crate) struct Entry {
     pub(crate) attempt: AttemptId,
     pub(crate) state: State,
-    pub(crate) place: Option<Place>,
-    /// Outputs are read from its file system after the end.
+    pub(crate) workspace: Option<Workspace>,
+    /// True if outputs are read from its file system after the end.
     pub(crate) keep: bool,
     pub(crate) grace: Duration,
     pub(crate) mounts: Vec<Bind>,
-    /// The connected engine knows of it. Nothing is reported about the others until they are adopted.
-    pub(crate) claimed: bool,
-    /// Nobody will ask for its end.
+    /// True if the connected engine knows the attempt. Nothing is reported about the others until they are adopted.
+    pub(crate) known_to_engine: bool,
+    /// True if the engine will not ask for its end any more.
     pub(crate) forgotten: bool,
     pub(crate) stop: Stop,
-    /// What its containers do, until it is born.
-    pub(crate) watch: Option<Box<Watch>>,
-    /// How its containers ended.
+    /// State of its containers, until the process is started.
+    pub(crate) watch: Option<Box<PodWatch>>,
+    /// Ends of its containers.
     pub(crate) members: Vec<MemberEnding>,
-    /// The file in which it may tell how far it is, and what it said last.
+    /// File in which it may report its progress.
     pub(crate) progress: Option<String>,
-    pub(crate) told: Option<(u32, u32)>,
-    /// Where its last words are found, and what they were.
-    pub(crate) words: Option<Words>,
+    /// Progress that was reported last.
+    pub(crate) reported_progress: Option<(u32, u32)>,
+    /// Where its termination message is found.
+    pub(crate) termination: Option<TerminationSource>,
+    /// Its termination message.
     pub(crate) message: Option<String>,
-    /// How many bytes it may write to its private file system.
+    /// Limit of its private file system in bytes.
     pub(crate) storage_limit: Option<u64>,
-    /// Why it was killed for the sake of the disk.
+    /// Reason why it was killed because of disk usage.
     pub(crate) evicted: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stop {
-    No,
-    Polite,
-    Final,
+    None,
+    Term,
+    Kill,
 }
 
 pub(crate) enum State {
-    /// A thread makes its file system ready. Next: `Prepared`, or gone.
+    /// A worker thread prepares its file system. Next: `Prepared`, or gone.
     Preparing,
-    /// Waits for the engine to place inputs. Next: `Starting`, or gone.
+    /// Waits for the engine to stage inputs. Next: `Starting`, or gone.
     Prepared(Box<Launch>),
-    /// A thread makes its process. Next: `Running` or `Ended`.
+    /// A worker thread creates its process. Next: `Running` or `Ended`.
     Starting,
-    /// Its main process lives. Next: `Lingering`.
+    /// Its main process is alive. Next: `Lingering`.
     Running(Running),
-    /// Its main process is dead, and whatever it left running is being ended. Next: `Ended`.
+    /// Its main process is dead, and the processes it left behind are being killed. Next: `Ended`.
     Lingering(Running, How),
-    /// An earlier spawner saw its end; its file system is being made visible again. Next: `Ended`.
+    /// An earlier spawner recorded its end; its file system is being mounted again. Next: `Ended`.
     Restoring(Ending),
     Ended(Ending),
 }
@@ -75,11 +77,11 @@ pub(crate) struct Running {
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
     pub(crate) log: Writer,
-    /// The end of its main container's output, when that may be wanted.
+    /// End of its main container's output, if that may be wanted.
     pub(crate) tail: Option<Tail>,
-    /// It is a supervisor, whose standard output is about its containers.
-    pub(crate) watch: Option<Box<Watch>>,
-    /// The control groups that hold its limits of memory.
+    /// Set for a supervisor, whose standard output is about its containers.
+    pub(crate) watch: Option<Box<PodWatch>>,
+    /// Cgroups that enforce its memory limits.
     pub(crate) limits: Vec<Limit>,
 }
 
@@ -88,18 +90,18 @@ impl Entry {
         Self {
             attempt: launch.attempt,
             state,
-            place: None,
+            workspace: None,
             keep: launch.keep,
             grace: Duration::from_millis(launch.grace_ms),
             mounts: launch.mounts.clone(),
-            claimed: true,
+            known_to_engine: true,
             forgotten: false,
-            stop: Stop::No,
-            watch: launch.crew.as_deref().map(|crew| Box::new(Watch::new(crew))),
+            stop: Stop::None,
+            watch: launch.pod_plan.as_deref().map(|pod_plan| Box::new(PodWatch::new(pod_plan))),
             members: Vec::new(),
             progress: launch.progress.clone(),
-            told: None,
-            words: launch.words.clone(),
+            reported_progress: None,
+            termination: launch.termination.clone(),
             message: None,
             storage_limit: launch.storage_limit,
             evicted: None,
@@ -110,60 +112,62 @@ impl Entry {
         Self {
             attempt: leftover.attempt,
             state: State::Ended(leftover.ending),
-            place: None,
+            workspace: None,
             keep: leftover.keep,
             grace: Duration::ZERO,
             mounts: leftover.mounts,
-            claimed: false,
+            known_to_engine: false,
             forgotten: false,
-            stop: Stop::No,
+            stop: Stop::None,
             watch: None,
             members: leftover.members,
             progress: None,
-            told: None,
-            words: None,
+            reported_progress: None,
+            termination: None,
             message: leftover.message,
             storage_limit: None,
             evicted: None,
         }
     }
 
-    /// How far it says it is, when that is news.
+    /// Returns its progress if it has changed.
     pub(crate) fn news(&self) -> Option<(u32, u32)> {
-        let (path, place) = (self.progress.as_deref()?, self.place.as_ref()?);
-        let said = match place.slot() {
+        let (path, workspace) = (self.progress.as_deref()?, self.workspace.as_ref()?);
+        let said = match workspace.slot() {
             Some(slot) => progress::read(slot.view(), path),
-            None => progress::read(&View::host().ok()?, &path.replace(ROOM, &place.dir().to_string_lossy())),
+            None => {
+                progress::read(&View::host().ok()?, &path.replace(DIR_PLACEHOLDER, &workspace.dir().to_string_lossy()))
+            }
         };
-        said.filter(|said| self.told != Some(*said))
+        said.filter(|said| self.reported_progress != Some(*said))
     }
 
-    /// What it said of its own end. Asked before its place is given away.
-    pub(crate) fn last_words(&self, tail: Option<Tail>, badly: bool) -> Option<String> {
-        let slot = self.place.as_ref().and_then(Place::slot);
-        let path = self.words.as_ref().and_then(|words| words.path.as_deref());
-        let written = slot.zip(path).and_then(|(slot, path)| words::read(slot.view(), path));
+    /// Returns its termination message. Must be called before its workspace is given away.
+    pub(crate) fn termination_message(&self, tail: Option<Tail>, badly: bool) -> Option<String> {
+        let slot = self.workspace.as_ref().and_then(Workspace::slot);
+        let path = self.termination.as_ref().and_then(|termination| termination.path.as_deref());
+        let written = slot.zip(path).and_then(|(slot, path)| termination::read(slot.view(), path));
         written.or_else(|| tail.filter(|_| badly).and_then(Tail::text))
     }
 
-    /// Ends whatever it left running in a PID namespace of its own, after its main process was collected. Answers
-    /// with the descriptor that tells of the namespace's end while that is still to come.
+    /// Kills the processes that it left in its own PID namespace, after its main process was reaped. Returns a
+    /// descriptor that signals the namespace's end if that is still to come.
     pub(crate) fn end_processes(&mut self) -> Option<OwnedFd> {
-        let slot = self.place.as_mut()?.slot_mut()?;
+        let slot = self.workspace.as_mut()?.slot_mut()?;
         if slot.end_processes() {
             return None;
         }
         slot.processes()?.init().try_clone_to_owned().ok()
     }
 
-    /// There is, or soon will be, a process.
+    /// Returns whether there is, or soon will be, a process.
     pub(crate) fn is_alive(&self) -> bool {
         matches!(self.state, State::Starting | State::Running(_) | State::Lingering(..))
     }
 
-    /// Whether the mount namespace of this number is the one it lives in.
+    /// Returns whether it runs in the mount namespace with this number.
     pub(crate) fn lives_in(&self, mark: u64) -> bool {
-        self.place.as_ref().and_then(Place::slot).is_some_and(|slot| slot.mark() == mark)
+        self.workspace.as_ref().and_then(Workspace::slot).is_some_and(|slot| slot.mark() == mark)
     }
 
     pub(crate) fn pid(&self) -> Option<i32> {
@@ -174,7 +178,7 @@ impl Entry {
     }
 }
 
-/// All attempts. A key stays the same while its attempt is there.
+/// All attempts. A key stays the same while its attempt exists.
 #[derive(Default)]
 pub(crate) struct Table {
     entries: Vec<Option<Entry>>,

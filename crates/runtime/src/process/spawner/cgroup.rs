@@ -1,6 +1,6 @@
-//! Control groups: a limit of memory that holds for all processes of a container together. Made only for containers
-//! that have a limit, where the machine lets us; elsewhere each process has a limit of its own (`memory`).
-//! Both versions of control groups are spoken. What a crash left is removed by the next spawner.
+//! Cgroups: a memory limit for all processes of a container together. Created only for containers that have a limit,
+//! where the machine allows it; elsewhere each process has a limit of its own (`memory`). Supports both versions of
+//! cgroups. Leftovers of a crash are removed by the next spawner.
 
 use std::{
     fs::{self, File},
@@ -14,11 +14,11 @@ use std::{
     },
 };
 
-/// Our groups begin with this, then comes the number of the spawner.
+/// Prefix of our groups, followed by the pid of the spawner.
 const PREFIX: &str = "octoflow-";
 
-/// A smaller limit would not let any program start. It is the smallest that Docker accepts.
-const SMALLEST: u64 = 6 * 1024 * 1024;
+/// Smallest limit; a smaller one would not let any program start. Docker has the same minimum.
+const MIN_LIMIT: u64 = 6 * 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
@@ -26,9 +26,9 @@ enum Version {
     Two,
 }
 
-/// Where groups can be made.
+/// The group of this spawner, in which groups of containers are created.
 pub(crate) struct Groups {
-    /// The group of this spawner, in which there are only groups.
+    /// Directory of the spawner's group, which contains only groups.
     own: PathBuf,
     version: Version,
     next: AtomicU64,
@@ -36,25 +36,25 @@ pub(crate) struct Groups {
     left: Mutex<Vec<PathBuf>>,
 }
 
-/// The group we live in, as the kernel tells.
+/// The group that this process is in, according to the kernel.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct CurrentGroup {
     dir: PathBuf,
     version: Version,
 }
 
 impl Groups {
-    /// Makes the group of this spawner. `Err` says why it cannot be done, for people.
+    /// Creates the group of this spawner. `Err` says why that is impossible, for people.
     pub(crate) fn open() -> Result<Self, String> {
         let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"));
-        let place = find(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)?;
-        let parents = match place.version {
-            Version::One => vec![place.dir],
-            Version::Two => parents(&place.dir),
+        let current = find(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)?;
+        let parents = match current.version {
+            Version::One => vec![current.dir],
+            Version::Two => parents(&current.dir),
         };
         let mut why = String::new();
         for parent in parents {
-            match Self::open_in(&parent, place.version) {
+            match Self::open_in(&parent, current.version) {
                 Ok(groups) => return Ok(groups),
                 Err(error) => why = format!("no group can be made in {}: {error}", parent.display()),
             }
@@ -63,7 +63,7 @@ impl Groups {
     }
 
     fn open_in(parent: &Path, version: Version) -> io::Result<Self> {
-        sweep(parent);
+        remove_dead_groups(parent);
         if version == Version::Two {
             give_children_memory(parent)?;
         }
@@ -77,7 +77,7 @@ impl Groups {
             give_children_memory(&groups.own)?;
         }
         // Whether a limit can really be set shows with the first one.
-        match groups.make(SMALLEST) {
+        match groups.make(MIN_LIMIT) {
             Ok(group) => groups.remove(group),
             Err(error) => {
                 groups.close();
@@ -94,7 +94,7 @@ impl Groups {
         }
     }
 
-    /// A group whose processes may have so many bytes together.
+    /// Creates a group whose processes share a limit of `limit` bytes.
     pub(crate) fn make(&self, limit: u64) -> io::Result<Group> {
         self.remove_left();
         let dir = self.own.join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
@@ -118,7 +118,7 @@ impl Groups {
         }
     }
 
-    /// Removes everything, for the end of the process. What is still busy is removed by the next spawner.
+    /// Removes everything before the process exits. Groups in use are removed by the next spawner.
     pub(crate) fn close(&self) {
         remove_tree(&self.own);
     }
@@ -135,7 +135,7 @@ impl Groups {
 pub(crate) struct Group {
     dir: PathBuf,
     version: Version,
-    /// Whoever writes a zero here is in the group, with all its children.
+    /// Writing a zero here moves the writing process into the group, with all its later children.
     joined: File,
 }
 
@@ -144,8 +144,8 @@ impl Group {
         self.joined.as_fd()
     }
 
-    /// Whether the kernel ended a process of it for want of memory.
-    pub(crate) fn ran_out(&self) -> bool {
+    /// Returns whether the kernel killed a process of the group for lack of memory.
+    pub(crate) fn was_oom_killed(&self) -> bool {
         let file = match self.version {
             Version::One => "memory.oom_control",
             Version::Two => "memory.events",
@@ -154,19 +154,19 @@ impl Group {
     }
 }
 
-/// Limits the group in `dir`, and opens the file that its processes join by.
+/// Limits the group in `dir`, and opens the file through which processes join it.
 fn set_limit(dir: &Path, version: Version, limit: u64) -> io::Result<File> {
-    let limit = limit.max(SMALLEST).to_string();
+    let limit = limit.max(MIN_LIMIT).to_string();
     match version {
         Version::One => {
             write(&dir.join("memory.limit_in_bytes"), &limit)?;
-            // Only where the kernel counts swap.
+            // Exists only where the kernel counts swap.
             write_if_there(&dir.join("memory.memsw.limit_in_bytes"), &limit)?;
         }
         Version::Two => {
             write(&dir.join("memory.max"), &limit)?;
             write_if_there(&dir.join("memory.swap.max"), "0")?;
-            // All of a container goes when one of its processes must.
+            // The whole container is killed if one of its processes must be.
             write_if_there(&dir.join("memory.oom.group"), "1")?;
         }
     }
@@ -186,7 +186,7 @@ fn write_if_there(path: &Path, text: &str) -> io::Result<()> {
     if path.exists() { write(path, text) } else { Ok(()) }
 }
 
-/// Groups below this one can have limits of memory.
+/// Enables memory limits for the groups below this one.
 fn give_children_memory(dir: &Path) -> io::Result<()> {
     let has = |file: &str| {
         fs::read_to_string(dir.join(file)).map(|text| text.split_whitespace().any(|word| word == "memory"))
@@ -200,16 +200,16 @@ fn give_children_memory(dir: &Path) -> io::Result<()> {
     write(&dir.join("cgroup.subtree_control"), "+memory")
 }
 
-/// In version two a group with processes in it cannot have groups with limits, so the group around ours is tried as
-/// well, unless that would lead out of a limit that was set for us.
+/// Returns the groups in which ours can be created. In version two a group with processes cannot have groups with
+/// limits, so the parent is tried as well, unless that would escape a limit that was set for us.
 fn parents(own: &Path) -> Vec<PathBuf> {
     let limited = fs::read_to_string(own.join("memory.max")).is_ok_and(|text| text.trim() != "max");
     let above = own.parent().filter(|above| !limited && above.join("cgroup.procs").exists());
     [own.to_owned()].into_iter().chain(above.map(Path::to_owned)).collect()
 }
 
-/// Removes what spawners that are dead have left.
-fn sweep(parent: &Path) {
+/// Removes the groups of dead spawners.
+fn remove_dead_groups(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let spawner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
@@ -219,7 +219,7 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// Groups are removed as directories, their files with them; those with processes stay.
+/// Removes groups as directories, with their files; groups with processes stay.
 fn remove_tree(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -229,8 +229,8 @@ fn remove_tree(dir: &Path) {
     let _ = fs::remove_dir(dir);
 }
 
-/// The group that limits of memory are set in, from the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`.
-fn find(groups: &str, mounts: &str) -> Result<Place, String> {
+/// Finds the group for memory limits in the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`.
+fn find(groups: &str, mounts: &str) -> Result<CurrentGroup, String> {
     let one = groups.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         controllers.split(',').any(|name| name == "memory").then_some(path)
@@ -255,7 +255,7 @@ fn find(groups: &str, mounts: &str) -> Result<Place, String> {
         Some(Path::new(point).join(below))
     });
     let dir = dir.ok_or("control groups for memory are not mounted here")?;
-    Ok(Place { dir, version })
+    Ok(CurrentGroup { dir, version })
 }
 
 #[cfg(test)]
@@ -270,16 +270,16 @@ mod tests {
 36 31 0:33 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct
 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
 ";
-        let place = |version, dir: &str| Ok(Place { dir: dir.into(), version });
-        assert_eq!(find(one, mounts), place(Version::One, "/sys/fs/cgroup/memory/a/b"));
+        let current = |version, dir: &str| Ok(CurrentGroup { dir: dir.into(), version });
+        assert_eq!(find(one, mounts), current(Version::One, "/sys/fs/cgroup/memory/a/b"));
         let two = "0::/user.slice/me.scope\n";
-        assert_eq!(find(two, mounts), place(Version::Two, "/sys/fs/cgroup/unified/user.slice/me.scope"));
+        assert_eq!(find(two, mounts), current(Version::Two, "/sys/fs/cgroup/unified/user.slice/me.scope"));
         let below = "41 31 0:38 /user.slice /cg rw,relatime - cgroup2 cgroup2 rw\n";
-        assert_eq!(find(two, below), place(Version::Two, "/cg/me.scope"), "a part of the tree is mounted");
+        assert_eq!(find(two, below), current(Version::Two, "/cg/me.scope"), "a part of the tree is mounted");
         assert!(find(two, "").is_err() && find("", mounts).is_err());
     }
 
-    /// A directory that stands in for a group of version two: the files the kernel would make, with what they would say.
+    /// Returns a directory that stands in for a group of version two, with the files that the kernel would create.
     fn stand_in(files: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(found, ["67108864", "0", "1"]);
         let without_swap = stand_in(&[("memory.max", ""), ("cgroup.procs", "")]);
         set_limit(without_swap.path(), Version::Two, 1).unwrap();
-        assert_eq!(said(without_swap.path(), "memory.max"), SMALLEST.to_string());
+        assert_eq!(said(without_swap.path(), "memory.max"), MIN_LIMIT.to_string());
         assert!(
             set_limit(stand_in(&[]).path(), Version::Two, 64 << 20).is_err(),
             "nothing is limited, and that is told"
@@ -337,12 +337,12 @@ mod tests {
     #[test]
     fn only_groups_of_dead_spawners_are_removed() {
         let dir = stand_in(&[]);
-        // No process has this number: it is above the most that Linux gives.
+        // No process has this pid: it is above the maximum of Linux.
         let names = ["octoflow-4194305".to_owned(), format!("octoflow-{}", process::id()), "octoflow-x".to_owned()];
         for name in &names {
             fs::create_dir_all(dir.path().join(name).join("0")).unwrap();
         }
-        sweep(dir.path());
+        remove_dead_groups(dir.path());
         assert_eq!(names.map(|name| dir.path().join(name).exists()), [false, true, true]);
     }
 

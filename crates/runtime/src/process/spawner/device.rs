@@ -1,6 +1,6 @@
-//! A `/dev` with one more name in it: the file a task may write its last words into. The machine's own `/dev` is shared
-//! with every task and takes no new names, so such a task gets one that leads to it, entry by entry.
-//! It runs inside the namespace of a slot that is being made and changes nothing outside it.
+//! A `/dev` with one more entry: the file for a task's termination message. The machine's own `/dev` is shared by all
+//! tasks and takes no new entries, so such a task gets one that links to it, entry by entry. Runs inside the namespace
+//! of a slot that is being created and changes nothing outside it.
 
 use std::{
     fs::{self, File, Permissions},
@@ -15,42 +15,42 @@ use std::{
 use crate::process::{
     sys::ns,
     view::text,
-    wire::{Launch, Words},
+    wire::{Launch, TerminationSource},
 };
 
-/// Where it is made.
+/// Where it is created.
 const OURS: &str = "root/dev";
 
-/// The machine's own, below ours.
+/// The machine's own `/dev`, below ours.
 const MACHINE: &str = ".machine";
 
-/// Mounted by the slot itself.
+/// Entries that the slot itself mounts.
 const MOUNTED: [&str; 2] = ["pts", "shm"];
 
-/// Shown as devices rather than as links, for programs that look closely. The rest is too many.
+/// Entries shown as devices rather than as links, for programs that look closely. The rest is too many.
 const NODES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Anybody may write it, whatever user a container runs as.
+/// Mode of the file: any user of a container may write it.
 const MODE: u32 = 0o666;
 
-/// The file for last words in a slot.
+/// The file for the termination message in a slot.
 pub(crate) struct TerminationFile {
     path: PathBuf,
     file: File,
     owner: (u32, u32),
 }
 
-/// The path that cannot be written to unless the slot is made for it.
+/// Returns the path of the message if it can be written only in a slot made for it.
 pub(crate) fn wanted(launch: &Launch) -> Option<&Path> {
-    let Some(Words { path: Some(path), .. }) = &launch.words else { return None };
+    let Some(TerminationSource { path: Some(path), .. }) = &launch.termination else { return None };
     let below = Path::new(path).strip_prefix("/dev").ok()?;
     let first = below.iter().next()?;
     (!MOUNTED.iter().any(|name| first == *name)).then(|| Path::new(path.as_str()))
 }
 
 impl TerminationFile {
-    /// Makes the whole `/dev` of the slot in the current directory, but for what the slot mounts itself.
-    pub(crate) fn furnish(path: &Path, machine: &OwnedFd) -> io::Result<Self> {
+    /// Creates the whole `/dev` of the slot in the current directory, except for what the slot itself mounts.
+    pub(crate) fn create(path: &Path, machine: &OwnedFd) -> io::Result<Self> {
         let below = path.strip_prefix("/dev").map_err(io::Error::other)?;
         let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
         ns::mount(c"octoflow", c"root/dev", Some(c"tmpfs"), flags, c"mode=0755")?;
@@ -65,7 +65,7 @@ impl TerminationFile {
             let entry = entry?;
             let name = entry.file_name();
             let mine = ours.join(&name);
-            // What the machine may have under the name of the file, or of a directory it is in, is not shown.
+            // An entry of the machine with the name of the file, or of a directory that it is in, is hidden.
             if below.iter().next() == Some(&name) || MOUNTED.iter().any(|mounted| name == *mounted) {
                 continue;
             }
@@ -82,7 +82,7 @@ impl TerminationFile {
         let inside = ours.join(below);
         fs::create_dir_all(inside.parent().unwrap_or(ours))?;
         File::create(&inside)?.set_permissions(Permissions::from_mode(MODE))?;
-        // The file is mounted upon itself, so that it alone stays writable.
+        // The file is bind-mounted onto itself, so that it alone stays writable.
         let writable = ns::detached_copy(handle(&inside)?.as_fd(), c"", false)?;
         ns::make_read_only(handle(ours)?.as_fd(), false)?;
         ns::attach(writable.as_fd(), handle(&inside)?.as_fd())?;
@@ -95,14 +95,14 @@ impl TerminationFile {
         &self.path
     }
 
-    /// Whether nobody wrote anything, nor changed who may.
+    /// Returns whether nothing was written and neither mode nor owner changed.
     pub(crate) fn is_clean(&self) -> bool {
         self.file.metadata().is_ok_and(|about| {
             about.len() == 0 && about.mode() & 0o7777 == MODE && (about.uid(), about.gid()) == self.owner
         })
     }
 
-    pub(crate) fn wash(&self) -> io::Result<()> {
+    pub(crate) fn reset(&self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.set_permissions(Permissions::from_mode(MODE))
     }

@@ -1,6 +1,6 @@
-//! The disk, watched while tasks run: below the floor logs stop, nothing new starts, and the task that wrote most is
-//! evicted; a task that wrote more than its limit is evicted whatever is free. So a task cannot take the space the
-//! engine's own records need, as far as looking a few times a second can tell.
+//! Watches the disk while tasks run: below the floor logs stop, nothing new starts, and the task that wrote most is
+//! evicted; a task that exceeds its limit is evicted regardless of the free space. So a task cannot take the space that
+//! the engine's own records need, as far as a few checks a second can tell.
 
 use std::{
     path::PathBuf,
@@ -10,7 +10,7 @@ use std::{
 
 use octoflow_model::ids::AttemptId;
 
-use super::{attempt::State, hands::Key, turn::Spawner, usage::Usage};
+use super::{attempt::State, turn::Spawner, usage::Usage, workers::Key};
 use crate::{
     logs::Pressure,
     port::ConditionKind,
@@ -18,26 +18,26 @@ use crate::{
     space::{Space, size},
 };
 
-/// How often the free space is asked for while a task runs. One call of the kernel, so this is cheap.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// It is asked for earlier when so much was written to logs meanwhile.
-const LOOK_AFTER: u64 = 256 << 10;
-/// How often tasks with a limit are measured, and all of them while the disk is low.
+/// Interval between checks of the free space while a task runs. One system call, so this is cheap.
+const CHECK_EVERY: Duration = Duration::from_millis(200);
+/// Log bytes after which the free space is checked earlier.
+const CHECK_AFTER: u64 = 256 << 10;
+/// Interval at which tasks with a limit are measured, and all of them while the disk is low.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
-/// Measuring walks whole trees; it may take this share of the time at most.
+/// Measuring walks whole trees; it may take one part in this many of the time.
 const MEASURE_SHARE: u32 = 10;
-/// Nobody is evicted for less: it would gain nothing.
-const LEAST_EVICTED: u64 = 1 << 20;
+/// Smallest usage for an eviction: less would gain nothing.
+const MIN_EVICTED: u64 = 1 << 20;
 
 pub(crate) struct Disk {
     space: Space,
     pressure: Pressure,
-    /// When to look next; nothing while no task runs or waits.
-    look_at: Option<Instant>,
-    looked: Option<Instant>,
-    /// Bytes written to logs since the last look.
+    /// Time of the next check; `None` while no task runs or waits.
+    check_at: Option<Instant>,
+    checked: Option<Instant>,
+    /// Bytes written to logs since the last check.
     logged: u64,
-    /// Tasks are being measured.
+    /// True while tasks are being measured.
     measuring: bool,
     measure_at: Instant,
 }
@@ -45,79 +45,79 @@ pub(crate) struct Disk {
 impl Disk {
     pub(crate) fn new(space: Space) -> Self {
         let pressure = Pressure::default();
-        Self { space, pressure, look_at: None, looked: None, logged: 0, measuring: false, measure_at: Instant::now() }
+        Self { space, pressure, check_at: None, checked: None, logged: 0, measuring: false, measure_at: Instant::now() }
     }
 
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.look_at
+        self.check_at
     }
 
     pub(crate) fn set_floor(&mut self, floor: Option<u64>) {
         self.space.set_floor(floor);
-        self.looked = None;
+        self.checked = None;
     }
 
-    /// Shared with the logs.
+    /// Returns the flag that is shared with the logs.
     pub(crate) fn pressure(&self) -> Pressure {
         self.pressure.clone()
     }
 
-    /// Nothing may start.
-    pub(crate) fn holds_back(&self) -> bool {
+    /// Returns whether nothing may start.
+    pub(crate) fn is_low(&self) -> bool {
         self.pressure.load(Ordering::Relaxed)
     }
 }
 
 impl Spawner {
-    /// Looks while something runs or wants to, and not more often than need be.
-    pub(super) fn look_at_disk(&mut self) {
+    /// Checks the disk while something runs or is queued, at most every `CHECK_EVERY`.
+    pub(super) fn check_disk(&mut self) {
         let now = Instant::now();
-        if self.disk.looked.is_some_and(|looked| now < looked + LOOK_EVERY) {
+        if self.disk.checked.is_some_and(|checked| now < checked + CHECK_EVERY) {
             return;
         }
-        let busy = !self.jobs.is_empty() || !self.pids.is_empty() || self.disk.holds_back();
+        let busy = !self.jobs.is_empty() || !self.pids.is_empty() || self.disk.is_low();
         if !busy {
-            self.disk.look_at = None;
+            self.disk.check_at = None;
             return;
         }
-        self.disk.looked = Some(now);
+        self.disk.checked = Some(now);
         self.disk.logged = 0;
-        self.disk.look_at = Some(now + LOOK_EVERY);
-        let Some(free) = self.disk.space.look() else { return };
-        let was_low = self.disk.holds_back();
+        self.disk.check_at = Some(now + CHECK_EVERY);
+        let Some(free) = self.disk.space.measure() else { return };
+        let was_low = self.disk.is_low();
         let low = if was_low { !free.is_ample() } else { free.is_low() };
         self.disk.pressure.store(low, Ordering::Relaxed);
         if low && !was_low {
-            let why = format!("{}: free some space, tasks go on by themselves", free.describe());
-            self.waiting.hinder(ConditionKind::DiskPressure, why);
+            let why = format!("{}: free some space, tasks continue by themselves", free.describe());
+            self.waiting.add_condition(ConditionKind::DiskPressure, why);
         } else if was_low && !low {
             self.waiting.clear(ConditionKind::DiskPressure);
         }
         self.measure(now, low);
     }
 
-    /// Logs are written by us, faster than any clock ticks.
+    /// Counts log bytes, which this process writes faster than the checks come.
     pub(super) fn logged(&mut self, bytes: u64) {
         self.disk.logged += bytes;
-        if self.disk.logged >= LOOK_AFTER {
-            self.disk.looked = None;
-            self.look_at_disk();
+        if self.disk.logged >= CHECK_AFTER {
+            self.disk.checked = None;
+            self.check_disk();
         }
     }
 
-    /// Has those measured that may have written too much. All of them matter when the disk is low.
+    /// Starts to measure the tasks that may have written too much; all of them if the disk is low.
     fn measure(&mut self, now: Instant, low: bool) {
         if self.disk.measuring || now < self.disk.measure_at {
             return;
         }
         let running = self.table.iter().filter(|(_, entry)| matches!(entry.state, State::Running(_)));
         let asked = running.filter(|(_, entry)| entry.evicted.is_none() && (low || entry.storage_limit.is_some()));
-        let places: Vec<(Key, AttemptId, PathBuf)> = asked
-            .filter_map(|(key, entry)| Some((key, entry.attempt, entry.place.as_ref()?.dir().to_owned())))
+        let workspaces: Vec<(Key, AttemptId, PathBuf)> = asked
+            .filter_map(|(key, entry)| Some((key, entry.attempt, entry.workspace.as_ref()?.dir().to_owned())))
             .collect();
-        if !places.is_empty() {
+        if !workspaces.is_empty() {
             self.disk.measuring = true;
-            self.hands.measure(places);
+            self.workers.measure(workspaces);
         }
     }
 
@@ -134,8 +134,8 @@ impl Spawner {
                 self.evict(usage.key, why);
             }
         }
-        // Those of above free space first.
-        let Some(free) = self.disk.space.look().filter(|free| free.is_low()) else { return };
+        // The evictions above free space first.
+        let Some(free) = self.disk.space.measure().filter(|free| free.is_low()) else { return };
         let running = |usage: &&Usage| {
             self.table.iter().any(|(key, entry)| {
                 key == usage.key && entry.attempt == usage.attempt && matches!(entry.state, State::Running(_))
@@ -143,7 +143,7 @@ impl Spawner {
         };
         let any_evicted = self.table.iter().any(|(_, entry)| entry.evicted.is_some());
         let largest = usages.iter().filter(running).max_by_key(|usage| usage.bytes);
-        if let Some(usage) = largest.filter(|usage| usage.bytes >= LEAST_EVICTED && !any_evicted) {
+        if let Some(usage) = largest.filter(|usage| usage.bytes >= MIN_EVICTED && !any_evicted) {
             let (key, bytes) = (usage.key, size(usage.bytes));
             let why = format!("the disk is nearly full and it wrote most of all, {bytes}: {}", free.describe());
             self.evict(key, why);

@@ -1,5 +1,5 @@
-//! Turns one `Launch` into a running process: mounts and files into its slot, pipes, clone.
-//! Runs on a spawning thread. What goes wrong is the attempt's end, in words for people, never an error of ours.
+//! Turns one `Launch` into a running process: mounts and files into its slot, pipes, clone. Runs on a spawning thread.
+//! Failures are the attempt's end, worded for people, never an error of ours.
 
 use std::{
     ffi::CString,
@@ -21,33 +21,33 @@ use crate::process::{
     memory,
     sys::{self, ns},
     view::{Inside, View},
-    wire::{Bind, Crew, Ended, HostMounts, Launch, Wire as _},
+    wire::{Bind, Ended, HostMounts, Launch, PodPlan, Wire as _},
 };
 use crate::shortage::Shortage;
 
-/// A process that just began.
-pub(crate) struct Born {
+/// A process that was just started.
+pub(crate) struct Spawned {
     pub(crate) pid: i32,
     pub(crate) at: Time,
     pub(crate) stdout: OwnedFd,
-    /// A terminal has one stream only.
+    /// `None` for a terminal, which has one stream only.
     pub(crate) stderr: Option<OwnedFd>,
-    /// Held for its log.
+    /// Spare descriptor, held for its log.
     pub(crate) reserve: OwnedFd,
 }
 
-/// Descriptors no task may take, so that an engine can be let in and handed what it asks for. New ones are always the
-/// lowest that are free, so the number of one tells how many are left.
+/// Descriptors that no task may take, so that an engine can connect and get what it asks for. New descriptors always
+/// have the lowest free number, so the number of one tells how many are left.
 const HEADROOM: u64 = 6;
-/// What a start takes beyond its place, and the headroom.
+/// Descriptors that a start takes beyond its workspace, plus the headroom.
 pub(crate) const ROOM_FOR_A_START: u64 = HEADROOM + 10;
 
-/// Whether so many descriptors are left.
+/// Checks that so many descriptors are left.
 pub(crate) fn leave_room(null: &File, room: u64) -> Result<(), Ended> {
     reserve(null, room).map(drop)
 }
 
-/// Holds a descriptor, when so many are left beside it.
+/// Reserves a descriptor if `room` more are left.
 fn reserve(null: &File, room: u64) -> Result<OwnedFd, Ended> {
     let none = |error: io::Error| Ended::Environment(format!("no descriptors are left for it: {error}"));
     let reserve = null.as_fd().try_clone_to_owned().map_err(none)?;
@@ -57,8 +57,8 @@ fn reserve(null: &File, room: u64) -> Result<OwnedFd, Ended> {
     Ok(reserve)
 }
 
-/// Makes a slot what the task expects to find: volumes mounted, files laid down.
-pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&Maker>) -> Result<(), Ended> {
+/// Fills a slot with what the task expects: volumes and files.
+pub(crate) fn populate(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&Maker>) -> Result<(), Ended> {
     let host;
     let view = match (slot, maker) {
         (Some(slot), Some(maker)) => {
@@ -73,7 +73,7 @@ pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&M
                 let of_machine = launch.host.as_ref().filter(|host| host.points.contains(&mount.path));
                 bind_judged(mount, of_machine.map(|host| rule(host)).as_ref(), slot, maker)?;
             }
-            lay_words(launch, slot, maker);
+            create_termination_file(launch, slot, maker);
             slot.view()
         }
         _ if launch.files.is_empty() => return Ok(()),
@@ -84,23 +84,23 @@ pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&M
     };
     for file in &launch.files {
         let path = Inside::new(&file.path, "/").map_err(Ended::Environment)?;
-        view.lay(path.path(), &file.contents.0, file.mode)
+        view.write_file(path.path(), &file.contents.0, file.mode)
             .map_err(|error| Ended::Environment(format!("the file `{}` could not be placed: {error}", file.path)))?;
     }
     Ok(())
 }
 
-/// The file for last words is there and empty when the task starts, whatever the machine has at its path. Where that
-/// cannot be, the task goes without.
-fn lay_words(launch: &Launch, slot: &mut Slot, maker: &Maker) {
-    let Some(name) = launch.words.as_ref().and_then(|words| words.path.as_deref()) else { return };
+/// Creates the empty file for the termination message, whatever the machine has at its path. If that is impossible, the
+/// task runs without.
+fn create_termination_file(launch: &Launch, slot: &mut Slot, maker: &Maker) {
+    let Some(name) = launch.termination.as_ref().and_then(|termination| termination.path.as_deref()) else { return };
     let path = Path::new(name);
-    if slot.words() == Some(path) || launch.files.iter().any(|file| Path::new(&file.path) == path) {
+    if slot.termination() == Some(path) || launch.files.iter().any(|file| Path::new(&file.path) == path) {
         return;
     }
-    // What is in a volume is not ours to empty, and a user may not be able to replace what the machine has there.
+    // A file in a volume must not be truncated, and a user may not be able to replace what the machine has there.
     let in_volume = launch.mounts.iter().any(|mount| path.starts_with(&mount.path));
-    if in_volume || slot.view().lay(path, b"", 0o666).is_err() {
+    if in_volume || slot.view().write_file(path, b"", 0o666).is_err() {
         let file = slot.dir().join("words");
         let laid = File::create(&file).and_then(|file| file.set_permissions(Permissions::from_mode(0o666)));
         let source = Some(file.to_string_lossy().into_owned());
@@ -117,12 +117,12 @@ fn rule(host: &HostMounts) -> HostPaths {
     }
 }
 
-/// Shows a directory (or file) of the machine inside the slot.
+/// Mounts a directory (or file) of the machine inside the slot.
 pub(crate) fn bind(mount: &Bind, slot: &mut Slot, maker: &Maker) -> Result<(), Ended> {
     bind_judged(mount, None, slot, maker)
 }
 
-/// The same for a path that a manifest named: what was opened is judged, so that no link leads elsewhere.
+/// Mounts a path that a manifest named: the opened file is checked, so that no link leads elsewhere.
 fn bind_judged(mount: &Bind, rule: Option<&HostPaths>, slot: &mut Slot, maker: &Maker) -> Result<(), Ended> {
     let failed = |what: &str, error: &io::Error| {
         Ended::Environment(format!("the volume at `{}` could not be mounted: {what}: {error}", mount.path))
@@ -175,11 +175,11 @@ pub(crate) fn start(
     mark: &str,
     null: &File,
     stack: &mut Stack,
-) -> Result<Born, Ended> {
+) -> Result<Spawned, Ended> {
     let slot = inside.map(|(slot, _)| slot);
     let no_streams = |error: io::Error| Ended::Environment(format!("no pipes for its output: {error}"));
     let (stdin, stdout, stderr);
-    let plan = launch.crew.as_deref().map(plan_of).transpose()?;
+    let plan = launch.pod_plan.as_deref().map(plan_of).transpose()?;
     let (our_stdout, our_stderr) = if launch.tty {
         let (ours, theirs) = sys::terminal().map_err(|error| Ended::Environment(format!("no terminal: {error}")))?;
         (stdin, stdout, stderr) = (theirs.try_clone(), theirs.try_clone(), theirs);
@@ -192,12 +192,12 @@ pub(crate) fn start(
         (out_read, Some(err_read))
     };
     let (stdin, stdout) = (stdin.map_err(no_streams)?, stdout.map_err(no_streams)?);
-    // Its log gets a descriptor when it first says something, and that must not fail for want of one.
+    // The log opens its file with the first output, and that must not fail for lack of a descriptor.
     let reserve = reserve(null, HEADROOM)?;
     let mut env = cstrings(&launch.env)?;
     env.push(cstring(mark)?);
     // The supervisor puts its containers into their groups.
-    let members = launch.crew.iter().flat_map(|crew| &crew.members);
+    let members = launch.pod_plan.iter().flat_map(|pod_plan| &pod_plan.members);
     let inherited: Vec<RawFd> = members.filter_map(|member| member.launch.group).collect();
     let plan = Plan {
         namespace: slot.map(|slot| slot.namespace().as_fd()),
@@ -208,7 +208,7 @@ pub(crate) fn start(
         terminal: launch.tty,
         group: launch.group,
         inherited: &inherited,
-        // Where a group holds the limit, processes need none of their own.
+        // Where a cgroup enforces the limit, processes need none of their own.
         data_limit: launch.memory_limit.filter(|_| launch.group.is_none()).map(memory::data_limit),
         dir: &cstring(&launch.dir)?,
         programs: &cstrings(&launch.programs)?,
@@ -224,13 +224,13 @@ pub(crate) fn start(
         other => other,
     };
     let pid = outcome.map_err(|failure| explain(&failure, launch))?;
-    Ok(Born { pid, at, stdout: our_stdout, stderr: our_stderr, reserve })
+    Ok(Spawned { pid, at, stdout: our_stdout, stderr: our_stderr, reserve })
 }
 
-/// What a supervisor is to do, as a file in memory that it reads as its standard input.
-fn plan_of(crew: &Crew) -> Result<OwnedFd, Ended> {
+/// Returns a supervisor's plan as a memory file, which becomes its standard input.
+fn plan_of(pod_plan: &PodPlan) -> Result<OwnedFd, Ended> {
     let mut bytes = Vec::new();
-    crew.put(&mut bytes);
+    pod_plan.put(&mut bytes);
     let write = || -> io::Result<OwnedFd> {
         let mut file = File::from(sys::memory_file(c"octoflow-pod")?);
         file.write_all(&bytes)?;
@@ -240,7 +240,7 @@ fn plan_of(crew: &Crew) -> Result<OwnedFd, Ended> {
     write().map_err(|error| Ended::Environment(format!("the plan of its containers could not be handed over: {error}")))
 }
 
-/// A container's working directory is made when it is missing, and so is ours where that touches nobody else.
+/// Creates a missing working directory inside a slot. Without isolation it must exist.
 fn make_working_dir(launch: &Launch, slot: Option<&Slot>) -> Result<(), Ended> {
     let failed = |error: io::Error| {
         Ended::Environment(format!("the working directory `{}` could not be made: {error}", launch.dir))
@@ -252,12 +252,12 @@ fn make_working_dir(launch: &Launch, slot: Option<&Slot>) -> Result<(), Ended> {
     }
 }
 
-/// The shortage that kept a task from being started.
+/// Returns the shortage that prevented a start.
 pub(crate) fn shortage(why: &Ended) -> Option<Shortage> {
     match why {
         Ended::Environment(why) => Shortage::in_text(why),
-        // Of programs that cannot be executed the kernel says the same of machines that are short of memory and of
-        // programs that are too large for them; only the former two pass for certain.
+        // When exec fails, the kernel reports a lack of memory in the same way as a program that is too large for the
+        // machine; only these two shortages are certainly temporary.
         Ended::NotStarted(why) => {
             Shortage::in_text(why).filter(|short| matches!(short, Shortage::Descriptors | Shortage::Processes))
         }

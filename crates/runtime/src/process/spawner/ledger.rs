@@ -1,8 +1,7 @@
-//! The ledger remembers which attempts may have started. A line is written before the start and without a sync, which
-//! is enough: the page cache survives every death of ours, and a death of the machine shows in its boot id. Only the
-//! very first ledger is synced, so that its absence proves that nothing ever started here.
-//! A write that fails changes nothing: the ledger is as it was before, and the caller tries again. It never ends the
-//! spawner.
+//! The ledger records which attempts may have started. A record is written before the start and without a sync, which
+//! is enough: the page cache survives a crash of the process, and a crash of the machine shows in its boot id. Only the
+//! very first ledger is synced, so that its absence proves that nothing ever started here. A failed write changes
+//! nothing: the ledger stays as before, and the caller retries. It never ends the spawner.
 
 mod medium;
 
@@ -19,80 +18,81 @@ const INSTANCE_BYTES: usize = 12;
 const HEADER: usize = MAGIC.len() + BOOT_BYTES + INSTANCE_BYTES;
 const RECORD: usize = 16;
 
-/// The file is rewritten when it holds this many lines more than there are attempts to remember (1 MiB).
+/// Records beyond the known attempts at which the file is rewritten (1 MiB).
 const SLACK: usize = 65_536;
-/// After a rewrite that failed, so many more lines are written before the next.
-const PATIENCE: usize = SLACK / 8;
+/// Records written after a failed rewrite before the next one.
+const REWRITE_BACKOFF: usize = SLACK / 8;
 
 pub(crate) struct Ledger<M = OnDisk> {
     medium: M,
-    /// Whole lines in the file; whatever is behind them is torn and overwritten by the next.
+    /// Complete records in the file; whatever follows is torn and overwritten by the next.
     lines: usize,
     boot: String,
     instance: String,
-    /// The header may say that it is of this boot: everything that is not in it never started.
+    /// True if the header may state the current boot id: then everything without a record never started.
     complete: bool,
-    /// What the file must hold before anything is added: it is not ours yet.
+    /// Attempts that must be written before anything is added: the file is not ours yet.
     unwritten: Option<HashSet<AttemptId>>,
-    /// There has been no ledger here before.
+    /// True if there was no ledger before.
     first: bool,
-    /// No rewrite before there are more lines than this.
+    /// Records below which no rewrite is attempted.
     compact_above: usize,
 }
 
-/// What the ledger of earlier spawners says.
+/// Content of the ledger of earlier spawners.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Past {
-    /// These may have started.
+pub(crate) struct LedgerHistory {
+    /// Attempts that may have started.
     pub(crate) started: HashSet<AttemptId>,
-    /// Everything else certainly did not. False when the machine went down meanwhile or the ledger is damaged.
+    /// True if everything else certainly did not start. False if the machine crashed meanwhile or the ledger is
+    /// damaged.
     pub(crate) complete: bool,
-    /// The spawner that wrote last.
+    /// Id of the spawner that wrote last.
     pub(crate) instance: Option<String>,
 }
 
 impl Ledger {
-    /// Reads what earlier spawners wrote and takes the ledger over.
-    pub(crate) fn open(dir: &Path, instance: &str) -> io::Result<(Self, Past)> {
+    /// Reads the records of earlier spawners and takes the ledger over.
+    pub(crate) fn open(dir: &Path, instance: &str) -> io::Result<(Self, LedgerHistory)> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
         Self::over(OnDisk::new(dir), instance, boot)
     }
 }
 
 impl<M: Medium> Ledger<M> {
-    /// Fails only when what is there cannot be read. A file that cannot be written is still true: nothing is started
-    /// before it can.
-    fn over(mut medium: M, instance: &str, boot: String) -> io::Result<(Self, Past)> {
-        let (past, first) = match medium.read()? {
+    /// Fails only if the existing file cannot be read. A file that cannot be written is still correct: nothing is
+    /// started before it can be.
+    fn over(mut medium: M, instance: &str, boot: String) -> io::Result<(Self, LedgerHistory)> {
+        let (history, first) = match medium.read()? {
             Some(bytes) => (read(&bytes, &boot), false),
-            None => (Past { complete: true, ..Past::default() }, true),
+            None => (LedgerHistory { complete: true, ..LedgerHistory::default() }, true),
         };
         let mut ledger = Self {
             medium,
             lines: 0,
             boot,
             instance: instance.to_owned(),
-            complete: past.complete,
-            unwritten: Some(past.started.clone()),
+            complete: history.complete,
+            unwritten: Some(history.started.clone()),
             first,
             compact_above: 0,
         };
-        // Tried again before the first line.
-        let _ = ledger.settle();
-        Ok((ledger, past))
+        // Retried before the first record.
+        let _ = ledger.take_over();
+        Ok((ledger, history))
     }
 
-    /// Remembers attempts that are about to start. After an error none of them is.
-    pub(crate) fn note(&mut self, attempts: &[AttemptId]) -> io::Result<()> {
+    /// Records attempts that are about to start. After an error none of them is recorded.
+    pub(crate) fn record(&mut self, attempts: &[AttemptId]) -> io::Result<()> {
         if attempts.is_empty() {
             return Ok(());
         }
-        self.settle()?;
+        self.take_over()?;
         let mut bytes = Vec::with_capacity(attempts.len() * RECORD);
         attempts.iter().for_each(|attempt| attempt.put(&mut bytes));
         let end = (HEADER + self.lines * RECORD) as u64;
         if let Err(error) = self.medium.write_at(&bytes, end) {
-            // What was half written is cut back. If that fails too, the next line is written over it.
+            // A partial write is truncated. If that fails too, the next record overwrites it.
             let _ = self.medium.truncate(end);
             return Err(error);
         }
@@ -100,23 +100,23 @@ impl<M: Medium> Ledger<M> {
         Ok(())
     }
 
-    /// Every attempt of before was accounted for; from now on the absence of a line proves something again.
+    /// Marks all earlier attempts as accounted for; from now on the absence of a record is a proof again.
     pub(crate) fn accounted(&mut self) {
         if std::mem::replace(&mut self.complete, true) || self.unwritten.is_some() {
             return;
         }
         let header = self.header();
-        // Without it the next spawner only knows less than it could.
+        // If this fails, the next spawner only knows less than it could.
         let _ = self.medium.write_at(&header, 0);
     }
 
-    /// Drops lines about attempts nobody will ask for, once there are many. After an error the old lines stay.
+    /// Drops records of attempts that are no longer needed, once there are many. After an error the old records stay.
     pub(crate) fn compact(&mut self, remembered: usize, keep: impl FnOnce() -> HashSet<AttemptId>) -> io::Result<()> {
         if self.lines <= (remembered + SLACK).max(self.compact_above) {
             return Ok(());
         }
         let rewritten = self.rewrite(&keep());
-        self.compact_above = if rewritten.is_ok() { 0 } else { self.lines + PATIENCE };
+        self.compact_above = if rewritten.is_ok() { 0 } else { self.lines + REWRITE_BACKOFF };
         rewritten
     }
 
@@ -129,8 +129,8 @@ impl<M: Medium> Ledger<M> {
         Ok(())
     }
 
-    /// Makes the file ours.
-    fn settle(&mut self) -> io::Result<()> {
+    /// Writes the records of earlier spawners as our own.
+    fn take_over(&mut self) -> io::Result<()> {
         let Some(started) = self.unwritten.take() else { return Ok(()) };
         self.rewrite(&started).inspect_err(|_| self.unwritten = Some(started))
     }
@@ -145,16 +145,16 @@ impl<M: Medium> Ledger<M> {
     }
 }
 
-fn read(bytes: &[u8], boot: &str) -> Past {
-    let Some((header, mut lines)) = bytes.split_at_checked(HEADER) else { return Past::default() };
+fn read(bytes: &[u8], boot: &str) -> LedgerHistory {
+    let Some((header, mut lines)) = bytes.split_at_checked(HEADER) else { return LedgerHistory::default() };
     if !header.starts_with(MAGIC) {
-        return Past::default();
+        return LedgerHistory::default();
     }
     let header = &header[MAGIC.len()..];
     let instance = String::from_utf8_lossy(&header[BOOT_BYTES..]).trim_end().to_owned();
-    // A torn last line belongs to an attempt that was not started yet, since the write comes first.
+    // A torn last record belongs to an attempt that was not started yet, since the write comes first.
     let started = std::iter::from_fn(|| AttemptId::get(&mut lines).ok()).collect();
-    Past { started, complete: &header[..BOOT_BYTES] == boot.as_bytes(), instance: Some(instance) }
+    LedgerHistory { started, complete: &header[..BOOT_BYTES] == boot.as_bytes(), instance: Some(instance) }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Results nobody took: when the engine is gone and the last task has ended, the spawner writes them down and goes.
-//! The next spawner reads them and answers for them as if it had run the tasks itself.
+//! Uncollected results: when the engine is gone and the last task has ended, the spawner writes them to a file and
+//! exits. The next spawner reads them and reports them as if it had run the tasks itself.
 
 use std::{
     fs::{self, File},
@@ -9,21 +9,21 @@ use std::{
 
 use octoflow_model::ids::AttemptId;
 
-use crate::process::wire::{Bind, Ending, Garbled, MemberEnding, Wire, frame, next_frame};
+use crate::process::wire::{Bind, Ending, Malformed, MemberEnding, Wire, frame, next_frame};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leftover {
     pub(crate) attempt: AttemptId,
     pub(crate) ending: Ending,
-    /// Outputs are still to be collected.
+    /// True if outputs are still to be collected.
     pub(crate) keep: bool,
     pub(crate) isolated: bool,
-    /// The directory of the place the outputs are in.
-    pub(crate) place: Option<String>,
+    /// Directory of the workspace with the outputs.
+    pub(crate) workspace: Option<String>,
     pub(crate) mounts: Vec<Bind>,
-    /// How its containers ended, when it had several.
+    /// Ends of its containers, if it had several.
     pub(crate) members: Vec<MemberEnding>,
-    /// Its last words.
+    /// Its termination message.
     pub(crate) message: Option<String>,
 }
 
@@ -37,14 +37,14 @@ impl Wire for Leftover {
         log_truncated.put(out);
         self.keep.put(out);
         self.isolated.put(out);
-        self.place.put(out);
+        self.workspace.put(out);
         self.mounts.put(out);
         self.members.put(out);
         self.message.put(out);
         log_bytes.put(out);
     }
 
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         let attempt = Wire::get(from)?;
         let (at, started, exit, log_truncated) =
             (Wire::get(from)?, Wire::get(from)?, Wire::get(from)?, Wire::get(from)?);
@@ -53,9 +53,9 @@ impl Wire for Leftover {
             ending: Ending { at, started, exit, log_truncated, log_bytes: 0 },
             keep: Wire::get(from)?,
             isolated: Wire::get(from)?,
-            place: Wire::get(from)?,
+            workspace: Wire::get(from)?,
             mounts: Wire::get(from)?,
-            // Older spawners had none to write down.
+            // Older spawners wrote none.
             members: if from.is_empty() { Vec::new() } else { Wire::get(from)? },
             message: if from.is_empty() { None } else { Wire::get(from)? },
         };
@@ -68,7 +68,7 @@ fn name(dir: &Path) -> std::path::PathBuf {
     dir.join("results")
 }
 
-/// Whole or not at all, synced: this is the only place the results are in.
+/// Writes the results atomically and synced: they are stored nowhere else.
 pub(crate) fn write(dir: &Path, leftovers: &[Leftover]) -> io::Result<()> {
     if leftovers.is_empty() {
         return forget(dir);
@@ -92,7 +92,7 @@ pub(crate) fn read(dir: &Path) -> io::Result<Vec<Leftover>> {
         Err(error) => return Err(error),
     };
     let mut rest = &bytes[..];
-    // What is behind damage is lost, and told to be: the ledger knows that those attempts were started.
+    // Everything after damage is lost, and reported as lost: the ledger knows that those attempts were started.
     Ok(std::iter::from_fn(|| next_frame(&mut rest).ok().flatten()).collect())
 }
 
@@ -128,7 +128,7 @@ mod tests {
             },
             keep: true,
             isolated: true,
-            place: Some("/somewhere".to_owned()),
+            workspace: Some("/somewhere".to_owned()),
             mounts: Vec::new(),
             members: vec![MemberEnding { started: Some(Time(0)), ended: None, exit: Some(Ended::Code(1)) }],
             message: Some("last words".to_owned()),
@@ -152,7 +152,7 @@ mod tests {
             ending: Ending { at: Time(1), started: None, exit: Ended::Code(3), log_truncated: false, log_bytes: 0 },
             keep: false,
             isolated: false,
-            place: None,
+            workspace: None,
             mounts: Vec::new(),
             members: Vec::new(),
             message: None,

@@ -1,5 +1,5 @@
-//! What happens to an attempt in the spawner: born, read, stopped, ended, forgotten.
-//! Every change of an entry's state is in this file or in the messages of `turn`.
+//! The life cycle of an attempt in the spawner: started, read, stopped, ended, forgotten. Every change of an entry's
+//! state is in this file or in the messages of `turn`.
 
 use std::{
     cmp::Reverse,
@@ -12,144 +12,146 @@ use octoflow_model::ids::AttemptId;
 
 use super::{
     attempt::{Entry, Running, State, Stop},
-    hands::{Done, Job, Key},
-    launch::Born,
+    launch::Spawned,
     leftover,
     limits::Limit,
     orphan,
-    place::Place,
     turn::{ENDING, Spawner, ending, stream_token},
+    workers::{Done, Job, Key},
+    workspace::Workspace,
 };
 use crate::{
     logs::{Stream, Writer},
     process::{
         sys::{self, Epoll, How},
+        termination::Tail,
         wire::{Ended, Ending, FromSpawner},
-        words::Tail,
     },
     shortage::Shortage,
 };
 
-/// How long we wait for a task's left-over processes to die before its end is told anyway (they may hang in the kernel).
+/// Time that left-over processes get to die before the end is reported anyway (they may hang in the kernel).
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How often running tasks are asked how far they are. Shorter tasks are asked once, at their end.
-const LOOK_EVERY: Duration = Duration::from_secs(3);
+/// Interval at which the progress of running tasks is read. Shorter tasks are read once, at their end.
+const PROGRESS_EVERY: Duration = Duration::from_secs(3);
 
-/// One look at a stream takes at most this many buffers, so that one loud task cannot starve the others.
-const BUFFERS_PER_LOOK: usize = 8;
+/// Buffers read from a stream per event, so that one loud task cannot starve the others.
+const BUFFERS_PER_EVENT: usize = 8;
 
-/// A pipe that fills whole buffers gets this much room.
+/// Size of a pipe that fills whole buffers.
 const WIDE_PIPE: i32 = 1 << 20;
 
-/// After the end at most this many buffers are drained: more than the widest pipe holds.
+/// Buffers drained after the end: more than the widest pipe holds.
 const BUFFERS_AT_END: usize = 64;
 
 impl Spawner {
     pub(super) fn take_done(&mut self) {
-        for done in self.hands.take_done() {
+        for done in self.workers.take_done() {
             match done {
-                Done::Started { key, born, place, limits } => self.born(key, born, place, limits),
-                Done::NotStarted { key, why, place } => self.end(key, why, place),
+                Done::Started { key, spawned, workspace, limits } => {
+                    self.process_started(key, spawned, workspace, limits)
+                }
+                Done::NotStarted { key, why, workspace } => self.end(key, why, workspace),
                 Done::Delayed { job, shortage, why } => self.delayed(job, shortage, &why),
-                Done::Prepared { key, launch, place } => {
+                Done::Prepared { key, launch, workspace } => {
                     let Some(entry) = self.table.get(key) else { continue };
-                    entry.place = Some(place);
+                    entry.workspace = Some(workspace);
                     entry.state = State::Prepared(launch);
                     if entry.forgotten {
                         self.drop_entry(key);
-                    } else if entry.stop == Stop::No {
-                        self.tell_prepared(key);
+                    } else if entry.stop == Stop::None {
+                        self.report_prepared(key);
                     } else {
                         self.end(key, Ended::Signal(libc::SIGTERM), None);
                     }
                 }
                 Done::Measured { usages, began } => self.measured(&usages, began),
-                Done::Restored { key, place } => {
+                Done::Restored { key, workspace } => {
                     let Some(entry) = self.table.get(key) else { continue };
-                    entry.place = place;
+                    entry.workspace = workspace;
                     if let State::Restoring(ending) = &entry.state {
                         entry.state = State::Ended(ending.clone());
                     }
-                    if entry.claimed {
-                        self.tell_all(key);
+                    if entry.known_to_engine {
+                        self.report_all(key);
                     }
                 }
             }
         }
     }
 
-    /// One that is not wanted any more does not wait.
+    /// Delays a start because of a shortage, unless the attempt was stopped or forgotten.
     fn delayed(&mut self, job: Job, shortage: Shortage, why: &Ended) {
         let key = job.key();
         let Some(entry) = self.table.get(key) else { return };
-        if entry.forgotten || entry.stop != Stop::No {
-            self.end(key, Ended::Signal(libc::SIGTERM), job.into_place());
+        if entry.forgotten || entry.stop != Stop::None {
+            self.end(key, Ended::Signal(libc::SIGTERM), job.into_workspace());
         } else {
             self.delay(job, shortage, why);
         }
     }
 
-    fn born(&mut self, key: Key, born: Born, place: Place, limits: Vec<Limit>) {
-        self.relieved();
+    fn process_started(&mut self, key: Key, spawned: Spawned, workspace: Workspace, limits: Vec<Limit>) {
+        self.start_succeeded();
         let entry = self.table.get(key).expect("an attempt that is starting stays in the table");
-        entry.place = Some(place);
-        let Born { pid, at, stdout, stderr, reserve } = born;
-        let (attempt, stop, claimed) = (entry.attempt, entry.stop, entry.claimed);
+        entry.workspace = Some(workspace);
+        let Spawned { pid, at, stdout, stderr, reserve } = spawned;
+        let (attempt, stop, known_to_engine) = (entry.attempt, entry.stop, entry.known_to_engine);
         let log = Writer::new(self.logs.path(attempt), self.log_limit, self.disk.pressure(), Some(reserve));
         let watch = entry.watch.take();
-        // Without events the output is still read at the end; it only may come late.
+        // Without events the output is still read at the end, only late.
         let _ = self.epoll.add(&stdout, stream_token(key, false));
         if let Some(stderr) = &stderr {
             let _ = self.epoll.add(stderr, stream_token(key, true));
         }
-        let tail = entry.words.as_ref().filter(|words| words.tail).map(|_| Tail::default());
+        let tail = entry.termination.as_ref().filter(|termination| termination.tail).map(|_| Tail::default());
         let stdout = Some(stdout);
         entry.state = State::Running(Running { pid, started: at, stdout, stderr, log, tail, watch, limits });
-        if self.look_at.is_none() {
-            self.look_at = Some(Instant::now() + LOOK_EVERY);
+        if self.progress_at.is_none() {
+            self.progress_at = Some(Instant::now() + PROGRESS_EVERY);
         }
         self.pids.insert(pid, key);
-        if claimed {
-            self.say(&FromSpawner::Started(attempt, at));
+        if known_to_engine {
+            self.send(&FromSpawner::Started(attempt, at));
         }
         match stop {
-            Stop::No => {}
-            Stop::Polite => self.signal_politely(key),
-            Stop::Final => sys::signal_group(pid, libc::SIGKILL),
+            Stop::None => {}
+            Stop::Term => self.terminate(key),
+            Stop::Kill => sys::signal_group(pid, libc::SIGKILL),
         }
         if let Some(how) = self.early.remove(&pid) {
             sys::signal_group(pid, libc::SIGKILL);
             self.died(key, how);
-            self.settle();
+            self.end_lingering();
         }
     }
 
-    /// Reads what a stream has to say and writes it into the log.
+    /// Reads a stream and writes its output into the log.
     pub(super) fn read_stream(&mut self, key: Key, stderr: bool) {
         let Some(entry) = self.table.get(key) else { return };
         let (State::Running(running) | State::Lingering(running, _)) = &mut entry.state else { return };
         let before = running.log.length();
-        take_output(running, stderr, &mut self.buffer, &self.epoll, BUFFERS_PER_LOOK);
+        take_output(running, stderr, &mut self.buffer, &self.epoll, BUFFERS_PER_EVENT);
         let (logged, supervised) = (running.log.length() - before, running.watch.is_some());
         if supervised {
-            self.tell_members(key);
+            self.report_members(key);
         }
         self.logged(logged);
     }
 
-    /// Which containers began or ended. Nothing is told while nobody listens.
-    fn tell_members(&mut self, key: Key) {
-        let Some(entry) = self.table.get(key).filter(|entry| entry.claimed) else { return };
+    /// Reports which containers began or ended, if an engine is connected.
+    fn report_members(&mut self, key: Key) {
+        let Some(entry) = self.table.get(key).filter(|entry| entry.known_to_engine) else { return };
         let attempt = entry.attempt;
         let State::Running(Running { watch: Some(watch), .. }) = &mut entry.state else { return };
         let news = watch.take_news();
         for (member, ending) in news {
-            self.say(&FromSpawner::Member(attempt, sys::now(), member, ending));
+            self.send(&FromSpawner::Member(attempt, sys::now(), member, ending));
         }
     }
 
-    pub(super) fn hear_signals(&mut self) {
+    pub(super) fn handle_signals(&mut self) {
         while let Some(signal) = sys::next_signal(&self.signals) {
             if signal == libc::SIGTERM {
                 self.end_all();
@@ -157,12 +159,12 @@ impl Spawner {
         }
         while let Some(dead) = sys::peek_dead() {
             if let Some(key) = self.pids.get(&dead.pid).copied().filter(|key| self.is_running(*key, dead.pid)) {
-                // Before it is collected its number cannot belong to anybody else.
+                // Until it is reaped its pid cannot belong to another process.
                 sys::signal_group(dead.pid, libc::SIGKILL);
-                sys::collect(dead.pid);
+                sys::reap(dead.pid);
                 self.died(key, dead.how);
             } else {
-                sys::collect(dead.pid);
+                sys::reap(dead.pid);
                 if self.table.iter().any(|(_, entry)| matches!(entry.state, State::Starting)) {
                     self.early.insert(dead.pid, dead.how);
                 } else {
@@ -170,7 +172,7 @@ impl Spawner {
                 }
             }
         }
-        self.settle();
+        self.end_lingering();
     }
 
     fn is_running(&mut self, key: Key, pid: i32) -> bool {
@@ -188,8 +190,8 @@ impl Spawner {
         }
     }
 
-    /// Ends the attempts whose main process is dead and which left nothing running.
-    pub(super) fn settle(&mut self) {
+    /// Ends the attempts whose main process is dead and which left no process behind.
+    pub(super) fn end_lingering(&mut self) {
         if self.lingering.is_empty() {
             return;
         }
@@ -203,9 +205,9 @@ impl Spawner {
                         sys::signal_process(pid, libc::SIGKILL);
                         waiting.push(key);
                     }
-                    // A task that still runs may have such children.
+                    // A running task may have such children.
                     Some(_) => {}
-                    // It hides well. As long as any task runs it may be that task's; afterwards it is nobody's.
+                    // Its owner is unknown. While any task runs it may belong to that task; afterwards to none.
                     None if anything_alive => {}
                     None => {
                         sys::signal_process(pid, libc::SIGKILL);
@@ -225,7 +227,7 @@ impl Spawner {
         }
     }
 
-    /// Ends what was left in PID namespaces. Answers whose are not gone yet.
+    /// Kills the processes left in PID namespaces. Returns the attempts whose namespaces are not gone yet.
     fn end_namespaces(&mut self) -> Vec<Key> {
         let mut waiting = Vec::new();
         for key in &self.lingering {
@@ -256,7 +258,7 @@ impl Spawner {
         (instance == self.instance).then(|| self.table.key(attempt)).flatten()
     }
 
-    /// The last bytes, the end of the log, the report.
+    /// Drains the output, closes the log and reports the end.
     fn finish(&mut self, key: Key) {
         let Some(entry) = self.table.get(key) else { return };
         let before = std::mem::replace(&mut entry.state, State::Starting);
@@ -267,7 +269,7 @@ impl Spawner {
         for stderr in [false, true] {
             take_output(&mut running, stderr, &mut self.buffer, &self.epoll, BUFFERS_AT_END);
         }
-        // An end that somebody else still holds open is none of ours any more.
+        // A pipe that another process still holds open does not matter any more.
         running.stdout.iter().chain(&running.stderr).for_each(|pipe| self.epoll.remove(pipe));
         if self.pids.get(&running.pid) == Some(&key) {
             self.pids.remove(&running.pid);
@@ -281,8 +283,8 @@ impl Spawner {
         };
         let mut of_main = None;
         let short: Vec<Option<usize>> =
-            running.limits.iter().filter(|limit| limit.group.ran_out()).map(|limit| limit.member).collect();
-        self.hands.limits.lift(std::mem::take(&mut running.limits));
+            running.limits.iter().filter(|limit| limit.group.was_oom_killed()).map(|limit| limit.member).collect();
+        self.workers.limits.lift(std::mem::take(&mut running.limits));
         if exit != Ended::Code(0) && short.contains(&None) {
             exit = Ended::OutOfMemory;
         }
@@ -293,7 +295,7 @@ impl Spawner {
                 (Some(exit), _) => exit,
                 (None, How::Signalled(_)) => exit,
                 (None, How::Exited(_)) => {
-                    Ended::Environment("nobody could look after its containers; its log says why".to_owned())
+                    Ended::Environment("its containers could not be supervised; its log says why".to_owned())
                 }
             };
             of_main = watch.end_of_main();
@@ -303,20 +305,20 @@ impl Spawner {
             exit = Ended::Evicted(why);
         }
         let badly = of_main.as_ref().unwrap_or(&exit) != &Ended::Code(0);
-        entry.message = entry.last_words(running.tail.take(), badly);
+        entry.message = entry.termination_message(running.tail.take(), badly);
         running.log.close(sys::now());
         let (log_truncated, log_bytes) = (running.log.truncated(), running.log.length());
         let news = entry.news();
         let started = Some(running.started);
         entry.state = State::Ended(Ending { at: sys::now(), started, exit, log_truncated, log_bytes });
-        self.tell_progress(key, news);
+        self.report_progress(key, news);
         self.ended(key);
     }
 
     /// Ends an attempt that has no process.
-    pub(super) fn end(&mut self, key: Key, why: Ended, place: Option<Place>) {
+    pub(super) fn end(&mut self, key: Key, why: Ended, workspace: Option<Workspace>) {
         let Some(entry) = self.table.get(key) else { return };
-        entry.place = entry.place.take().or(place);
+        entry.workspace = entry.workspace.take().or(workspace);
         // Nothing ran, so there is nothing to collect.
         entry.keep = false;
         entry.state = State::Ended(ending(why));
@@ -330,69 +332,69 @@ impl Spawner {
             return;
         }
         if !entry.keep
-            && let Some(place) = entry.place.take()
+            && let Some(workspace) = entry.workspace.take()
         {
-            self.hands.release(place);
+            self.workers.release(workspace);
         }
-        self.tell_end(key);
+        self.report_end(key);
     }
 
-    /// Everything the engine should know about an attempt it just claimed.
-    pub(super) fn tell_all(&mut self, key: Key) {
+    /// Reports everything about an attempt that the engine just adopted.
+    pub(super) fn report_all(&mut self, key: Key) {
         let Some(entry) = self.table.get(key) else { return };
         let attempt = entry.attempt;
         match &mut entry.state {
             State::Running(running) | State::Lingering(running, _) => {
                 let at = running.started;
-                // A new engine knows nothing of what an earlier one was told.
-                entry.told = None;
+                // A new engine does not know what an earlier one was sent.
+                entry.reported_progress = None;
                 if let Some(watch) = &mut running.watch {
-                    watch.tell_again();
+                    watch.mark_all_as_news();
                 }
-                self.say(&FromSpawner::Started(attempt, at));
-                self.tell_members(key);
+                self.send(&FromSpawner::Started(attempt, at));
+                self.report_members(key);
             }
-            State::Ended(_) => self.tell_end(key),
-            // Their news follows by itself.
+            State::Ended(_) => self.report_end(key),
+            // Their reports follow by themselves.
             State::Preparing | State::Prepared(_) | State::Starting | State::Restoring(_) => {}
         }
     }
 
-    fn tell_prepared(&mut self, key: Key) {
-        let Some(entry) = self.table.get(key).filter(|entry| entry.claimed) else { return };
+    fn report_prepared(&mut self, key: Key) {
+        let Some(entry) = self.table.get(key).filter(|entry| entry.known_to_engine) else { return };
         let attempt = entry.attempt;
         match self.root_of(key) {
-            Ok(root) => self.say_with(&FromSpawner::Prepared(attempt, root.is_some()), root),
-            Err(NoDescriptor) => self.tell_later(attempt),
+            Ok(root) => self.send_with_descriptor(&FromSpawner::Prepared(attempt, root.is_some()), root),
+            Err(NoDescriptor) => self.report_later(attempt),
         }
     }
 
-    /// Says the last word about an attempt again, because its descriptor was lost on the way.
-    pub(super) fn tell_again(&mut self, attempt: AttemptId) {
+    /// Repeats the last report of an attempt, because its descriptor was lost in transit.
+    pub(super) fn report_again(&mut self, attempt: AttemptId) {
         let Some(key) = self.table.key(attempt) else { return };
         match self.table.get(key).map(|entry| &entry.state) {
-            Some(State::Prepared(_)) => self.tell_prepared(key),
-            Some(State::Ended(_)) => self.tell_end(key),
+            Some(State::Prepared(_)) => self.report_prepared(key),
+            Some(State::Ended(_)) => self.report_end(key),
             _ => {}
         }
     }
 
-    fn tell_end(&mut self, key: Key) {
+    fn report_end(&mut self, key: Key) {
         let Some(entry) = self.table.get(key) else { return };
         let State::Ended(ending) = &entry.state else { return };
-        if entry.claimed {
+        if entry.known_to_engine {
             let (attempt, ending, members) = (entry.attempt, ending.clone(), entry.members.clone());
             let message = entry.message.clone();
             let root = if entry.keep { self.root_of(key) } else { Ok(None) };
-            let Ok(root) = root else { return self.tell_later(attempt) };
-            self.say_with(&FromSpawner::Ended(attempt, ending, members, message, root.is_some()), root);
+            let Ok(root) = root else { return self.report_later(attempt) };
+            self.send_with_descriptor(&FromSpawner::Ended(attempt, ending, members, message, root.is_some()), root);
         }
     }
 
-    /// A descriptor of the file system as the task sees it; nothing when it is gone.
+    /// Returns a descriptor of the root as the task sees it; `None` if its workspace is gone.
     fn root_of(&mut self, key: Key) -> Result<Option<OwnedFd>, NoDescriptor> {
-        let place = self.table.get(key).and_then(|entry| entry.place.as_ref());
-        place.map(Place::root).transpose().map_err(|_| NoDescriptor)
+        let workspace = self.table.get(key).and_then(|entry| entry.workspace.as_ref());
+        workspace.map(Workspace::root).transpose().map_err(|_| NoDescriptor)
     }
 
     pub(super) fn stop(&mut self, attempt: AttemptId, how: Stop) {
@@ -403,24 +405,24 @@ impl Spawner {
         match &entry.state {
             State::Running(running) if harder => {
                 let pid = running.pid;
-                if how == Stop::Final {
+                if how == Stop::Kill {
                     sys::signal_group(pid, libc::SIGKILL);
                 } else {
-                    self.signal_politely(key);
+                    self.terminate(key);
                 }
             }
             State::Prepared(_) => self.end(key, Ended::Signal(libc::SIGTERM), None),
             State::Starting | State::Preparing => {
                 if let Some(job) = self.withdraw(key, attempt) {
-                    self.end(key, Ended::Signal(libc::SIGTERM), job.into_place());
+                    self.end(key, Ended::Signal(libc::SIGTERM), job.into_workspace());
                 }
             }
-            // Those that are being made look at `stop` when they are ready.
+            // Starts in progress check `stop` when they are ready.
             _ => {}
         }
     }
 
-    fn signal_politely(&mut self, key: Key) {
+    fn terminate(&mut self, key: Key) {
         let entry = self.table.get(key).expect("a running attempt is in the table");
         let (attempt, grace) = (entry.attempt, entry.grace);
         if let Some(pid) = entry.pid() {
@@ -429,7 +431,7 @@ impl Spawner {
         }
     }
 
-    pub(super) fn ring_timers(&mut self) {
+    pub(super) fn fire_timers(&mut self) {
         while let Some(Reverse((due, key, attempt))) = self.timers.peek().copied() {
             if due > Instant::now() {
                 return;
@@ -437,8 +439,8 @@ impl Spawner {
             self.timers.pop();
             let Some(entry) = self.table.get(key).filter(|entry| entry.attempt == attempt) else { continue };
             match &entry.state {
-                State::Running(running) if entry.stop == Stop::Polite => {
-                    entry.stop = Stop::Final;
+                State::Running(running) if entry.stop == Stop::Term => {
+                    entry.stop = Stop::Kill;
                     sys::signal_group(running.pid, libc::SIGKILL);
                 }
                 State::Lingering(..) => {
@@ -450,18 +452,18 @@ impl Spawner {
         }
     }
 
-    /// Asks the tasks that have run for a while how far they are. One look for all of them, and none while none runs.
-    pub(super) fn look_at_progress(&mut self) {
-        if self.look_at.is_none_or(|at| at > Instant::now()) {
+    /// Reads the progress of tasks that have run for a while. One timer for all of them, and none while none runs.
+    pub(super) fn read_progress(&mut self) {
+        if self.progress_at.is_none_or(|at| at > Instant::now()) {
             return;
         }
         let now = sys::now().0;
-        let old = now - i64::try_from(LOOK_EVERY.as_micros()).unwrap_or(0);
+        let old = now - i64::try_from(PROGRESS_EVERY.as_micros()).unwrap_or(0);
         let (mut news, mut running) = (Vec::new(), false);
         for (key, entry) in self.table.iter_mut() {
             if let State::Running(run) = &entry.state {
                 running = true;
-                // One that began later than now began before the clock was set back.
+                // A start in the future happened before the clock was set back.
                 if (run.started.0 <= old || run.started.0 > now)
                     && let Some(said) = entry.news()
                 {
@@ -469,27 +471,27 @@ impl Spawner {
                 }
             }
         }
-        self.look_at = running.then(|| Instant::now() + LOOK_EVERY);
-        news.into_iter().for_each(|(key, said)| self.tell_progress(key, Some(said)));
+        self.progress_at = running.then(|| Instant::now() + PROGRESS_EVERY);
+        news.into_iter().for_each(|(key, said)| self.report_progress(key, Some(said)));
     }
 
-    /// Nothing is told while nobody listens; whoever takes over hears of it at the next look.
-    fn tell_progress(&mut self, key: Key, news: Option<(u32, u32)>) {
+    /// Reports progress, if an engine is connected; a new engine gets it at the next interval.
+    fn report_progress(&mut self, key: Key, news: Option<(u32, u32)>) {
         let (Some((done, total)), Some(entry)) = (news, self.table.get(key)) else { return };
-        if entry.claimed {
-            entry.told = news;
+        if entry.known_to_engine {
+            entry.reported_progress = news;
             let attempt = entry.attempt;
-            self.say(&FromSpawner::Progressed(attempt, sys::now(), done, total));
+            self.send(&FromSpawner::Progressed(attempt, sys::now(), done, total));
         }
     }
 
     pub(super) fn forget(&mut self, attempt: AttemptId) {
-        self.past.started.remove(&attempt);
+        self.history.started.remove(&attempt);
         let Some(key) = self.table.key(attempt) else { return };
         let entry = self.table.get(key).expect("the key was just found");
         match entry.state {
             State::Prepared(_) | State::Ended(_) => self.drop_entry(key),
-            // It goes when its thread or its process is done.
+            // It is dropped when its thread or its process is done.
             State::Preparing | State::Starting | State::Running(_) | State::Lingering(..) | State::Restoring(_) => {
                 entry.forgotten = true;
             }
@@ -498,26 +500,26 @@ impl Spawner {
 
     pub(super) fn drop_entry(&mut self, key: Key) {
         let Some(entry) = self.table.remove(key) else { return };
-        if let Some(place) = entry.place {
-            self.hands.release(place);
+        if let Some(workspace) = entry.workspace {
+            self.workers.release(workspace);
         }
         if self.has_leftovers && !self.table.iter().any(|(_, entry)| matches!(entry.state, State::Ended(_))) {
-            // A file that stays is read again and its attempts are then unknown to the engine: a nuisance, no harm.
+            // A file that stays is read again, and its attempts are then unknown to the engine: a nuisance, no harm.
             self.has_leftovers = leftover::forget(&self.dir).is_err();
         }
     }
 }
 
-/// There is none left to be had.
+/// Error: no descriptor is available.
 struct NoDescriptor;
 
-/// Moves what is in a pipe to the log; the end of the stream closes it.
+/// Moves the content of a pipe to the log; the end of the stream closes it.
 fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &Epoll, most: usize) {
     let supervised = running.watch.is_some();
     let (pipe, stream) = match (stderr, supervised) {
         (false, _) => (&mut running.stdout, Stream::Stdout),
         (true, false) => (&mut running.stderr, Stream::Stderr),
-        // The supervisor speaks for itself only when something is wrong with it.
+        // The supervisor writes to standard error only when something is wrong with it.
         (true, true) => (&mut running.stderr, Stream::Note),
     };
     for _ in 0..most {
@@ -533,24 +535,24 @@ fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &E
                 }
                 match &mut running.watch {
                     Some(watch) if !stderr => {
-                        watch.hear(&buffer[..count], sys::now(), &mut running.log, running.tail.as_mut());
+                        watch.receive(&buffer[..count], sys::now(), &mut running.log, running.tail.as_mut());
                     }
                     _ => {
                         running.log.append(stream, sys::now(), &buffer[..count]);
                         if let (Some(tail), false) = (&mut running.tail, supervised) {
-                            tail.hear(&buffer[..count]);
+                            tail.push(&buffer[..count]);
                         }
                     }
                 }
                 // Fewer bytes than fit: the pipe is empty for now.
-                if count < PIPE_BYTES && most == BUFFERS_PER_LOOK {
+                if count < PIPE_BYTES && most == BUFFERS_PER_EVENT {
                     return;
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-            // A terminal that nobody has open says EIO. Closing our end would hang up on a process that goes on
-            // without it, so it stays open until the end, when the rest is read.
+            // A terminal without any process returns EIO. Closing our end would hang up on a process that reopens it,
+            // so it stays open until the end, when the rest is read.
             Err(_) => {
                 epoll.remove(end);
                 return;
@@ -559,5 +561,5 @@ fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &E
     }
 }
 
-/// What a pipe holds unless it was widened.
+/// Default capacity of a pipe.
 const PIPE_BYTES: usize = 64 * 1024;

@@ -1,25 +1,26 @@
-//! Limits of memory of a task's containers: which of them get a control group, and which have run out.
-//! Where the machine has no place for groups nothing is made, and processes get limits of their own (`memory`).
+//! Memory limits of a task's containers: creates a cgroup for each limit, and tells which limits were exceeded. Where
+//! the machine allows no cgroups none is created, and processes get limits of their own (`memory`).
 
 use std::{os::fd::AsRawFd, sync::OnceLock};
 
 use super::cgroup::{Group, Groups};
 use crate::process::wire::{Ended, Launch};
 
-/// Looked for when the first task has a limit; `Err` says why there is no place for groups.
+/// Opened with the first limit; `Err` says why cgroups are unavailable.
 #[derive(Default)]
 pub(crate) struct Limits(OnceLock<Result<Groups, String>>);
 
-/// The control group of a container: of the member at this place, or of the only one.
+/// The cgroup of a container: of the member with this index, or of the only one.
 pub(crate) struct Limit {
     pub(crate) member: Option<usize>,
     pub(crate) group: Group,
 }
 
 impl Limits {
-    /// Makes groups for the containers that have a limit, and tells the launch how to join them.
+    /// Creates cgroups for the containers that have a limit, and sets in the launch how to join them.
     pub(crate) fn impose(&self, launch: &mut Launch) -> Result<Vec<Limit>, Ended> {
-        let members = launch.crew.iter_mut().flat_map(|crew| &mut crew.members).map(|member| &mut member.launch);
+        let members =
+            launch.pod_plan.iter_mut().flat_map(|pod_plan| &mut pod_plan.members).map(|member| &mut member.launch);
         let members: Vec<&mut Launch> = members.collect();
         let alone = members.is_empty();
         let containers = if alone { vec![launch] } else { members };
@@ -44,14 +45,14 @@ impl Limits {
         Ok(limits)
     }
 
-    /// Removes the groups of a task whose processes are gone.
+    /// Removes the cgroups of a task whose processes are gone.
     pub(crate) fn lift(&self, limits: Vec<Limit>) {
         if let Some(Ok(groups)) = self.0.get() {
             limits.into_iter().for_each(|limit| groups.remove(limit.group));
         }
     }
 
-    /// Removes everything, for the end of the process.
+    /// Removes everything before the process exits.
     pub(crate) fn close(&self) {
         if let Some(Ok(groups)) = self.0.get() {
             groups.close();

@@ -1,30 +1,30 @@
-//! Which mounts of the machine a task must find in its own view besides the root, and in which form.
-//! It only reads a mount table; mounting is the slot's business.
+//! Determines which mounts of the machine a task must see besides the root, and in which form. Only reads a mount
+//! table; the slot mounts.
 
 use std::path::{Path, PathBuf};
 
 /// A mount of the machine that an overlay over the root alone would hide.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Other {
+pub(crate) struct ExtraMount {
     pub(crate) point: PathBuf,
-    pub(crate) form: Form,
+    pub(crate) form: MountForm,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// The task may write; nobody else sees it.
+pub(crate) enum MountForm {
+    /// Writable for the task; nobody else sees its writes.
     Overlay,
     /// Shown as it is, read only, with everything mounted below it.
     ReadOnly,
 }
 
-/// More mounts than this are not shown: each costs a little for every fresh view.
-pub(crate) const MOST: usize = 48;
+/// Limit of mounts shown: each costs a little for every new slot.
+pub(crate) const MAX_MOUNTS: usize = 48;
 
-/// Set up specially in every view, or private to the task.
+/// Mount points set up specially in every slot, or private to the task.
 pub(crate) const SPECIAL: [&str; 4] = ["/proc", "/sys", "/dev", "/tmp"];
 
-/// Other tools' containers and sessions. Their mounts come and go and are nobody else's business.
+/// Mount points of other container tools and sessions. Their mounts come and go and must not be shown.
 const FOREIGN: [&str; 8] = [
     "/var/lib/docker",
     "/var/lib/containers",
@@ -36,14 +36,14 @@ const FOREIGN: [&str; 8] = [
     "/run/user",
 ];
 
-/// File systems a private layer can be laid over.
+/// File systems that an overlay can be mounted over.
 const LAYERABLE: [&str; 10] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "ramfs", "bcachefs"];
 
 const NEVER: [&str; 4] = ["nsfs", "autofs", "rpc_pipefs", "binfmt_misc"];
 
-/// Reads the text of `/proc/self/mountinfo`. `is_dir` answers whether a mount point is a directory.
-pub(crate) fn others(table: &str, data: &Path, is_dir: impl Fn(&Path) -> bool) -> Vec<Other> {
-    let mut found: Vec<Other> = Vec::new();
+/// Parses the text of `/proc/self/mountinfo`. `is_dir` tells whether a mount point is a directory.
+pub(crate) fn extra_mounts(table: &str, data: &Path, is_dir: impl Fn(&Path) -> bool) -> Vec<ExtraMount> {
+    let mut found: Vec<ExtraMount> = Vec::new();
     let mut mounts: Vec<(PathBuf, &str, bool)> = table.lines().filter_map(parse).collect();
     mounts.sort_by(|a, b| a.0.cmp(&b.0));
     // Of several mounts at one point the last one is visible; the sort is stable, so it comes last.
@@ -55,21 +55,21 @@ pub(crate) fn others(table: &str, data: &Path, is_dir: impl Fn(&Path) -> bool) -
             || point.starts_with(data)
             || SPECIAL.iter().chain(&FOREIGN).any(|prefix| point.starts_with(prefix))
             || NEVER.contains(&kind)
-            || found.iter().any(|above| above.form == Form::ReadOnly && point.starts_with(&above.point));
-        if !hidden && found.len() < MOST {
+            || found.iter().any(|above| above.form == MountForm::ReadOnly && point.starts_with(&above.point));
+        if !hidden && found.len() < MAX_MOUNTS {
             let layered = writable && LAYERABLE.contains(&kind) && is_dir(&point);
-            found.push(Other { point, form: if layered { Form::Overlay } else { Form::ReadOnly } });
+            found.push(ExtraMount { point, form: if layered { MountForm::Overlay } else { MountForm::ReadOnly } });
         }
     }
     found
 }
 
-/// Every mount point but the root.
+/// Returns every mount point but the root.
 pub(crate) fn points(table: &str) -> Vec<PathBuf> {
     table.lines().filter_map(parse).map(|(point, ..)| point).filter(|point| point != Path::new("/")).collect()
 }
 
-/// One line: `id parent dev root point options [tags] - kind source super-options`.
+/// Parses one line: `id parent dev root point options [tags] - kind source super-options`.
 fn parse(line: &str) -> Option<(PathBuf, &str, bool)> {
     let (head, tail) = line.split_once(" - ")?;
     let mut head = head.split(' ').skip(4);
@@ -78,7 +78,7 @@ fn parse(line: &str) -> Option<(PathBuf, &str, bool)> {
     Some((point, tail.split(' ').next()?, writable))
 }
 
-/// Spaces, tabs, newlines and backslashes in mount points are written as three octal digits.
+/// Decodes a mount point: spaces, tabs, newlines and backslashes are written as three octal digits.
 fn unescape(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     let bytes = text.as_bytes();
@@ -123,15 +123,15 @@ mod tests {
 37 27 0:44 / /tmp rw - tmpfs tmpfs rw
 38 27 0:45 / /home rw - tmpfs over rw
 ";
-        let found = others(table, Path::new("/data"), |path| path != Path::new("/etc/hosts"));
+        let found = extra_mounts(table, Path::new("/data"), |path| path != Path::new("/etc/hosts"));
         let expected = [
-            ("/etc/hosts", Form::ReadOnly),
-            ("/home", Form::Overlay),
-            ("/my disk", Form::Overlay),
-            ("/snap/core", Form::ReadOnly),
+            ("/etc/hosts", MountForm::ReadOnly),
+            ("/home", MountForm::Overlay),
+            ("/my disk", MountForm::Overlay),
+            ("/snap/core", MountForm::ReadOnly),
         ];
-        let expected: Vec<Other> =
-            expected.into_iter().map(|(point, form)| Other { point: point.into(), form }).collect();
+        let expected: Vec<ExtraMount> =
+            expected.into_iter().map(|(point, form)| ExtraMount { point: point.into(), form }).collect();
         assert_eq!(found, expected);
     }
 }

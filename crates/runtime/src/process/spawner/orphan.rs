@@ -1,5 +1,5 @@
-//! Processes that outlived their parent inside a task. The kernel gives them to the spawner, which finds out whose
-//! they are, so that nothing a task started outlives the task.
+//! Orphans: processes that outlived their parent inside a task. The kernel reparents them to the spawner, which
+//! determines their owner, so that no process outlives its task.
 
 use std::{
     fs,
@@ -11,25 +11,25 @@ use octoflow_model::ids::AttemptId;
 use super::MARK;
 use crate::process::sys;
 
-/// How an orphan may be told to belong to an attempt, most telling first.
+/// Evidence for the owner of an orphan, strongest first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traits {
-    /// The pid of the main process that leads its session.
+    /// Pid of the main process that leads its session.
     pub(crate) session: Option<i32>,
-    /// The number of its mount namespace.
+    /// Number of its mount namespace.
     pub(crate) namespace: Option<u64>,
-    /// The attempt its environment names, with the spawner that started it.
+    /// Attempt named in its environment, with the spawner that started it.
     pub(crate) marked: Option<(String, AttemptId)>,
 }
 
-/// The children the kernel gave to the event loop's own thread.
+/// Returns the children that the kernel reparented to the event loop's thread.
 pub(crate) fn adopted() -> Vec<i32> {
     let own = std::process::id();
     let children = fs::read_to_string(format!("/proc/self/task/{own}/children"));
     match children {
         Ok(list) => list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
-        // A kernel without that list: look at every process's parent. Children of the spawning threads are in it
-        // too, which is harmless: their owner is known by their pid.
+        // A kernel without that list: check every process's parent. That includes children of the spawning threads,
+        // which is harmless: their owner is known by their pid.
         Err(_) => processes().filter(|pid| parent_of(*pid) == i32::try_from(own).ok()).collect(),
     }
 }
@@ -61,7 +61,7 @@ fn parse_mark(variable: &[u8]) -> Option<(String, AttemptId)> {
     Some((instance.to_owned(), attempt.parse().ok()?))
 }
 
-/// Ends everything a dead spawner left running. Its tasks died with it; what they had started may not have.
+/// Kills the processes that a dead spawner left. Its tasks died with it; what they had started may not have.
 pub(crate) fn sweep(instance: &str) {
     let own = std::process::id();
     for pid in processes() {
@@ -71,7 +71,7 @@ pub(crate) fn sweep(instance: &str) {
     }
 }
 
-/// Directories below the work directory that no living or kept attempt needs.
+/// Returns the directories below the work directory that no living or kept attempt needs.
 pub(crate) fn abandoned_dirs(work: &std::path::Path, needed: &[std::path::PathBuf]) -> Vec<std::path::PathBuf> {
     let list = fs::read_dir(work).ok();
     list.into_iter()
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn the_parent_is_found_behind_any_process_name() {
         let own = i32::try_from(std::process::id()).unwrap();
-        // SAFETY-free check against the standard library's own view.
+        // Compared with the standard library's own view.
         assert_eq!(parent_of(own), i32::try_from(std::os::unix::process::parent_id()).ok());
     }
 }

@@ -1,5 +1,5 @@
-//! The spawner's end of the connection: whole messages in, whole messages out, never waiting.
-//! What the socket does not take at once is kept in order, descriptors riding with their message.
+//! The spawner's end of the connection: sends and receives whole messages without blocking. What the socket does not
+//! take at once is queued in order, descriptors together with their message.
 
 use std::{
     collections::VecDeque,
@@ -18,39 +18,39 @@ use crate::process::{
 pub(crate) struct Peer {
     socket: UnixStream,
     inbox: Vec<u8>,
-    outbox: VecDeque<Parcel>,
-    /// It has said hello.
-    pub(crate) greeted: bool,
-    /// The socket was full at the last flush.
+    outbox: VecDeque<QueuedMessage>,
+    /// True after the handshake.
+    pub(crate) handshaken: bool,
+    /// True if the socket was full at the last flush.
     pub(crate) wants_room: bool,
 }
 
-/// What came of sending.
+/// Result of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
     All,
     /// The socket is full.
     NoRoom,
-    /// Too many descriptors are on their way already; the next goes when the other side has taken some.
+    /// Too many descriptors are in transit already; the next is sent when the other side has received some.
     NoDescriptors,
 }
 
-struct Parcel {
+struct QueuedMessage {
     bytes: Vec<u8>,
     sent: usize,
-    rider: Option<OwnedFd>,
+    descriptor: Option<OwnedFd>,
 }
 
-/// One look at the socket takes at most this much, so that one loud engine cannot starve the tasks.
+/// Bytes read per event, so that one loud engine cannot starve the tasks.
 const LOOK: usize = 256 * 1024;
 
 impl Peer {
     pub(crate) fn new(socket: UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, inbox: Vec::new(), outbox: VecDeque::new(), greeted: false, wants_room: false })
+        Ok(Self { socket, inbox: Vec::new(), outbox: VecDeque::new(), handshaken: false, wants_room: false })
     }
 
-    /// The messages that have arrived whole. `Err` means that the other side is gone.
+    /// Returns the messages that have arrived completely. `Err` means that the other side is gone.
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Vec<ToSpawner>> {
         let mut taken = 0;
         while taken < LOOK {
@@ -78,31 +78,31 @@ impl Peer {
         Ok(messages)
     }
 
-    /// Whether the other side has hung up; its last words may still be on the line.
+    /// Returns whether the other side has closed the connection; unread messages may still be in the socket.
     pub(crate) fn is_gone(&self) -> bool {
         sys::has_hung_up(self.socket.as_fd())
     }
 
-    pub(crate) fn say(&mut self, message: &FromSpawner, rider: Option<OwnedFd>) {
+    pub(crate) fn queue(&mut self, message: &FromSpawner, descriptor: Option<OwnedFd>) {
         match self.outbox.back_mut() {
-            Some(parcel) if rider.is_none() && parcel.sent == 0 => frame(message, &mut parcel.bytes),
+            Some(queued) if descriptor.is_none() && queued.sent == 0 => frame(message, &mut queued.bytes),
             _ => {
                 let mut bytes = Vec::with_capacity(256);
                 frame(message, &mut bytes);
-                self.outbox.push_back(Parcel { bytes, sent: 0, rider });
+                self.outbox.push_back(QueuedMessage { bytes, sent: 0, descriptor });
             }
         }
     }
 
-    /// Sends what the socket takes. Answers whether something is left to send.
+    /// Sends what the socket takes. Returns whether something is left to send.
     pub(crate) fn flush(&mut self) -> io::Result<Flushed> {
-        while let Some(parcel) = self.outbox.front_mut() {
-            let riders: Vec<RawFd> = parcel.rider.iter().map(AsRawFd::as_raw_fd).collect();
-            match sys::send_with(self.socket.as_fd(), &parcel.bytes[parcel.sent..], &riders) {
+        while let Some(queued) = self.outbox.front_mut() {
+            let descriptors: Vec<RawFd> = queued.descriptor.iter().map(AsRawFd::as_raw_fd).collect();
+            match sys::send_with(self.socket.as_fd(), &queued.bytes[queued.sent..], &descriptors) {
                 Ok(count) => {
-                    parcel.rider = None;
-                    parcel.sent += count;
-                    if parcel.sent == parcel.bytes.len() {
+                    queued.descriptor = None;
+                    queued.sent += count;
+                    if queued.sent == queued.bytes.len() {
                         self.outbox.pop_front();
                     }
                 }

@@ -1,6 +1,6 @@
 //! A slot is a prepared private file system for one task at a time: a mount namespace whose root is a writable layer
-//! over the machine's own root. Making one costs about as much as a process; entering one costs a single call. So a
-//! slot that a task left untouched is used again, and one that was written to is cleaned or thrown away.
+//! over the machine's own root. Creating one costs about as much as a process; entering one costs a single call. So a
+//! slot that a task left unchanged is reused, and one that was written to is cleaned or discarded.
 
 use std::{
     collections::BTreeSet,
@@ -18,8 +18,8 @@ use std::{
 
 use super::{
     device::TerminationFile,
-    layers::{self, Layers, Ways},
-    mounts::{self, Form, Other},
+    layers::{self, Layers, LeadingDirs},
+    mounts::{self, ExtraMount, MountForm},
     pidns::{Namespace, Namespaces},
     user::{self, Survey},
 };
@@ -29,7 +29,7 @@ use crate::process::{
     wire::Bind,
 };
 
-/// A slot could not be made; says at which step.
+/// Error of creating a slot, with the step that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}")]
 pub(crate) struct Error {
@@ -38,7 +38,7 @@ pub(crate) struct Error {
 }
 
 impl Error {
-    /// The step and the reason in one line, for people.
+    /// Returns the step and the reason in one line, for people.
     pub(crate) fn explain(&self) -> String {
         format!("{}: {}", self.step, self.source)
     }
@@ -48,28 +48,28 @@ fn at(step: &str) -> impl FnOnce(io::Error) -> Error + '_ {
     move |source| Error { step: step.to_owned(), source }
 }
 
-/// Makes slots. Shared by all spawning threads, each of which must have its own root and working directory.
+/// Creates slots. Shared by all spawning threads, each of which must have its own root and working directory.
 pub(crate) struct Maker {
     work: PathBuf,
     data: PathBuf,
-    /// Starts the name of every slot, so that two spawners in one data directory never meet.
+    /// Prefix of every slot's name, so that two spawners in one data directory never collide.
     instance: String,
     next: AtomicU64,
     home: OwnedFd,
     home_root: OwnedFd,
-    /// Set when we act inside a user namespace of our own.
+    /// Set if the spawner runs inside a user namespace of its own.
     user: Option<Survey>,
-    others: Vec<Other>,
-    /// Nothing where the machine refuses PID namespaces.
+    extra_mounts: Vec<ExtraMount>,
+    /// `None` where the machine refuses PID namespaces.
     processes: Option<Namespaces>,
 }
 
-/// Where scripts are laid down. Nearly every script task has a file here and nowhere else, so it is kept in memory,
-/// where a file costs a fraction of what it costs in the layer. A machine that has such a directory keeps its own.
+/// Directory of scripts. Nearly every script task has a file here and nowhere else, so it is in memory, where a file
+/// costs a fraction of what it costs in the layer. If the machine has such a directory, that one is kept.
 const STAGING: &str = "/argo";
 
 impl Maker {
-    /// `unprivileged` when we act inside a user namespace of our own.
+    /// Pass `unprivileged` if the spawner runs inside a user namespace of its own.
     pub(crate) fn new(
         data: &Path,
         instance: &str,
@@ -78,9 +78,9 @@ impl Maker {
     ) -> io::Result<Self> {
         let table = fs::read_to_string("/proc/self/mountinfo")?;
         let mut user = if unprivileged { Some(user::survey(&table)?) } else { None };
-        let others = match &mut user {
-            Some(survey) => std::mem::take(&mut survey.others),
-            None => mounts::others(&table, data, Path::is_dir),
+        let extra_mounts = match &mut user {
+            Some(survey) => std::mem::take(&mut survey.extra_mounts),
+            None => mounts::extra_mounts(&table, data, Path::is_dir),
         };
         Ok(Self {
             work: data.join("work"),
@@ -90,7 +90,7 @@ impl Maker {
             home: File::open("/proc/thread-self/ns/mnt")?.into(),
             home_root: File::open("/")?.into(),
             user,
-            others,
+            extra_mounts,
             processes,
         })
     }
@@ -99,40 +99,40 @@ impl Maker {
         &self.data
     }
 
-    /// Whether a thread that made a process in a slot can make none outside of slots any more.
+    /// Returns whether a thread that created a process in a slot can create none outside of slots any more.
     pub(crate) fn is_one_way(&self) -> bool {
         self.processes.is_some() && self.home_processes().is_none()
     }
 
-    /// The PID namespace to come back to after a process was made in a slot's.
+    /// Returns the PID namespace to return to after a process was created in a slot's.
     pub(crate) fn home_processes(&self) -> Option<BorrowedFd<'_>> {
         self.processes.as_ref().and_then(Namespaces::home)
     }
 
-    /// Makes a fresh slot. The calling thread is away from home meanwhile and back when this returns.
-    /// `words` is a path below `/dev` that the task may write to; `visible` are folders shown at their paths although
-    /// what is around them is hidden.
-    pub(crate) fn make(&self, words: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
+    /// Creates a new slot. The calling thread enters another namespace meanwhile and is back when this returns.
+    /// `termination` is a path below `/dev` that the task may write to; `visible` are folders shown at their paths
+    /// although their surroundings are hidden.
+    pub(crate) fn make(&self, termination: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.make_in(&self.work.join(format!("{}-{number}", self.instance)), true, words, visible)
+        self.make_in(&self.work.join(format!("{}-{number}", self.instance)), true, termination, visible)
     }
 
-    /// Makes a slot over a directory that an earlier spawner left, so that outputs can be read from it.
+    /// Mounts a slot over a directory that an earlier spawner left, so that outputs can be read from it.
     pub(crate) fn restore(&self, dir: &Path) -> Result<Slot, Error> {
         self.make_in(dir, false, None, &[])
     }
 
-    fn make_in(&self, dir: &Path, anew: bool, words: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
+    fn make_in(&self, dir: &Path, anew: bool, termination: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
         fs::create_dir_all(dir).map_err(at("making the work directory"))?;
-        ns::leave(libc::CLONE_NEWNS).map_err(at("making a mount namespace"))?;
-        let made = self.furnish(dir, anew, words, visible);
+        ns::unshare(libc::CLONE_NEWNS).map_err(at("making a mount namespace"))?;
+        let made = self.set_up(dir, anew, termination, visible);
         ns::enter_mounts(self.home.as_fd()).map_err(at("returning from the new mount namespace"))?;
         ns::root_at(self.home_root.as_fd()).map_err(at("returning to the old root"))?;
         made
     }
 
-    /// Runs inside the new namespace.
-    fn furnish(&self, dir: &Path, anew: bool, words: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
+    /// Sets up the slot. Runs inside the new namespace.
+    fn set_up(&self, dir: &Path, anew: bool, termination: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
         let private = libc::MS_REC | libc::MS_PRIVATE;
         ns::mount(c"none", c"/", None, private, c"").map_err(at("making the mounts private"))?;
         let dir_text = text(dir.as_os_str()).map_err(at("naming the work directory"))?;
@@ -144,7 +144,7 @@ impl Maker {
             if !anew {
                 return Err(on_disk);
             }
-            // The data directory's file system cannot carry a layer (it is one itself, or a network share).
+            // The data directory's file system cannot carry an overlay (it is one itself, or a network share).
             ns::mount(c"octoflow", c".", Some(c"tmpfs"), libc::MS_NOSUID, c"mode=0755")
                 .and_then(|()| ns::change_dir(&dir_text))
                 .map_err(|_| Error { step: on_disk.step.clone(), source: clone_of(&on_disk.source) })?;
@@ -152,25 +152,25 @@ impl Maker {
             self.mount_root().map_err(|_| on_disk)?;
         }
         let mut layers = Layers::default();
-        for (index, other) in self.others.iter().enumerate() {
+        for (index, other) in self.extra_mounts.iter().enumerate() {
             self.show(index, other, &mut layers)?;
         }
-        let ways = self.show_folders(visible, &mut layers)?;
+        let leading_dirs = self.show_folders(visible, &mut layers)?;
         let make = self.processes.as_ref().filter(|_| anew);
         let mut processes = make.map(Namespaces::make).transpose().map_err(at("making a PID namespace"))?;
-        let termination_file = self.furnish_kernel_views(processes.as_mut(), words)?;
+        let termination_file = self.mount_kernel_views(processes.as_mut(), termination)?;
         if staged {
             let flags = libc::MS_NOSUID | libc::MS_NODEV;
             ns::mount(c"octoflow", c"root/argo", Some(c"tmpfs"), flags, c"mode=0755").map_err(at("making /argo"))?;
         }
         self.hide_data()?;
         let upper = open_dir("upper")?;
-        let upper_about = facts(&upper, self.user.is_some()).map_err(at("looking at the private layer"))?;
+        let upper_about = attributes(&upper, self.user.is_some()).map_err(at("looking at the private layer"))?;
         ns::change_dir(c"root").and_then(|()| ns::pivot_here()).map_err(at("moving to the new root"))?;
 
         let root = sys::open_at(self.home_root.as_fd(), c"/", libc::O_PATH | libc::O_DIRECTORY, 0)
             .map_err(at("opening the new root"))?;
-        // By the old root: the new `/proc` may not know this thread.
+        // Through the old root: the new `/proc` may not contain this thread.
         let of_thread = |path| sys::open_at(self.home_root.as_fd(), path, libc::O_RDONLY, 0).map(File::from);
         let namespace = of_thread(c"proc/thread-self/ns/mnt").map_err(at("opening the new namespace"))?;
         Ok(Slot {
@@ -191,7 +191,7 @@ impl Maker {
             termination_file,
             hosts: None,
             layers,
-            ways,
+            leading_dirs,
             strict: self.user.is_some(),
             spent: false,
             visible: visible.to_vec(),
@@ -199,7 +199,7 @@ impl Maker {
         })
     }
 
-    /// The directories below the layer; answers the names that belong there.
+    /// Creates the directories of the layer; returns the names that belong there.
     fn lay_root(&self) -> Result<BTreeSet<CString>, Error> {
         for name in ["upper", "work", "root", "upper/tmp"] {
             make_dir(name)?;
@@ -228,14 +228,14 @@ impl Maker {
         ns::mount(c"octoflow", c"root", Some(c"overlay"), 0, &options).map_err(at("laying a private layer over /"))
     }
 
-    /// Nothing in the layer must survive a power cut, so the kernel need not sync it.
+    /// Returns the mount options. Nothing in the layer must survive a power cut, so the kernel need not sync it.
     fn options(&self, base: &str) -> CString {
         let tail = if self.user.is_some() { ",volatile,userxattr" } else { ",volatile" };
         CString::new(format!("{base}{tail}")).expect("options have no NUL")
     }
 
     /// Shows one more mount of the machine below the new root. One that has vanished meanwhile is skipped.
-    fn show(&self, index: usize, other: &Other, layers: &mut Layers) -> Result<(), Error> {
+    fn show(&self, index: usize, other: &ExtraMount, layers: &mut Layers) -> Result<(), Error> {
         let below = Path::new("root").join(other.point.strip_prefix("/").unwrap_or(&other.point));
         let step = format!("showing {}", other.point.display());
         if !below.exists() {
@@ -243,7 +243,7 @@ impl Maker {
         }
         let target = text(below.as_os_str()).map_err(at(&step))?;
         let plain = !other.point.as_os_str().as_encoded_bytes().iter().any(|byte| b",:\\".contains(byte));
-        if other.form == Form::Overlay && plain {
+        if other.form == MountForm::Overlay && plain {
             let layer = format!("layer{index}");
             for name in [layer.clone(), format!("{layer}/upper"), format!("{layer}/work")] {
                 make_dir(&name)?;
@@ -261,9 +261,9 @@ impl Maker {
         }
     }
 
-    /// Shows folders of the machine below directories that are hidden otherwise. One that has vanished is skipped.
-    fn show_folders(&self, folders: &[String], layers: &mut Layers) -> Result<Ways, Error> {
-        let mut ways = Ways::default();
+    /// Shows folders of the machine below directories that are otherwise hidden. One that has vanished is skipped.
+    fn show_folders(&self, folders: &[String], layers: &mut Layers) -> Result<LeadingDirs, Error> {
+        let mut leading_dirs = LeadingDirs::default();
         for (index, folder) in folders.iter().enumerate() {
             let point = PathBuf::from(folder);
             if !point.is_dir() {
@@ -271,13 +271,13 @@ impl Maker {
             }
             let below = Path::new("root").join(point.strip_prefix("/").unwrap_or(&point));
             let made = fs::create_dir_all(below).and_then(|()| match point.strip_prefix("/tmp") {
-                Ok(folder) => ways.add(Path::new("upper/tmp"), folder),
+                Ok(folder) => leading_dirs.add(Path::new("upper/tmp"), folder),
                 Err(_) => Ok(()),
             });
             made.map_err(at("making room for a folder that is shown"))?;
-            self.show(self.others.len() + index, &Other { point, form: Form::Overlay }, layers)?;
+            self.show(self.extra_mounts.len() + index, &ExtraMount { point, form: MountForm::Overlay }, layers)?;
         }
-        Ok(ways)
+        Ok(leading_dirs)
     }
 
     /// Binds a tree of the machine, with everything mounted in it.
@@ -291,12 +291,12 @@ impl Maker {
         ns::attach(copy.as_fd(), target.as_fd())
     }
 
-    /// Devices are the machine's own; what could change the machine is read-only, memory files are private, and so are
-    /// processes where the machine allows it.
-    fn furnish_kernel_views(
+    /// Mounts the kernel's file systems. Devices are the machine's own; what could change the machine is read-only,
+    /// shared memory is private, and so are processes where the machine allows it.
+    fn mount_kernel_views(
         &self,
         processes: Option<&mut Namespace>,
-        words: Option<&Path>,
+        termination: Option<&Path>,
     ) -> Result<Option<TerminationFile>, Error> {
         let bind = |path: &str, read_only: bool| {
             self.bind(OsStr::new(path), &CString::new(format!("root{path}")).expect("a constant"), read_only)
@@ -309,12 +309,12 @@ impl Maker {
             }
         }
         bind("/sys", true).map_err(at("showing /sys"))?;
-        let termination_file = match words {
-            Some(path) => {
-                Some(TerminationFile::furnish(path, &self.home_root).map_err(at("making a file for last words"))?)
-            }
+        let termination_file = match termination {
+            Some(path) => Some(
+                TerminationFile::create(path, &self.home_root).map_err(at("making the termination message file"))?,
+            ),
             None => {
-                // Device nodes on a read-only mount still do their work; only new names are refused.
+                // Device nodes on a read-only mount still work; only new entries are refused.
                 bind("/dev", true).map_err(at("showing /dev"))?;
                 None
             }
@@ -327,8 +327,8 @@ impl Maker {
         Ok(termination_file)
     }
 
-    /// The data directory holds everybody's logs, Secrets and tokens; a task has no business there. Below `/tmp` it is
-    /// hidden already.
+    /// Hides the data directory, which holds the logs, Secrets and tokens of everyone. Below `/tmp` it is hidden
+    /// already.
     fn hide_data(&self) -> Result<(), Error> {
         let below = Path::new("root").join(self.data.strip_prefix("/").unwrap_or(&self.data));
         if !below.is_dir() {
@@ -344,32 +344,32 @@ impl Maker {
 pub(crate) struct Slot {
     dir: PathBuf,
     view: View,
-    /// The namespace's number, by which a process can be told to live in this slot.
+    /// Number of the mount namespace, which identifies the processes of this slot.
     mark: u64,
     namespace: OwnedFd,
-    /// The PID namespace its tasks live in, one after the other.
+    /// PID namespace of its tasks, one after the other.
     processes: Option<Namespace>,
-    /// The open mount table, which knows whether it changed.
+    /// The open mount table, which signals changes.
     table: File,
     upper: File,
-    upper_about: Facts,
-    /// Directories that are kept in memory.
+    upper_about: Attributes,
+    /// Directories in memory.
     memory: Vec<File>,
-    /// The names in the private layer that were there before any task.
+    /// Names in the private layer that existed before any task.
     seeded: BTreeSet<CString>,
-    /// A file for last words below `/dev`.
+    /// File for the termination message below `/dev`.
     termination_file: Option<TerminationFile>,
-    /// The hosts file that is mounted.
+    /// Hosts file that is mounted.
     hosts: Option<Bind>,
-    /// Folders that are shown although what is around them is hidden.
+    /// Folders that are visible although their surroundings are hidden.
     visible: Vec<String>,
     layers: Layers,
-    ways: Ways,
-    /// The root is a plain directory, in which any change at all counts.
+    leading_dirs: LeadingDirs,
+    /// True if the root is a plain directory, in which any change at all counts.
     strict: bool,
-    /// Something was mounted, for a task or by one; such a slot serves once.
+    /// True if something was mounted, for a task or by one; such a slot is used once.
     spent: bool,
-    /// When the first task ended here.
+    /// Time at which the first task ended here.
     first_used: Option<Instant>,
 }
 
@@ -385,7 +385,7 @@ impl Slot {
         self.processes.as_ref()
     }
 
-    /// Ends whatever a task left running, after its main process was collected. Answers whether nothing runs any more.
+    /// Kills the processes that a task left, after its main process was reaped. Returns whether nothing runs any more.
     pub(crate) fn end_processes(&mut self) -> bool {
         self.processes.as_mut().is_none_or(Namespace::clear)
     }
@@ -402,8 +402,8 @@ impl Slot {
         &self.dir
     }
 
-    /// The file for last words below `/dev` it was made with.
-    pub(crate) fn words(&self) -> Option<&Path> {
+    /// Returns the termination message file below `/dev` that it was created with.
+    pub(crate) fn termination(&self) -> Option<&Path> {
         self.termination_file.as_ref().map(TerminationFile::path)
     }
 
@@ -415,12 +415,12 @@ impl Slot {
         self.hosts.as_ref()
     }
 
-    /// The one thing that was mounted in a fresh slot is this hosts file, which does not spend it: tasks of the same
+    /// Records that the only mount in a new slot is this hosts file, which does not prevent reuse: tasks with the same
     /// hosts may follow each other here.
     pub(crate) fn keep_hosts(&mut self, hosts: &Bind) {
         self.hosts = Some(hosts.clone());
         self.spent = false;
-        // The table tells of this mount too, once; that is heard now.
+        // The table signals this mount too, once; that signal is consumed here.
         ns::mounts_changed(self.table.as_fd());
     }
 
@@ -434,23 +434,23 @@ impl Slot {
         attached
     }
 
-    /// Whether the last task left no trace at all.
+    /// Returns whether the last task left it unchanged.
     pub(crate) fn is_clean(&mut self) -> bool {
-        // The table tells of a change only once, so it is remembered.
+        // The table signals a change only once, so it is remembered.
         self.spent |= ns::mounts_changed(self.table.as_fd());
         self.spent |= self.processes.as_ref().is_some_and(|processes| !processes.is_usable());
         !self.spent && self.looks_clean().unwrap_or(false)
     }
 
-    /// Whether a task may still get it. The kernel remembers what a task looked up below the layer, and also what was
-    /// not there; when the machine's own files change, a used slot may not see it. So a slot serves one busy spell, and
-    /// not for long.
+    /// Returns whether a task may still get it. The kernel caches what a task looked up below the layer, also what did
+    /// not exist; when the machine's own files change, a used slot may not see it. So a slot serves one busy period,
+    /// and not for long.
     pub(crate) fn is_fresh(&self, now: Instant, busy_since: Instant) -> bool {
         self.first_used.is_none_or(|first| first >= busy_since && now.duration_since(first) < BURST)
     }
 
-    /// A task has lived here until now.
-    pub(crate) fn was_used(&mut self, now: Instant) {
+    /// Records that a task has used it.
+    pub(crate) fn mark_used(&mut self, now: Instant) {
         self.first_used.get_or_insert(now);
     }
 
@@ -462,7 +462,7 @@ impl Slot {
         })?;
         Ok(known
             && seen == self.seeded.len()
-            && facts(&self.upper, self.strict)? == self.upper_about
+            && attributes(&self.upper, self.strict)? == self.upper_about
             && self.seeded.iter().filter(|name| !self.strict || is_tmp(name)).all(|name| self.is_empty_below(name))
             && self.memory.iter().all(|open| dir::is_empty(open.as_fd()).unwrap_or(false))
             && self.termination_file.as_ref().is_none_or(TerminationFile::is_clean)
@@ -474,23 +474,23 @@ impl Slot {
         dir.and_then(|dir| {
             let dir = File::from(dir);
             if is_tmp(name) {
-                return Ok(dir.metadata()?.mode() & 0o7777 == 0o1777 && self.ways.are_all_in(&dir)?);
+                return Ok(dir.metadata()?.mode() & 0o7777 == 0o1777 && self.leading_dirs.are_all_in(&dir)?);
             }
             dir::is_empty(dir.as_fd())
         })
         .unwrap_or(false)
     }
 
-    /// Takes away what a task left, through its own view so that the kernel knows. Answers whether the slot is as new;
-    /// when the task changed what the machine has too, only a new slot will do.
-    pub(crate) fn wash(&mut self) -> bool {
-        // What was written to other layers cannot be taken away.
-        let washable = !self.spent && self.layers.are_untouched(&self.upper).unwrap_or(false);
-        washable && self.scrub().is_ok() && self.is_clean()
+    /// Removes what a task left, through its own view so that the kernel's caches stay correct. Returns whether the
+    /// slot is clean; if the task changed what the machine has too, only a new slot will do.
+    pub(crate) fn clean(&mut self) -> bool {
+        // Writes to other layers cannot be undone.
+        let cleanable = !self.spent && self.layers.are_untouched(&self.upper).unwrap_or(false);
+        cleanable && self.remove_changes().is_ok() && self.is_clean()
     }
 
-    fn scrub(&self) -> io::Result<()> {
-        self.termination_file.as_ref().map(TerminationFile::wash).transpose()?;
+    fn remove_changes(&self) -> io::Result<()> {
+        self.termination_file.as_ref().map(TerminationFile::reset).transpose()?;
         for dir in &self.memory {
             view::clear(File::open(by_handle(dir))?.into())?;
         }
@@ -508,7 +508,7 @@ impl Slot {
             let root = self.view.as_fd();
             if is_tmp {
                 let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-                self.ways.clear_around(sys::open_at(root, &name, flags, 0)?)?;
+                self.leading_dirs.clear_around(sys::open_at(root, &name, flags, 0)?)?;
             } else {
                 layers::remove(root, &name)?;
             }
@@ -516,17 +516,17 @@ impl Slot {
         Ok(())
     }
 
-    /// Ends the slot; its directory goes with it.
+    /// Removes the slot with its directory.
     pub(crate) fn discard(self) {
         let dir = self.dir.clone();
-        // The namespace dies with its last descriptor, and only then is the layer ours alone.
+        // The namespace ends with its last descriptor, and only then is the layer ours alone.
         drop(self);
         // What cannot be removed now is removed by the next spawner, which sweeps the work directory.
         let _ = view::remove_dir(&dir);
     }
 }
 
-/// Mounts a namespace's own `/proc`, its switches of the kernel read-only.
+/// Mounts a namespace's own `/proc`, with `/proc/sys` read-only.
 fn show_proc(own: &OwnedFd) -> io::Result<()> {
     let here = File::open(".")?;
     let at = |path| sys::open_at(here.as_fd(), path, libc::O_PATH, 0);
@@ -547,10 +547,10 @@ fn open_dir(name: &str) -> Result<File, Error> {
     File::open(name).map_err(at("opening the private layer"))
 }
 
-/// What must not change about a directory: mode, owner, and where it matters the time of the last change.
-type Facts = (u32, u32, u32, (i64, i64));
+/// Properties of a directory that must not change: mode, owner, and where it matters the time of the last change.
+type Attributes = (u32, u32, u32, (i64, i64));
 
-fn facts(dir: &File, strict: bool) -> io::Result<Facts> {
+fn attributes(dir: &File, strict: bool) -> io::Result<Attributes> {
     let about = dir.metadata()?;
     let changed = if strict { (about.ctime(), about.ctime_nsec()) } else { (0, 0) };
     Ok((about.mode(), about.uid(), about.gid(), changed))
@@ -560,7 +560,7 @@ fn is_tmp(name: &CString) -> bool {
     name.as_c_str() == c"tmp"
 }
 
-/// Makes the skeleton of the machine's root; answers the names at its top.
+/// Creates the skeleton of the machine's root; returns the names at its top.
 fn lay_for_user(survey: &Survey) -> Result<Vec<CString>, Error> {
     let failed = at("making a root of our own");
     let own = |path: &Path| Path::new("upper").join(path.strip_prefix("/").unwrap_or(path));
@@ -586,7 +586,7 @@ fn clone_of(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| io::Error::from(error.kind()), io::Error::from_raw_os_error)
 }
 
-/// A layer that was mounted `volatile` before refuses to be mounted again until the kernel's mark is gone.
+/// Removes the kernel's mark of a `volatile` layer, which would refuse to be mounted again.
 fn forget_volatile(layer: &Path) {
     let _ = view::remove_dir(&layer.join("work").join("work").join("incompat"));
 }

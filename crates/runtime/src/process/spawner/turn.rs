@@ -1,5 +1,5 @@
-//! The spawner's event loop: one turn looks at everything that happened, acts, and answers in one go.
-//! It never blocks except while waiting for the next event, and it makes no processes itself.
+//! The spawner's event loop: one turn handles everything that happened, and sends all messages in one go. It blocks
+//! only while waiting for the next event, and it creates no processes itself.
 
 use std::{
     cmp::Reverse,
@@ -20,13 +20,13 @@ use octoflow_model::ids::AttemptId;
 use super::{
     attempt::{Entry, State, Stop, Table},
     disk::Disk,
-    hands::{Hands, Job, Key},
-    ledger::{Ledger, Past},
+    ledger::{Ledger, LedgerHistory},
     leftover::{self, Leftover},
     orphan,
     peer::{Flushed, Peer},
-    place::Place,
     waiting::Waiting,
+    workers::{Job, Key, Workers},
+    workspace::Workspace,
 };
 use crate::{
     logs::Logs,
@@ -39,20 +39,20 @@ use crate::{
 };
 
 const SIGNALS: u64 = 0;
-const BELL: u64 = 1;
+const WAKER: u64 = 1;
 const LISTENER: u64 = 2;
 const PEER: u64 = 3;
-/// A PID namespace in which something was left is gone.
+/// A PID namespace in which processes were left is gone.
 pub(crate) const ENDING: u64 = 4;
-/// Above these, a token is an attempt's key and one of its streams.
+/// Offset of stream tokens, which encode an attempt's key and one of its streams.
 const STREAMS: u64 = 5;
 
 pub(crate) fn stream_token(key: Key, stderr: bool) -> u64 {
     STREAMS + (key as u64) * 2 + u64::from(stderr)
 }
 
-/// How long tasks of a data directory that was deleted may go on.
-const LOOK_AT_LOCK_EVERY: Duration = Duration::from_secs(5);
+/// Interval of the check for a deleted data directory, whose tasks may run that much longer.
+const CHECK_LOCK_EVERY: Duration = Duration::from_secs(5);
 
 const EVENTS_PER_TURN: usize = 256;
 const BUFFER: usize = 128 * 1024;
@@ -65,7 +65,7 @@ pub(crate) struct Spawner {
     pub(super) log_limit: u64,
     pub(super) instance: String,
     pub(super) isolated: bool,
-    pub(super) hands: Arc<Hands>,
+    pub(super) workers: Arc<Workers>,
     pub(super) epoll: Epoll,
     pub(super) signals: OwnedFd,
     pub(super) listener: UnixListener,
@@ -73,31 +73,32 @@ pub(crate) struct Spawner {
     pub(super) table: Table,
     /// Main processes by pid, which is also the id of their session and group.
     pub(super) pids: HashMap<i32, Key>,
-    /// Ends of processes whose birth has not been announced by its thread yet.
+    /// Ends of processes whose start was not reported by its thread yet.
     pub(super) early: HashMap<i32, How>,
     pub(super) lingering: Vec<Key>,
-    /// Of those, the PID namespaces that are being ended.
+    /// PID namespaces of lingering attempts that are being killed.
     pub(super) ending: Vec<(Key, OwnedFd)>,
     pub(super) ledger: Ledger,
-    pub(super) past: Past,
+    pub(super) history: LedgerHistory,
     pub(super) timers: BinaryHeap<Reverse<(Instant, Key, AttemptId)>>,
-    /// When the running tasks are next asked how far they are; nothing while none runs.
-    pub(super) look_at: Option<Instant>,
+    /// Time at which the progress of running tasks is read next; `None` while none runs.
+    pub(super) progress_at: Option<Instant>,
     pub(super) buffer: Vec<u8>,
-    /// Attempts to be written into the ledger, and their jobs, gathered during a turn. They stay while it cannot be written.
-    pub(super) noted: Vec<AttemptId>,
+    /// Attempts to be recorded in the ledger, and their jobs, gathered during a turn. They stay while it cannot be
+    /// written.
+    pub(super) to_record: Vec<AttemptId>,
     pub(super) jobs: Vec<Job>,
     pub(super) waiting: Waiting,
     pub(super) disk: Disk,
-    /// We were told to go.
-    pub(super) leaving: bool,
-    /// Held for as long as we live. Nobody can find us any more once it has no name.
+    /// True once the spawner was told to exit.
+    pub(super) exiting: bool,
+    /// Held as long as the process lives. No engine can find the spawner once it has no name.
     lock: File,
-    /// When we look next whether it has one; nothing while an engine is connected, who would know.
-    look_at_lock: Option<Instant>,
-    /// A file with results of an earlier spawner is there and still needed.
+    /// Time of the next check for a name; `None` while an engine is connected, which would know.
+    check_lock_at: Option<Instant>,
+    /// True if a file with results of an earlier spawner exists and is still needed.
     pub(super) has_leftovers: bool,
-    /// Directories of earlier spawners have been looked through.
+    /// True if directories of earlier spawners have been swept.
     pub(super) swept: bool,
 }
 
@@ -105,7 +106,7 @@ impl Spawner {
     pub(crate) fn new(parts: Parts) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         epoll.add(&parts.signals, SIGNALS)?;
-        epoll.add(&parts.hands.bell, BELL)?;
+        epoll.add(&parts.workers.waker, WAKER)?;
         epoll.add(&parts.listener, LISTENER)?;
         epoll.add(&parts.peer, PEER)?;
         let mut spawner = Self {
@@ -115,7 +116,7 @@ impl Spawner {
             log_limit: parts.log_limit,
             instance: parts.instance,
             isolated: parts.isolated,
-            hands: parts.hands,
+            workers: parts.workers,
             epoll,
             signals: parts.signals,
             listener: parts.listener,
@@ -126,32 +127,32 @@ impl Spawner {
             lingering: Vec::new(),
             ending: Vec::new(),
             ledger: parts.ledger,
-            past: parts.past,
+            history: parts.history,
             timers: BinaryHeap::new(),
-            look_at: None,
+            progress_at: None,
             buffer: vec![0; BUFFER],
-            noted: Vec::new(),
+            to_record: Vec::new(),
             jobs: Vec::new(),
             waiting: Waiting::default(),
             disk: Disk::new(parts.space),
-            leaving: false,
+            exiting: false,
             lock: parts.lock,
-            look_at_lock: None,
+            check_lock_at: None,
             has_leftovers: false,
             swept: false,
         };
         for leftover in parts.leftovers {
             spawner.has_leftovers = true;
-            spawner.past.started.remove(&leftover.attempt);
-            let (place, isolated) = (leftover.place.clone().map(PathBuf::from), leftover.isolated);
+            spawner.history.started.remove(&leftover.attempt);
+            let (workspace, isolated) = (leftover.workspace.clone().map(PathBuf::from), leftover.isolated);
             let key = spawner.table.insert(Entry::restored(leftover));
-            match place {
+            match workspace {
                 Some(dir) if isolated => spawner.restore_later(key, dir),
-                Some(dir) => spawner.table.get(key).expect("just inserted").place = Some(Place::Room(dir)),
+                Some(dir) => spawner.table.get(key).expect("just inserted").workspace = Some(Workspace::Dir(dir)),
                 None => {}
             }
         }
-        spawner.hands.give(std::mem::take(&mut spawner.jobs));
+        spawner.workers.push(std::mem::take(&mut spawner.jobs));
         Ok(spawner)
     }
 
@@ -164,19 +165,19 @@ impl Spawner {
         }
     }
 
-    /// Runs until there is nothing left to do and nobody left to do it for.
+    /// Runs until there is nothing left to do and no engine connected.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut events = [NO_EVENT; EVENTS_PER_TURN];
-        while !(self.is_done() && self.leave()) {
+        while !(self.is_done() && self.try_exit()) {
             let timer = self.timers.peek().map(|Reverse((due, ..))| *due);
-            let due = [self.look_at, self.look_at_lock, self.waiting.due(), self.disk.due()];
+            let due = [self.progress_at, self.check_lock_at, self.waiting.due(), self.disk.due()];
             let next = timer.into_iter().chain(due.into_iter().flatten()).min();
             let timeout = next.map(|due| due.saturating_duration_since(Instant::now()));
-            let (mut signal, mut bell, mut listener, mut peer, mut ending) = (false, false, false, false, false);
+            let (mut signal, mut waker, mut listener, mut peer, mut ending) = (false, false, false, false, false);
             for event in self.epoll.wait(&mut events, timeout)? {
                 match event.u64 {
                     SIGNALS => signal = true,
-                    BELL => bell = true,
+                    WAKER => waker = true,
                     LISTENER => listener = true,
                     PEER => peer = true,
                     ENDING => ending = true,
@@ -187,47 +188,47 @@ impl Spawner {
                     }
                 }
             }
-            // Births before deaths, so that a quick task is known when its end is seen.
-            if bell {
-                self.hands.bell.hush();
+            // Starts before ends, so that a quick task is known when its end is seen.
+            if waker {
+                self.workers.waker.clear();
                 self.take_done();
             }
             if signal {
-                self.hear_signals();
+                self.handle_signals();
             } else if ending {
-                self.settle();
+                self.end_lingering();
             }
-            self.ring_timers();
-            self.look_at_progress();
-            self.look_at_lock();
+            self.fire_timers();
+            self.read_progress();
+            self.check_lock();
             if listener {
                 self.open_listener();
             }
             if peer {
-                self.hear_peer();
+                self.receive_from_peer();
             }
-            self.look_at_disk();
-            self.try_again();
-            self.start_noted();
-            self.tell_hindrances();
+            self.check_disk();
+            self.retry_waiting();
+            self.record_and_start();
+            self.report_conditions();
             self.flush();
-            let remembered = self.table.len() + self.past.started.len();
-            let (table, past) = (&self.table, &self.past);
-            // A ledger that cannot be made smaller only stays larger than it need be.
-            let _ = self.ledger.compact(remembered, || remembered_by(table, past));
+            let remembered = self.table.len() + self.history.started.len();
+            let (table, history) = (&self.table, &self.history);
+            // A ledger that cannot be compacted only stays larger than necessary.
+            let _ = self.ledger.compact(remembered, || remembered_by(table, history));
         }
         Ok(())
     }
 
-    /// Without an engine tasks go on, for the next one. There will be none once the data directory is deleted: nobody could
-    /// take their results, so they are ended.
-    fn look_at_lock(&mut self) {
-        if self.peer.is_some() || self.leaving {
-            self.look_at_lock = None;
-        } else if self.look_at_lock.is_none_or(|at| at <= Instant::now()) {
-            self.look_at_lock = Some(Instant::now() + LOOK_AT_LOCK_EVERY);
+    /// Ends all tasks if the data directory was deleted. Without an engine tasks normally continue, for the next one;
+    /// in this case no engine could collect their results.
+    fn check_lock(&mut self) {
+        if self.peer.is_some() || self.exiting {
+            self.check_lock_at = None;
+        } else if self.check_lock_at.is_none_or(|at| at <= Instant::now()) {
+            self.check_lock_at = Some(Instant::now() + CHECK_LOCK_EVERY);
             if self.is_deleted() {
-                // The log's file may be gone too; whoever looks at the process sees it.
+                // The log's file may be gone too; the message then shows only to people who look at the process.
                 let _ = writeln!(io::stderr(), "spawner: the data directory was deleted; all tasks are ended");
                 self.end_all();
             }
@@ -238,26 +239,26 @@ impl Spawner {
         self.lock.metadata().is_ok_and(|about| about.nlink() == 0)
     }
 
-    /// Ends every task politely, and itself once they are gone.
+    /// Stops every task gracefully, and exits once they are gone.
     pub(super) fn end_all(&mut self) {
-        self.leaving = true;
+        self.exiting = true;
         let alive = self.table.iter().filter(|(_, entry)| entry.is_alive()).map(|(_, entry)| entry.attempt);
-        alive.collect::<Vec<_>>().into_iter().for_each(|attempt| self.stop(attempt, Stop::Polite));
+        alive.collect::<Vec<_>>().into_iter().for_each(|attempt| self.stop(attempt, Stop::Term));
     }
 
     fn is_done(&self) -> bool {
-        (self.peer.is_none() || self.leaving) && !self.table.iter().any(|(_, entry)| entry.is_alive())
+        (self.peer.is_none() || self.exiting) && !self.table.iter().any(|(_, entry)| entry.is_alive())
     }
 
-    /// Writes down what nobody took; answers whether the spawner may go. While it cannot be written it stays, because the
-    /// results are nowhere else, and tries again.
-    fn leave(&mut self) -> bool {
+    /// Writes the uncollected results; returns whether the spawner may exit. If they cannot be written it stays,
+    /// because they are stored nowhere else, and retries.
+    fn try_exit(&mut self) -> bool {
         if self.is_deleted() {
-            // There is nowhere to write to and nobody who will read.
-            self.hands.close();
+            // There is no place to write to and no reader.
+            self.workers.close();
             return true;
         }
-        if self.waiting.holds_back() {
+        if self.waiting.is_paused() {
             return false;
         }
         let mut leftovers = Vec::new();
@@ -270,42 +271,42 @@ impl Spawner {
                 attempt: entry.attempt,
                 ending: ending.clone(),
                 keep: entry.keep,
-                isolated: entry.place.as_ref().is_some_and(|place| place.slot().is_some()),
-                place: entry.place.as_ref().map(|place| place.dir().to_string_lossy().into_owned()),
+                isolated: entry.workspace.as_ref().is_some_and(|workspace| workspace.slot().is_some()),
+                workspace: entry.workspace.as_ref().map(|workspace| workspace.dir().to_string_lossy().into_owned()),
                 mounts: entry.mounts.clone(),
                 members: entry.members.clone(),
                 message: entry.message.clone(),
             });
         }
         if leftover::write(&self.dir, &leftovers).is_err() {
-            // Nobody is there to be told; whoever comes is handed the results themselves.
+            // No engine is connected; the next one gets the results themselves.
             self.waiting.pause();
             return false;
         }
-        // An old ledger is only longer than it need be.
-        let _ = self.ledger.rewrite(&remembered_by(&self.table, &self.past));
-        self.hands.close();
-        // A connected engine learns from the closed connection that we are gone, after everything is on disk.
+        // An old ledger is only longer than necessary.
+        let _ = self.ledger.rewrite(&remembered_by(&self.table, &self.history));
+        self.workers.close();
+        // A connected engine learns from the closed connection that the spawner is gone, after everything is on disk.
         true
     }
 
-    /// Ledger first, then the threads: whatever may have started is written down. What cannot be written down waits.
-    fn start_noted(&mut self) {
-        if self.jobs.is_empty() && self.noted.is_empty() || self.waiting.holds_back() {
+    /// Records the attempts in the ledger first, then passes their jobs to the threads. What cannot be recorded waits.
+    fn record_and_start(&mut self) {
+        if self.jobs.is_empty() && self.to_record.is_empty() || self.waiting.is_paused() {
             return;
         }
-        if self.disk.holds_back() && self.jobs.iter().any(|job| !matches!(job, Job::Restore { .. })) {
+        if self.disk.is_low() && self.jobs.iter().any(|job| !matches!(job, Job::Restore { .. })) {
             return;
         }
-        match self.ledger.note(&self.noted) {
+        match self.ledger.record(&self.to_record) {
             Ok(()) => {
-                self.noted.clear();
+                self.to_record.clear();
                 self.waiting.clear(ConditionKind::LedgerUnwritable);
-                self.hands.give(std::mem::take(&mut self.jobs));
+                self.workers.push(std::mem::take(&mut self.jobs));
             }
             Err(error) => {
                 let why = format!("the spawner's ledger cannot be written, so no task is started: {error}");
-                self.waiting.hinder(ConditionKind::LedgerUnwritable, why);
+                self.waiting.add_condition(ConditionKind::LedgerUnwritable, why);
             }
         }
     }
@@ -313,14 +314,14 @@ impl Spawner {
     fn open_listener(&mut self) {
         while let Ok((socket, _)) = self.listener.accept() {
             let Ok(mut visitor) = Peer::new(socket) else { continue };
-            // An engine that hung up may have left orders; they count.
+            // An engine that disconnected may have left orders; they count.
             while self.peer.as_ref().is_some_and(Peer::is_gone) {
-                self.hear_peer();
+                self.receive_from_peer();
             }
             if self.peer.is_some() {
                 let why = "another engine is connected to this data directory".to_owned();
-                visitor.say(&FromSpawner::Refused(Refused { version: VERSION, why }), None);
-                // It fits into a fresh socket's buffer; if not, the peer sees a closed connection, which is as clear.
+                visitor.queue(&FromSpawner::Refused(Refused { version: VERSION, why }), None);
+                // It fits into a new socket's buffer; if not, the peer sees a closed connection, which is as clear.
                 let _ = visitor.flush();
             } else if self.epoll.add(&visitor, PEER).is_ok() {
                 self.peer = Some(visitor);
@@ -328,22 +329,22 @@ impl Spawner {
         }
     }
 
-    fn hear_peer(&mut self) {
+    fn receive_from_peer(&mut self) {
         let Some(peer) = &mut self.peer else { return };
         match peer.receive(&mut self.buffer) {
-            Ok(messages) => messages.into_iter().for_each(|message| self.hear(message)),
+            Ok(messages) => messages.into_iter().for_each(|message| self.handle_message(message)),
             Err(_) => self.lose_peer(),
         }
     }
 
-    /// The engine is gone. What it had not finished asking for is dropped; what runs goes on.
+    /// Handles the loss of the engine. Its incomplete requests are dropped; running tasks continue.
     fn lose_peer(&mut self) {
         if let Some(peer) = self.peer.take() {
             self.epoll.remove(&peer);
         }
         let mut unfinished = Vec::new();
         for (key, entry) in self.table.iter_mut() {
-            entry.claimed = false;
+            entry.known_to_engine = false;
             match entry.state {
                 State::Preparing => entry.forgotten = true,
                 State::Prepared(_) => unfinished.push(key),
@@ -353,28 +354,28 @@ impl Spawner {
         unfinished.into_iter().for_each(|key| self.drop_entry(key));
     }
 
-    fn hear(&mut self, message: ToSpawner) {
-        let greeted = self.peer.as_ref().is_some_and(|peer| peer.greeted);
-        if !greeted && !matches!(message, ToSpawner::Hello(_)) {
+    fn handle_message(&mut self, message: ToSpawner) {
+        let handshaken = self.peer.as_ref().is_some_and(|peer| peer.handshaken);
+        if !handshaken && !matches!(message, ToSpawner::Hello(_)) {
             self.lose_peer();
             return;
         }
         match message {
-            ToSpawner::Hello(hello) => self.greet(&hello),
+            ToSpawner::Hello(hello) => self.handshake(&hello),
             ToSpawner::Start(launch) => {
                 if self.table.key(launch.attempt).is_none() {
                     let key = self.table.insert(Entry::new(&launch, State::Starting));
-                    self.noted.push(launch.attempt);
-                    self.jobs.push(Job::Start { key, launch, place: None, furnished: false });
+                    self.to_record.push(launch.attempt);
+                    self.jobs.push(Job::Start { key, launch, workspace: None, populated: false });
                 }
             }
             ToSpawner::Prepare(launch) => {
                 if self.table.key(launch.attempt).is_none() {
                     let key = self.table.insert(Entry::new(&launch, State::Preparing));
-                    self.jobs.push(Job::Prepare { key, launch, place: None });
+                    self.jobs.push(Job::Prepare { key, launch, workspace: None });
                 }
             }
-            ToSpawner::Go(attempt) => self.go(attempt),
+            ToSpawner::StartPrepared(attempt) => self.start_prepared(attempt),
             ToSpawner::Abandon(attempt) => {
                 if let Some(key) = self.table.key(attempt) {
                     let entry = self.table.get(key).expect("the key was just found");
@@ -385,35 +386,35 @@ impl Spawner {
                     }
                 }
             }
-            ToSpawner::Stop(attempt) => self.stop(attempt, Stop::Polite),
-            ToSpawner::Kill(attempt) => self.stop(attempt, Stop::Final),
+            ToSpawner::Stop(attempt) => self.stop(attempt, Stop::Term),
+            ToSpawner::Kill(attempt) => self.stop(attempt, Stop::Kill),
             ToSpawner::Forget(attempt) => self.forget(attempt),
             ToSpawner::Adopt(believed, leave) => self.adopt(&believed, &leave),
-            ToSpawner::KeepFree(floor) => self.disk.set_floor(floor),
-            ToSpawner::Ping() => self.say(&FromSpawner::Pong()),
-            ToSpawner::Again(attempt) => self.tell_again(attempt),
+            ToSpawner::SetSpaceFloor(floor) => self.disk.set_floor(floor),
+            ToSpawner::Ping() => self.send(&FromSpawner::Pong()),
+            ToSpawner::Repeat(attempt) => self.report_again(attempt),
         }
     }
 
-    fn greet(&mut self, hello: &Hello) {
+    fn handshake(&mut self, hello: &Hello) {
         let Some(peer) = &mut self.peer else { return };
         if hello.version == VERSION {
-            peer.greeted = true;
-            self.waiting.tell_anew();
+            peer.handshaken = true;
+            self.waiting.mark_unreported();
             self.log_limit = hello.log_limit;
             let notice = (hello.isolate && !self.isolated)
                 .then(|| "the running spawner was started without isolation; its tasks must end first".to_owned());
             let isolated = hello.isolate && self.isolated;
-            peer.say(&FromSpawner::Welcome(Welcome { version: VERSION, isolated, notice }), None);
+            peer.queue(&FromSpawner::Welcome(Welcome { version: VERSION, isolated, notice }), None);
         } else {
             let why = "the running spawner is of another version".to_owned();
-            peer.say(&FromSpawner::Refused(Refused { version: VERSION, why }), None);
+            peer.queue(&FromSpawner::Refused(Refused { version: VERSION, why }), None);
             let _ = peer.flush();
             self.lose_peer();
         }
     }
 
-    fn go(&mut self, attempt: AttemptId) {
+    fn start_prepared(&mut self, attempt: AttemptId) {
         let Some(key) = self.table.key(attempt) else { return };
         let entry = self.table.get(key).expect("the key was just found");
         if !matches!(entry.state, State::Prepared(_)) {
@@ -421,73 +422,73 @@ impl Spawner {
         }
         if let State::Prepared(launch) = std::mem::replace(&mut entry.state, State::Starting) {
             let launch = Box::new(Launch { files: Vec::new(), ..*launch });
-            let place = entry.place.take();
-            self.noted.push(attempt);
-            self.jobs.push(Job::Start { key, launch, place, furnished: true });
+            let workspace = entry.workspace.take();
+            self.to_record.push(attempt);
+            self.jobs.push(Job::Start { key, launch, workspace, populated: true });
         }
     }
 
-    /// Answers for every attempt the engine believes in and ends those it does not, except in runs it leaves alone.
+    /// Reports every attempt that the engine believes to be alive and ends the others, except in runs to be left alone.
     fn adopt(&mut self, believed: &[AttemptId], leave: &[u64]) {
         let believed_set: HashSet<AttemptId> = believed.iter().copied().collect();
         let mut lost = Vec::new();
         for attempt in believed {
             if let Some(key) = self.table.key(*attempt) {
-                self.table.get(key).expect("the key was just found").claimed = true;
-                self.tell_all(key);
-            } else if self.past.started.contains(attempt) {
+                self.table.get(key).expect("the key was just found").known_to_engine = true;
+                self.report_all(key);
+            } else if self.history.started.contains(attempt) {
                 lost.push((*attempt, "its spawner died, and nobody saw how it ended"));
-            } else if !self.past.complete {
-                lost.push((*attempt, "the machine or its records went down since it was decided to start"));
+            } else if !self.history.complete {
+                lost.push((*attempt, "the machine went down, or its records were lost, after the order to start"));
             } else {
-                self.say(&FromSpawner::Fresh(*attempt));
+                self.send(&FromSpawner::Fresh(*attempt));
             }
         }
         for (attempt, why) in lost {
-            if self.past.started.insert(attempt) {
-                self.noted.push(attempt);
+            if self.history.started.insert(attempt) {
+                self.to_record.push(attempt);
             }
-            self.say(&FromSpawner::Lost(attempt, why.to_owned()));
+            self.send(&FromSpawner::Lost(attempt, why.to_owned()));
         }
-        // Whatever was uncertain is written down now; from here on our own ledger knows everything.
-        self.past.complete = true;
+        // Whatever was uncertain is recorded now; from here on our own ledger is complete.
+        self.history.complete = true;
         self.ledger.accounted();
         let unknown: Vec<AttemptId> = self
             .table
             .iter()
-            .filter(|(_, entry)| !entry.claimed && !believed_set.contains(&entry.attempt))
+            .filter(|(_, entry)| !entry.known_to_engine && !believed_set.contains(&entry.attempt))
             .filter(|(_, entry)| !leave.contains(&entry.attempt.run.0))
             .map(|(_, entry)| entry.attempt)
             .collect();
         for attempt in unknown {
-            self.stop(attempt, Stop::Final);
+            self.stop(attempt, Stop::Kill);
             self.forget(attempt);
         }
         if !self.swept {
             self.swept = true;
-            let mut needed = self.hands.directories_in_use();
+            let mut needed = self.workers.directories_in_use();
             for (_, entry) in self.table.iter() {
-                needed.extend(entry.place.iter().map(|place| place.dir().to_owned()));
+                needed.extend(entry.workspace.iter().map(|workspace| workspace.dir().to_owned()));
             }
-            // Places being made right now carry our own instance in their names.
+            // Workspaces being created right now have our own instance in their names.
             let own = format!("{}-", self.instance);
             let mut abandoned = orphan::abandoned_dirs(&self.work, &needed);
             abandoned.retain(|dir| !dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own)));
             if self.table.iter().all(|(_, entry)| !matches!(entry.state, State::Restoring(_))) {
-                self.hands.remove(abandoned);
+                self.workers.remove(abandoned);
             }
         }
     }
 
-    pub(super) fn say(&mut self, message: &FromSpawner) {
+    pub(super) fn send(&mut self, message: &FromSpawner) {
         if let Some(peer) = &mut self.peer {
-            peer.say(message, None);
+            peer.queue(message, None);
         }
     }
 
-    pub(super) fn say_with(&mut self, message: &FromSpawner, rider: Option<OwnedFd>) {
+    pub(super) fn send_with_descriptor(&mut self, message: &FromSpawner, descriptor: Option<OwnedFd>) {
         if let Some(peer) = &mut self.peer {
-            peer.say(message, rider);
+            peer.queue(message, descriptor);
         }
     }
 
@@ -514,25 +515,25 @@ impl Spawner {
     }
 }
 
-/// What a spawner starts its loop with.
+/// Everything the event loop starts with.
 pub(crate) struct Parts {
     pub(crate) data: PathBuf,
     pub(crate) instance: String,
     pub(crate) log_limit: u64,
     pub(crate) isolated: bool,
-    pub(crate) hands: Arc<Hands>,
+    pub(crate) workers: Arc<Workers>,
     pub(crate) signals: OwnedFd,
     pub(crate) listener: UnixListener,
     pub(crate) peer: Peer,
     pub(crate) ledger: Ledger,
-    pub(crate) past: Past,
+    pub(crate) history: LedgerHistory,
     pub(crate) leftovers: Vec<Leftover>,
     pub(crate) space: Space,
     pub(crate) lock: File,
 }
 
-fn remembered_by(table: &Table, past: &Past) -> HashSet<AttemptId> {
-    table.iter().map(|(_, entry)| entry.attempt).chain(past.started.iter().copied()).collect()
+fn remembered_by(table: &Table, history: &LedgerHistory) -> HashSet<AttemptId> {
+    table.iter().map(|(_, entry)| entry.attempt).chain(history.started.iter().copied()).collect()
 }
 
 pub(crate) fn ending(exit: Ended) -> Ending {

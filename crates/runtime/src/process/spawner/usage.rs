@@ -1,5 +1,5 @@
-//! How much a task has written: the blocks of everything in its place, which lies on the data directory's file system.
-//! Links are not followed, other file systems not entered, and files with two names count once.
+//! Measures the disk usage of a task: the blocks of everything in its workspace, on the data directory's file system.
+//! Links are not followed, other file systems are not entered, and hard-linked files count once.
 
 use std::{
     collections::HashSet,
@@ -10,16 +10,16 @@ use std::{
 
 use octoflow_model::ids::AttemptId;
 
-use super::hands::Key;
+use super::workers::Key;
 
-/// What one task has written.
+/// Disk usage of one task.
 pub(crate) struct Usage {
     pub(crate) key: Key,
     pub(crate) attempt: AttemptId,
     pub(crate) bytes: u64,
 }
 
-/// What vanishes while it is looked at does not count, and neither does what cannot be looked at.
+/// Returns the usage of a directory in bytes. What vanishes meanwhile or cannot be inspected does not count.
 pub(crate) fn of(dir: &Path) -> u64 {
     let Ok(device) = fs::symlink_metadata(dir).map(|about| about.dev()) else { return 0 };
     let (mut bytes, mut linked): (u64, HashSet<u64>) = (0, HashSet::new());

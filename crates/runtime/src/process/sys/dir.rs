@@ -1,4 +1,4 @@
-//! Reading the names in an open directory, again and again, with as few calls as possible.
+//! Reads the names in an open directory, repeatedly, with as few calls as possible.
 #![expect(unsafe_code, reason = "this file is a border to the kernel; every call states why it is sound")]
 
 use std::{
@@ -9,12 +9,12 @@ use std::{
 
 use super::checked_long;
 
-/// Whether a directory holds nothing. Its position changes.
+/// Returns whether a directory is empty. Changes its position.
 pub(crate) fn is_empty(dir: BorrowedFd<'_>) -> io::Result<bool> {
     all(dir, |_| false)
 }
 
-/// Whether all names in a directory are as wanted; stops at the first that is not. Its position changes.
+/// Returns whether all names in a directory satisfy `wanted`; stops at the first that does not. Changes its position.
 pub(crate) fn all(dir: BorrowedFd<'_>, mut wanted: impl FnMut(&CStr) -> bool) -> io::Result<bool> {
     // SAFETY: moves the position of a directory we hold open.
     checked_long(unsafe { libc::lseek64(dir.as_raw_fd(), 0, libc::SEEK_SET) })?;
@@ -39,7 +39,8 @@ pub(crate) fn all(dir: BorrowedFd<'_>, mut wanted: impl FnMut(&CStr) -> bool) ->
     }
 }
 
-/// Answers how many bytes of the buffer were filled. It consists of words because records are aligned.
+/// Reads directory entries; returns the number of bytes filled. The buffer consists of words because records are
+/// aligned.
 pub(super) fn read_entries(dir: BorrowedFd<'_>, into: &mut [u64]) -> io::Result<usize> {
     // SAFETY: the buffer is valid for the length given.
     let got = unsafe { libc::syscall(libc::SYS_getdents64, dir.as_raw_fd(), into.as_mut_ptr(), size_of_val(into)) };

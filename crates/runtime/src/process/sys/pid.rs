@@ -1,5 +1,5 @@
-//! System calls for PID namespaces and process descriptors, each behind a safe function.
-//! Nothing here decides anything; every function is one or two calls, its arguments checked by types.
+//! System calls for PID namespaces and process descriptors, each behind a safe function. Nothing here decides anything;
+//! every function is one or two calls, its arguments checked by types.
 #![expect(unsafe_code, reason = "this file is a border to the kernel; every call states why it is sound")]
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 
 use super::{checked, checked_long, dir::read_entries, ns, owned};
 
-/// A descriptor of a process, which never means another one that got the same number later.
+/// Returns a descriptor of a process, which never refers to another one that got the same pid later.
 pub(crate) fn descriptor(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: no memory involved; the answer is a new descriptor.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
@@ -32,14 +32,15 @@ pub(crate) fn kill(process: BorrowedFd<'_>) {
     };
 }
 
-/// Whether the process is dead. Of the first process of a PID namespace it is told only when all others in it are too.
+/// Returns whether the process is dead. The init process of a PID namespace counts as dead only when all others in it
+/// are.
 pub(crate) fn is_dead(process: BorrowedFd<'_>) -> bool {
     let mut entry = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid entry.
     unsafe { libc::poll(&raw mut entry, 1, 0) > 0 }
 }
 
-/// Waits for the end of a process, but not longer than this. It stays to be collected.
+/// Waits for the end of a process with a timeout. Does not reap it.
 pub(crate) fn wait_for_end(process: BorrowedFd<'_>, within: Duration) {
     let mut entry = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let millis = c_int::try_from(within.as_millis()).unwrap_or(c_int::MAX);
@@ -47,18 +48,18 @@ pub(crate) fn wait_for_end(process: BorrowedFd<'_>, within: Duration) {
     unsafe { libc::poll(&raw mut entry, 1, millis) };
 }
 
-/// Children that this thread makes from now on live in the PID namespace of the given process.
+/// Makes this thread create its children in the PID namespace of the given process.
 pub(crate) fn enter(process: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: changes a property of this thread; no memory involved.
     checked(unsafe { libc::setns(process.as_raw_fd(), libc::CLONE_NEWPID) }).map(drop)
 }
 
-/// A detached mount of `/proc` as this process's PID namespace shows it.
+/// Returns a detached mount of `/proc` for this process's PID namespace.
 pub(crate) fn mount_proc() -> io::Result<OwnedFd> {
     ns::new_mount(c"proc", libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC)
 }
 
-/// Forks; the child is the first process of a new PID namespace. Answers `true` in the child.
+/// Forks a child that is the init process of a new PID namespace. Returns `true` in the child.
 ///
 /// Only for processes with a single thread: the child has no other.
 pub(crate) fn fork_into_new() -> io::Result<bool> {
@@ -68,7 +69,7 @@ pub(crate) fn fork_into_new() -> io::Result<bool> {
     Ok(checked_long(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })? == 0)
 }
 
-/// Forks. Answers the child's pid, and nothing in the child.
+/// Forks. Returns the child's pid, and `None` in the child.
 ///
 /// Only while the other threads of the process wait for this one: the child has no other, and whatever they lock would
 /// stay locked in it.
@@ -78,19 +79,20 @@ pub(crate) fn fork() -> io::Result<Option<i32>> {
     Ok((pid != 0).then_some(pid))
 }
 
-/// Waits for the end of a child and collects it.
-pub(crate) fn collect(child: i32) {
-    // SAFETY: no status is asked for. Interrupted by a signal, or when it was collected already, there is nothing to do.
+/// Waits for the end of a child and reaps it.
+pub(crate) fn reap(child: i32) {
+    // SAFETY: no status is requested. If a signal interrupts it, or the child was reaped already, there is nothing to
+    // do.
     unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
 }
 
-/// The descriptor becomes standard input, the other two standard streams lead nowhere, and all others are closed.
+/// Makes the descriptor standard input, redirects the other two standard streams to `/dev/null`, and closes all others.
 ///
-/// Only for a process that ends by [`exit_now`]: values that own descriptors mean nothing any more.
+/// Only for a process that ends by [`exit_now`]: values that own descriptors are invalid afterwards.
 pub(crate) fn keep_only(descriptor: BorrowedFd<'_>) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     for (from, to) in [(descriptor.as_raw_fd(), 0), (null.as_raw_fd(), 1), (null.as_raw_fd(), 2)] {
-        // SAFETY: both numbers are valid; the standard streams are nobody's property.
+        // SAFETY: both numbers are valid; no value owns the standard streams.
         checked(unsafe { libc::dup2(from, to) })?;
     }
     mem::forget(null);
@@ -102,7 +104,7 @@ pub(crate) fn keep_only(descriptor: BorrowedFd<'_>) -> io::Result<()> {
 ///
 /// Only for a forked child that reads neither any more.
 pub(crate) fn replace_arguments(words: &[&str]) -> io::Result<()> {
-    // The kernel tells where they lie, counted from behind the name, which may contain anything.
+    // The kernel tells their addresses, counted from after the name, which may contain anything.
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let places: Vec<usize> =
@@ -116,22 +118,22 @@ pub(crate) fn replace_arguments(words: &[&str]) -> io::Result<()> {
             return Err(io::Error::other("the kernel does not tell where the arguments are"));
         }
         line.resize(end - start, 0);
-        // The kernel reads on behind the command line when its last byte is not zero.
+        // The kernel reads beyond the command line if its last byte is not zero.
         if let Some(last) = line.last_mut() {
             *last = 0;
         }
-        // SAFETY: the kernel put the strings there, in memory that is writable and nobody's property.
+        // SAFETY: the kernel put the strings there, in memory that is writable and owned by no value.
         unsafe { ptr::copy_nonoverlapping(line.as_ptr(), ptr::with_exposed_provenance_mut::<u8>(start), line.len()) };
         line.clear();
     }
     Ok(())
 }
 
-/// Which field of `/proc/self/stat` behind the name tells where the arguments begin; their end follows, and the
-/// environment's beginning and end.
+/// Index of the field after the name in `/proc/self/stat` with the start of the arguments; their end follows, and the
+/// environment's start and end.
 const ARGUMENTS_BEGIN: usize = 45;
 
-/// Dead children are collected by the kernel, orphans that are given to us included.
+/// Makes the kernel reap dead children, including orphans that are reparented to us.
 pub(crate) fn ignore_children() {
     // SAFETY: sets a disposition that is always allowed.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
@@ -139,12 +141,12 @@ pub(crate) fn ignore_children() {
 
 /// Closes every descriptor but the standard streams.
 pub(crate) fn close_others() {
-    // SAFETY: whoever calls this holds none of them. A kernel that cannot do it leaves them open.
+    // SAFETY: the caller owns none of them. A kernel that cannot do it leaves them open.
     unsafe { libc::close_range(3, c_uint::MAX, 0) };
 }
 
-/// Descriptors that this process inherited are not inherited further.
-pub(crate) fn keep_inherited_to_ourselves() {
+/// Marks inherited descriptors close-on-exec, so that children do not inherit them.
+pub(crate) fn set_inherited_cloexec() {
     // SAFETY: only a flag of descriptors changes. A kernel that cannot do it leaves them as they are.
     unsafe { libc::close_range(3, c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC.cast_signed()) };
 }
@@ -159,10 +161,10 @@ pub(crate) fn block_signals() {
     }
 }
 
-/// Returns when the other end of the socket is closed.
+/// Waits until the other end of the socket is closed.
 pub(crate) fn wait_for_hangup(socket: BorrowedFd<'_>) {
     loop {
-        // Without wanted events only a hang-up or an error is told, not what arrives.
+        // Without requested events only a hang-up or an error is reported, not incoming data.
         let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
         // SAFETY: one valid entry.
         if unsafe { libc::poll(&raw mut entry, 1, -1) } > 0 {
@@ -171,13 +173,14 @@ pub(crate) fn wait_for_hangup(socket: BorrowedFd<'_>) {
     }
 }
 
-/// Ends the process without running anything of the program's own.
+/// Ends the process without running any code of the program.
 pub(crate) fn exit_now() -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(0) }
 }
 
-/// Programs this thread executes from now on keep `CAP_SYS_ADMIN` of its user namespace, although their user is not root.
+/// Makes programs that this thread executes keep `CAP_SYS_ADMIN` of its user namespace, although their user is not
+/// root.
 pub(crate) fn keep_administration() -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;
     const CAP_SYS_ADMIN: u32 = 21;
@@ -204,10 +207,10 @@ pub(crate) fn keep_administration() -> io::Result<()> {
     }
 }
 
-/// The place of an entry in an open directory, for [`has_others`]. It must not be the first one.
-pub(crate) fn place_of(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<i64>> {
+/// Returns the position of an entry in an open directory, for [`has_others`]. It must not be the first entry.
+pub(crate) fn position_of(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<i64>> {
     let mut bytes = [0_u64; 512];
-    // An entry tells the place of the one after it.
+    // An entry contains the position of the one after it.
     let mut place = None;
     loop {
         let filled = read_entries(dir, &mut bytes)?;
@@ -230,7 +233,7 @@ pub(crate) fn place_of(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<i6
     }
 }
 
-/// Whether an open directory has entries behind the one at a place.
+/// Returns whether an open directory has entries after the one at a position.
 pub(crate) fn has_others(dir: BorrowedFd<'_>, place: i64) -> io::Result<bool> {
     // Room for two entries with short names at least.
     let mut bytes = [0_u64; 16];

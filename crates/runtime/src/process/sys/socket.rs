@@ -1,5 +1,5 @@
-//! Sockets between engine and spawner: bytes with descriptors riding on them, and who is at the other end.
-//! Nothing here decides anything; every function is one call, its arguments checked by types.
+//! Sockets between engine and spawner: bytes with attached descriptors, and the identity of the peer. Nothing here
+//! decides anything; every function is one call, its arguments checked by types.
 #![expect(unsafe_code, reason = "this file is a border to the kernel; every call states why it is sound")]
 
 use std::{
@@ -10,8 +10,8 @@ use std::{
 
 use super::checked;
 
-/// Sends bytes, without waiting, with descriptors riding on the first of them. Answers how many bytes went.
-pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], riders: &[RawFd]) -> io::Result<usize> {
+/// Sends bytes without blocking, with descriptors attached to the first of them. Returns how many bytes were sent.
+pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let mut control = [0_u64; 16];
     // SAFETY: every pointer in the message points to a local that outlives the call; the control buffer is aligned
@@ -20,8 +20,8 @@ pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], riders: &[RawFd]) 
         let mut message: libc::msghdr = mem::zeroed();
         message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
-        if !riders.is_empty() {
-            let payload = u32::try_from(size_of_val(riders)).expect("a few descriptors");
+        if !descriptors.is_empty() {
+            let payload = u32::try_from(size_of_val(descriptors)).expect("a few descriptors");
             let space = libc::CMSG_SPACE(payload) as usize;
             assert!(space <= size_of_val(&control), "at most a few descriptors ride on one message");
             message.msg_control = control.as_mut_ptr().cast();
@@ -30,21 +30,21 @@ pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], riders: &[RawFd]) 
             (*header).cmsg_level = libc::SOL_SOCKET;
             (*header).cmsg_type = libc::SCM_RIGHTS;
             (*header).cmsg_len = libc::CMSG_LEN(payload) as usize;
-            ptr::copy_nonoverlapping(riders.as_ptr(), libc::CMSG_DATA(header).cast(), riders.len());
+            ptr::copy_nonoverlapping(descriptors.as_ptr(), libc::CMSG_DATA(header).cast(), descriptors.len());
         }
         let sent = libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT);
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 }
 
-/// Waits until the socket takes bytes again or is broken.
+/// Waits until the socket is writable again or is broken.
 pub(crate) fn wait_for_room(socket: BorrowedFd<'_>) {
     let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one valid entry. Whatever comes of it shows at the next attempt to send.
+    // SAFETY: one valid entry. The result shows at the next attempt to send.
     unsafe { libc::poll(&raw mut entry, 1, -1) };
 }
 
-/// The process that listens at the other end of a connected socket.
+/// Returns the pid of the process at the other end of a connected socket.
 pub(crate) fn peer_pid(socket: BorrowedFd<'_>) -> Option<u32> {
     let mut about = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = libc::socklen_t::try_from(size_of_val(&about)).expect("a small structure");
@@ -67,11 +67,11 @@ pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
     unsafe { libc::poll(&raw mut entry, 1, 0) > 0 }
 }
 
-/// Receives bytes and whatever descriptors ride on them.
+/// Receives bytes and the descriptors attached to them.
 pub(crate) fn receive_with(
     socket: BorrowedFd<'_>,
     into: &mut [u8],
-    riders: &mut impl Extend<Option<OwnedFd>>,
+    descriptors: &mut impl Extend<Option<OwnedFd>>,
 ) -> io::Result<usize> {
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let mut control = [0_u64; 16];
@@ -92,15 +92,16 @@ pub(crate) fn receive_with(
                 let bytes = (*header).cmsg_len - libc::CMSG_LEN(0) as usize;
                 let data = libc::CMSG_DATA(header).cast::<RawFd>();
                 for index in 0..bytes / size_of::<RawFd>() {
-                    riders.extend([Some(OwnedFd::from_raw_fd(ptr::read_unaligned(data.add(index))))]);
+                    descriptors.extend([Some(OwnedFd::from_raw_fd(ptr::read_unaligned(data.add(index))))]);
                     complete = true;
                 }
             }
             header = libc::CMSG_NXTHDR(&raw const message, header);
         }
-        // One rides at a time, so a message that was cut lost exactly that one, and later ones keep their order.
+        // One descriptor is attached per message, so a truncated message lost exactly that one, and later ones keep
+        // their order.
         if message.msg_flags & libc::MSG_CTRUNC != 0 && !complete {
-            riders.extend([None]);
+            descriptors.extend([None]);
         }
         Ok(got)
     }

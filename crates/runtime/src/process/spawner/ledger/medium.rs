@@ -1,5 +1,5 @@
-//! Where a ledger is kept: one file that is replaced whole or written at a place. A trait, so that tests can make every
-//! single call fail.
+//! Storage of a ledger: one file that is replaced atomically or written at an offset. A trait, so that tests can make
+//! every single call fail.
 
 use std::{
     fs::{self, File},
@@ -9,18 +9,18 @@ use std::{
 };
 
 pub(crate) trait Medium {
-    /// Everything in it; nothing when there is no file.
+    /// Returns the content; `None` if there is no file.
     fn read(&mut self) -> io::Result<Option<Vec<u8>>>;
-    /// Replaces it whole or not at all. `synced`: it survives the machine.
+    /// Replaces the content atomically. With `synced` it survives a crash of the machine.
     fn replace(&mut self, bytes: &[u8], synced: bool) -> io::Result<()>;
-    /// After an error any part of the bytes may have been written.
+    /// Writes bytes at an offset. After an error any part of them may have been written.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 }
 
 pub(crate) struct OnDisk {
     path: PathBuf,
-    /// The file as it was last replaced by us.
+    /// The file as it was last replaced by this process.
     file: Option<File>,
 }
 
@@ -63,7 +63,7 @@ impl Medium for OnDisk {
                 Ok(())
             }
             Err(error) => {
-                // Half a file would only take space that is missing already.
+                // A partial file would only take space that is short already.
                 let _ = fs::remove_file(&fresh);
                 Err(error)
             }

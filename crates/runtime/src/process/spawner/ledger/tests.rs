@@ -1,4 +1,4 @@
-//! The laws of the ledger, also on a medium that fails at any call and tears what it writes.
+//! The guarantees of the ledger, also on a medium that fails at any call and tears its writes.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -14,13 +14,13 @@ fn boot(digit: char) -> String {
     digit.to_string().repeat(BOOT_BYTES)
 }
 
-/// A file in memory that survives its ledger. The n-th call fails, after having written a part of what it was given.
+/// A file in memory that survives its ledger. The n-th call fails after writing a part of its data.
 #[derive(Clone, Default)]
 struct Faulty {
     file: Rc<RefCell<Option<Vec<u8>>>>,
     calls: Rc<RefCell<usize>>,
     fails: Option<(usize, i32)>,
-    /// How much of the failing write gets through.
+    /// Bytes of the failing write that are written.
     torn: usize,
 }
 
@@ -64,23 +64,23 @@ impl Medium for Faulty {
     }
 }
 
-/// Two spawners in a row that note attempts in batches, with a rewrite in between. Answers what the caller was told is
-/// written, and the calls it took.
+/// Simulates two spawners in a row that record attempts in batches, with a rewrite in between. Returns the attempts
+/// that were acknowledged as written.
 fn play(medium: &Faulty) -> HashSet<AttemptId> {
     let mut noted = HashSet::new();
     for (name, first) in [("one", 1), ("two", 10)] {
-        let Ok((mut ledger, past)) = Ledger::over(medium.clone(), name, boot('1')) else { continue };
-        assert!(past.complete, "nothing here is a reboot or damage");
-        assert!(noted.is_subset(&past.started), "{noted:?} but {past:?}");
+        let Ok((mut ledger, history)) = Ledger::over(medium.clone(), name, boot('1')) else { continue };
+        assert!(history.complete, "nothing here is a reboot or damage");
+        assert!(noted.is_subset(&history.started), "{noted:?} but {history:?}");
         for batch in [vec![attempt(first)], vec![attempt(first + 1), attempt(first + 2)], vec![attempt(first + 3)]] {
-            if ledger.note(&batch).is_ok() {
+            if ledger.record(&batch).is_ok() {
                 noted.extend(batch);
             }
         }
-        // Its failure leaves the old lines.
+        // A failure keeps the old records.
         let _ = ledger.rewrite(&noted);
         let last = attempt(first + 4);
-        if ledger.note(&[last]).is_ok() {
+        if ledger.record(&[last]).is_ok() {
             noted.insert(last);
         }
     }
@@ -98,13 +98,13 @@ fn whatever_call_fails_what_was_noted_is_found_and_the_next_lines_are_whole() {
             for torn in [0, 1, RECORD - 1, RECORD, RECORD + 5] {
                 let medium = Faulty { fails: Some((nth, code)), torn, ..Faulty::default() };
                 let noted = play(&medium);
-                // The medium is sound again.
+                // The medium works again.
                 let sound = Faulty { fails: None, ..medium };
-                let (_, past) = Ledger::over(sound, "three", boot('1')).unwrap();
-                assert!(noted.is_subset(&past.started), "call {nth} failed: {noted:?} but {past:?}");
-                let never = past.started.iter().filter(|attempt| !all.contains(attempt)).count();
+                let (_, history) = Ledger::over(sound, "three", boot('1')).unwrap();
+                assert!(noted.is_subset(&history.started), "call {nth} failed: {noted:?} but {history:?}");
+                let never = history.started.iter().filter(|attempt| !all.contains(attempt)).count();
                 assert_eq!(never, 0, "call {nth} failed: a line nobody wrote");
-                assert!(past.complete, "call {nth} failed");
+                assert!(history.complete, "call {nth} failed");
             }
         }
     }
@@ -115,19 +115,19 @@ fn a_ledger_torn_at_any_byte_knows_every_whole_line() {
     let medium = Faulty::default();
     let (mut ledger, _) = Ledger::over(medium.clone(), "one", boot('1')).unwrap();
     for task in 0..5 {
-        ledger.note(&[attempt(task)]).unwrap();
+        ledger.record(&[attempt(task)]).unwrap();
     }
     let whole = medium.file.borrow().clone().unwrap();
     for cut in 0..whole.len() {
         let torn = Faulty { file: Rc::new(RefCell::new(Some(whole[..cut].to_vec()))), ..Faulty::default() };
-        let (mut ledger, past) = Ledger::over(torn.clone(), "two", boot('1')).unwrap();
+        let (mut ledger, history) = Ledger::over(torn.clone(), "two", boot('1')).unwrap();
         let lines = cut.saturating_sub(HEADER) / RECORD;
         let expected: HashSet<AttemptId> = (0..u32::try_from(lines).unwrap()).map(attempt).collect();
-        assert_eq!((past.started, past.complete), (expected, cut >= HEADER), "cut at {cut}");
-        // The torn line is cut back: the next one is whole.
-        ledger.note(&[attempt(99)]).unwrap();
-        let (_, past) = Ledger::over(torn, "three", boot('1')).unwrap();
-        assert!(past.started.contains(&attempt(99)) && past.started.len() == lines + 1, "cut at {cut}");
+        assert_eq!((history.started, history.complete), (expected, cut >= HEADER), "cut at {cut}");
+        // The torn record is overwritten: the next one is whole.
+        ledger.record(&[attempt(99)]).unwrap();
+        let (_, history) = Ledger::over(torn, "three", boot('1')).unwrap();
+        assert!(history.started.contains(&attempt(99)) && history.started.len() == lines + 1, "cut at {cut}");
     }
 }
 
@@ -135,17 +135,17 @@ fn a_ledger_torn_at_any_byte_knows_every_whole_line() {
 fn a_full_disk_at_the_start_keeps_the_old_ledger_true_and_is_tried_again() {
     let medium = Faulty::default();
     let (mut ledger, _) = Ledger::over(medium.clone(), "one", boot('1')).unwrap();
-    ledger.note(&[attempt(1)]).unwrap();
-    // Its first write, the second call, fails.
+    ledger.record(&[attempt(1)]).unwrap();
+    // The first write, which is the second call, fails.
     let full = Faulty { fails: Some((2, libc::ENOSPC)), calls: Rc::default(), ..medium.clone() };
-    let (mut ledger, past) = Ledger::over(full, "two", boot('1')).unwrap();
-    assert_eq!(past.started, HashSet::from([attempt(1)]));
-    let (_, past) = Ledger::over(medium.clone(), "peek", boot('1')).unwrap();
-    assert_eq!(past.instance.as_deref(), Some("one"), "the old one was not touched");
-    ledger.note(&[attempt(2)]).unwrap();
-    let (_, past) = Ledger::over(medium, "three", boot('1')).unwrap();
-    assert_eq!(past.started, HashSet::from([attempt(1), attempt(2)]));
-    assert_eq!(past.instance.as_deref(), Some("two"));
+    let (mut ledger, history) = Ledger::over(full, "two", boot('1')).unwrap();
+    assert_eq!(history.started, HashSet::from([attempt(1)]));
+    let (_, history) = Ledger::over(medium.clone(), "peek", boot('1')).unwrap();
+    assert_eq!(history.instance.as_deref(), Some("one"), "the old one was not touched");
+    ledger.record(&[attempt(2)]).unwrap();
+    let (_, history) = Ledger::over(medium, "three", boot('1')).unwrap();
+    assert_eq!(history.started, HashSet::from([attempt(1), attempt(2)]));
+    assert_eq!(history.instance.as_deref(), Some("two"));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_rewrite_that_fails_is_not_tried_at_every_turn() {
     *medium.calls.borrow_mut() = 2;
     assert!(ledger.compact(0, HashSet::new).is_err());
     assert!(ledger.compact(0, || panic!("too early")).is_ok());
-    ledger.lines += PATIENCE + 1;
+    ledger.lines += REWRITE_BACKOFF + 1;
     ledger.compact(0, HashSet::new).unwrap();
     assert_eq!(ledger.lines, 0);
 }
@@ -164,40 +164,40 @@ fn a_rewrite_that_fails_is_not_tried_at_every_turn() {
 #[test]
 fn a_missing_ledger_means_that_nothing_ever_started_and_a_damaged_one_means_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let (_, past) = Ledger::open(dir.path(), "a").unwrap();
-    assert!(past.complete && past.started.is_empty());
+    let (_, history) = Ledger::open(dir.path(), "a").unwrap();
+    assert!(history.complete && history.started.is_empty());
     fs::write(dir.path().join("ledger"), "").unwrap();
-    let (_, past) = Ledger::open(dir.path(), "a").unwrap();
-    assert_eq!(past, Past::default());
+    let (_, history) = Ledger::open(dir.path(), "a").unwrap();
+    assert_eq!(history, LedgerHistory::default());
 }
 
 #[test]
 fn the_next_spawner_knows_what_may_have_started() {
     let dir = tempfile::tempdir().unwrap();
     let (mut ledger, _) = Ledger::open(dir.path(), "first").unwrap();
-    ledger.note(&[attempt(1), attempt(2)]).unwrap();
-    ledger.note(&[attempt(3)]).unwrap();
-    let (mut ledger, past) = Ledger::open(dir.path(), "second").unwrap();
-    assert_eq!(past.started, HashSet::from([attempt(1), attempt(2), attempt(3)]));
-    assert!(past.complete);
-    assert_eq!(past.instance.as_deref(), Some("first"));
+    ledger.record(&[attempt(1), attempt(2)]).unwrap();
+    ledger.record(&[attempt(3)]).unwrap();
+    let (mut ledger, history) = Ledger::open(dir.path(), "second").unwrap();
+    assert_eq!(history.started, HashSet::from([attempt(1), attempt(2), attempt(3)]));
+    assert!(history.complete);
+    assert_eq!(history.instance.as_deref(), Some("first"));
     ledger.rewrite(&HashSet::from([attempt(2)])).unwrap();
-    ledger.note(&[attempt(4)]).unwrap();
-    let (_, past) = Ledger::open(dir.path(), "third").unwrap();
-    assert_eq!(past.started, HashSet::from([attempt(2), attempt(4)]));
+    ledger.record(&[attempt(4)]).unwrap();
+    let (_, history) = Ledger::open(dir.path(), "third").unwrap();
+    assert_eq!(history.started, HashSet::from([attempt(2), attempt(4)]));
 }
 
 #[test]
 fn after_a_reboot_absence_proves_nothing_until_everything_is_accounted_for() {
     let medium = Faulty::default();
     let (mut ledger, _) = Ledger::over(medium.clone(), "a", boot('1')).unwrap();
-    ledger.note(&[attempt(1)]).unwrap();
-    let (_, past) = Ledger::over(medium.clone(), "b", boot('2')).unwrap();
-    assert!(past.started.contains(&attempt(1)) && !past.complete);
-    // The first spawner of the new boot died before an engine asked it.
-    let (mut ledger, past) = Ledger::over(medium.clone(), "c", boot('2')).unwrap();
-    assert!(!past.complete);
+    ledger.record(&[attempt(1)]).unwrap();
+    let (_, history) = Ledger::over(medium.clone(), "b", boot('2')).unwrap();
+    assert!(history.started.contains(&attempt(1)) && !history.complete);
+    // The first spawner of the new boot died before an engine connected.
+    let (mut ledger, history) = Ledger::over(medium.clone(), "c", boot('2')).unwrap();
+    assert!(!history.complete);
     ledger.accounted();
-    let (_, past) = Ledger::over(medium, "d", boot('2')).unwrap();
-    assert!(past.complete);
+    let (_, history) = Ledger::over(medium, "d", boot('2')).unwrap();
+    assert!(history.complete);
 }

@@ -1,5 +1,5 @@
-//! Whether a thread makes progress: it says when it begins a piece of work and when that is done, and others ask for how
-//! long the piece under way has taken. A thread that waits for work is not busy.
+//! Measures how long a thread has been busy: the thread marks the begin and the end of each piece of work, and other
+//! threads read how long the current one takes. A thread that waits for work is not busy.
 
 use std::{
     sync::{
@@ -9,11 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Clones share it.
+/// Shared by its clones.
 #[derive(Clone, Debug, Default)]
-pub struct Pulse(Arc<AtomicU64>);
+pub struct BusyTimer(Arc<AtomicU64>);
 
-impl Pulse {
+impl BusyTimer {
     pub fn begin(&self) {
         self.0.store(millis().max(1), Ordering::Relaxed);
     }
@@ -22,7 +22,7 @@ impl Pulse {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// For how long the piece under way has taken.
+    /// Returns how long the current piece of work has taken, if there is one.
     pub fn busy_for(&self) -> Option<Duration> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
@@ -31,7 +31,7 @@ impl Pulse {
     }
 }
 
-/// Since the first question; zero means that nothing is under way.
+/// Returns milliseconds since the first call. Zero is reserved for "idle".
 fn millis() -> u64 {
     static EPOCH: OnceLock<Instant> = OnceLock::new();
     u64::try_from(EPOCH.get_or_init(Instant::now).elapsed().as_millis()).unwrap_or(u64::MAX)
@@ -43,11 +43,11 @@ mod tests {
 
     #[test]
     fn busy_is_who_has_begun_and_not_ended() {
-        let pulse = Pulse::default();
-        assert_eq!(pulse.busy_for(), None);
-        pulse.begin();
-        assert!(pulse.busy_for().is_some_and(|busy| busy < Duration::from_secs(60)));
-        pulse.end();
-        assert_eq!(pulse.busy_for(), None);
+        let busy = BusyTimer::default();
+        assert_eq!(busy.busy_for(), None);
+        busy.begin();
+        assert!(busy.busy_for().is_some_and(|busy| busy < Duration::from_secs(60)));
+        busy.end();
+        assert_eq!(busy.busy_for(), None);
     }
 }

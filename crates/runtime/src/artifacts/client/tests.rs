@@ -1,4 +1,4 @@
-//! Transfers against real servers on loopback: a small HTTP server here, `git` itself, and an S3 server that checks
+//! Transfers against real servers on loopback: a small HTTP server, `git` itself, and an S3 server that checks
 //! signatures.
 
 use std::{
@@ -23,11 +23,11 @@ mod bucket;
 mod checkout;
 mod server;
 
-const ALIVE: Alive<'static> = &|| true;
+const IS_WANTED: IsWanted<'static> = &|| true;
 
 struct Site {
     dir: tempfile::TempDir,
-    carrier: Carrier,
+    artifact_client: ArtifactClient,
 }
 
 impl Site {
@@ -38,8 +38,8 @@ impl Site {
     fn under(policy: Policy) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("root")).unwrap();
-        let carrier = Carrier::new(dir.path(), policy);
-        Self { dir, carrier }
+        let artifact_client = ArtifactClient::new(dir.path(), policy);
+        Self { dir, artifact_client }
     }
 
     /// Fetches and places at `/in`.
@@ -53,7 +53,8 @@ impl Site {
         archive: Option<Archive>,
         sub_path: Option<&str>,
     ) -> Result<Fetched, String> {
-        let (parcel, fetched) = self.carrier.fetch(location, ALIVE).map_err(|error| error.to_string())?;
+        let (artifact_file, fetched) =
+            self.artifact_client.fetch(location, IS_WANTED).map_err(|error| error.to_string())?;
         let view = View::new(File::open(self.dir.path().join("root")).unwrap().into());
         let input = ArtifactInput {
             name: "in".to_owned(),
@@ -63,7 +64,7 @@ impl Site {
             recurse_mode: false,
             archive,
         };
-        unpack::place(&view, &input, parcel, sub_path, "/")?;
+        unpack::place(&view, &input, artifact_file, sub_path, "/")?;
         Ok(fetched)
     }
 
@@ -72,13 +73,13 @@ impl Site {
     }
 
     fn save(&self, key: &str, bytes: &[u8]) -> StoredArtifact {
-        let mut entry = self.carrier.store.begin().unwrap();
+        let mut entry = self.artifact_client.store.begin().unwrap();
         entry.write_all(bytes).unwrap();
         let at = LocalKey { namespace: "ns".to_owned(), key: key.to_owned() };
         entry.finish_as(&at, StoredArtifact { key: key.to_owned(), ..StoredArtifact::default() }).unwrap()
     }
 
-    /// A directory as tasks leave one.
+    /// Saves a directory as a task leaves one.
     fn save_tree(&self, key: &str, files: &[(&str, &str)]) -> StoredArtifact {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -86,7 +87,7 @@ impl Site {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let mut entry = self.carrier.store.begin().unwrap();
+        let mut entry = self.artifact_client.store.begin().unwrap();
         let view = View::new(File::open(dir.path()).unwrap().into());
         crate::artifacts::pack::pack(&view, Path::new("."), &mut entry).unwrap();
         let at = LocalKey { namespace: "ns".to_owned(), key: key.to_owned() };
@@ -121,7 +122,7 @@ fn a_key_of_the_own_store_is_one_artifact_or_a_directory_of_them() {
     fs::remove_file(site.dir.path().join("root/in")).unwrap();
     site.fetch(&local("reports")).unwrap();
     assert_eq!((site.read("in/a.txt"), site.read("in/more/b.txt")), ("1".to_owned(), "2".to_owned()));
-    assert!(matches!(site.carrier.fetch(&local("nothing"), ALIVE), Err(Error::Absent(_))));
-    assert_eq!(site.carrier.list(&local("reports/")).unwrap(), ["reports/a.txt", "reports/more/b.txt"]);
+    assert!(matches!(site.artifact_client.fetch(&local("nothing"), IS_WANTED), Err(Error::Absent(_))));
+    assert_eq!(site.artifact_client.list(&local("reports/")).unwrap(), ["reports/a.txt", "reports/more/b.txt"]);
     assert_eq!(site.leftovers(), 0);
 }

@@ -1,44 +1,44 @@
-//! The spawner's side of a task with several containers: reads what its supervisor says and remembers how each
-//! container stands, so that their ends are known even when the supervisor is killed.
+//! The spawner's side of a task with several containers: parses the messages of its supervisor and records the state of
+//! each container, so that their ends are known even if the supervisor is killed.
 
 use octoflow_model::{pod::Part, time::Time};
 
 use crate::{
     logs::{Stream, Writer},
     process::{
-        wire::{Crew, Ended, FromPod, MemberEnding, next_frame},
-        words::Tail,
+        termination::Tail,
+        wire::{Ended, FromPod, MemberEnding, PodPlan, next_frame},
     },
 };
 
-/// What is known of the containers of one attempt.
-pub(crate) struct Watch {
+/// State of the containers of one attempt.
+pub(crate) struct PodWatch {
     inbox: Vec<u8>,
-    members: Vec<Watched>,
-    /// The main container, by its place in the list.
+    members: Vec<WatchedContainer>,
+    /// Index of the main container.
     main: Option<usize>,
-    /// Whose state changed since it was last asked.
+    /// Containers whose state changed since the last `take_news`.
     news: Vec<u32>,
-    /// The supervisor said something that makes no sense; nothing more is believed.
+    /// True once the supervisor sent an invalid message; everything after it is ignored.
     garbled: bool,
 }
 
-struct Watched {
+struct WatchedContainer {
     part: Part,
-    /// Nothing for the task's main container.
+    /// `None` for the task's main container.
     label: Option<String>,
     ending: MemberEnding,
 }
 
-impl Watch {
-    pub(crate) fn new(crew: &Crew) -> Self {
+impl PodWatch {
+    pub(crate) fn new(pod_plan: &PodPlan) -> Self {
         let of_main = |unmarked: bool| {
-            let mut members = crew.members.iter();
+            let mut members = pod_plan.members.iter();
             members.position(|member| member.part == Part::Main && (!unmarked || member.label.is_none()))
         };
-        // The one whose output is not marked; where none of them is so distinguished, the first.
+        // The one whose output is not labelled; if there is none, the first.
         let main = of_main(true).or_else(|| of_main(false));
-        let members = crew.members.iter().map(|member| Watched {
+        let members = pod_plan.members.iter().map(|member| WatchedContainer {
             part: member.part,
             label: member.label.clone(),
             ending: MemberEnding { started: None, ended: None, exit: None },
@@ -46,19 +46,19 @@ impl Watch {
         Self { inbox: Vec::new(), members: members.collect(), main, news: Vec::new(), garbled: false }
     }
 
-    /// Takes what came from the supervisor; output goes into the log, and the main container's past the tail too.
-    pub(crate) fn hear(&mut self, bytes: &[u8], at: Time, log: &mut Writer, mut tail: Option<&mut Tail>) {
+    /// Handles bytes from the supervisor; output goes into the log, and that of the main container into the tail too.
+    pub(crate) fn receive(&mut self, bytes: &[u8], at: Time, log: &mut Writer, mut tail: Option<&mut Tail>) {
         self.inbox.extend_from_slice(bytes);
         let mut rest = &self.inbox[..];
         while !self.garbled {
             match next_frame::<FromPod>(&mut rest) {
-                Ok(Some(words)) => {
-                    if let (FromPod::Output(index, _, bytes), Some(tail)) = (&words, tail.as_deref_mut())
+                Ok(Some(message)) => {
+                    if let (FromPod::Output(index, _, bytes), Some(tail)) = (&message, tail.as_deref_mut())
                         && self.main == Some(*index as usize)
                     {
-                        tail.hear(&bytes.0);
+                        tail.push(&bytes.0);
                     }
-                    self.news.extend(note(&mut self.members, words, at, log));
+                    self.news.extend(apply(&mut self.members, message, at, log));
                 }
                 Ok(None) => break,
                 Err(_) => self.garbled = true,
@@ -68,19 +68,19 @@ impl Watch {
         self.inbox.drain(..used);
     }
 
-    /// The containers that began or ended since this was last asked.
+    /// Takes the containers that began or ended since the last call.
     pub(crate) fn take_news(&mut self) -> Vec<(u32, MemberEnding)> {
         let news = std::mem::take(&mut self.news);
         news.into_iter().map(|index| (index, self.members[index as usize].ending.clone())).collect()
     }
 
-    /// Whoever listens now knows nothing yet.
-    pub(crate) fn tell_again(&mut self) {
+    /// Marks all containers as news for a new engine.
+    pub(crate) fn mark_all_as_news(&mut self) {
         let told = self.members.iter().zip(0..).filter(|(member, _)| member.ending.started.is_some());
         self.news = told.map(|(_, index)| index).collect();
     }
 
-    /// The kernel ended a process of this container for want of memory.
+    /// Records that the kernel killed a process of this container for lack of memory.
     pub(crate) fn ran_out_of_memory(&mut self, member: usize) {
         let ending = self.members.get_mut(member).map(|member| &mut member.ending);
         if let Some(exit) = ending.and_then(|ending| ending.exit.as_mut()).filter(|exit| **exit != Ended::Code(0)) {
@@ -88,9 +88,9 @@ impl Watch {
         }
     }
 
-    /// The supervisor is gone, and whatever still ran has gone with it.
+    /// Records the end of all running containers, which ended with the supervisor.
     pub(crate) fn close(&mut self, at: Time) {
-        for Watched { ending, .. } in &mut self.members {
+        for WatchedContainer { ending, .. } in &mut self.members {
             if ending.started.is_some() && ending.exit.is_none() {
                 ending.exit = Some(Ended::Signal(libc::SIGKILL));
                 ending.ended = Some(at);
@@ -98,11 +98,11 @@ impl Watch {
         }
     }
 
-    /// How the task as a whole ended: as the container that kept the others from running, or as its main one, or as
-    /// the first of its main ones that ended badly. Nothing when the supervisor never came so far.
+    /// Returns how the task as a whole ended: like the init container that failed, else like its main container, else
+    /// like the first of its main containers that failed. `None` if the supervisor never got that far.
     pub(crate) fn exit(&self) -> Option<Ended> {
         let of = |part: Part| self.members.iter().filter(move |member| member.part == part);
-        let bad = |member: &&Watched| member.ending.exit.as_ref().is_some_and(|exit| *exit != Ended::Code(0));
+        let bad = |member: &&WatchedContainer| member.ending.exit.as_ref().is_some_and(|exit| *exit != Ended::Code(0));
         let chosen = of(Part::Init)
             .find(bad)
             .or_else(|| of(Part::Main).find(|member| member.label.is_none() && member.ending.exit.is_some()))
@@ -111,7 +111,7 @@ impl Watch {
         chosen.and_then(|member| member.ending.exit.clone())
     }
 
-    /// How the main container ended, if it did.
+    /// Returns how the main container ended, if it did.
     pub(crate) fn end_of_main(&self) -> Option<Ended> {
         self.main.and_then(|main| self.members[main].ending.exit.clone())
     }
@@ -121,11 +121,11 @@ impl Watch {
     }
 }
 
-/// Answers with the container whose state changed.
-fn note(members: &mut [Watched], words: FromPod, now: Time, log: &mut Writer) -> Option<u32> {
-    let (FromPod::Output(index, ..) | FromPod::Began(index, ..) | FromPod::Over(index, ..)) = words;
+/// Applies a message. Returns the container whose state changed.
+fn apply(members: &mut [WatchedContainer], message: FromPod, now: Time, log: &mut Writer) -> Option<u32> {
+    let (FromPod::Output(index, ..) | FromPod::Began(index, ..) | FromPod::Over(index, ..)) = message;
     let member = members.get_mut(index as usize)?;
-    match words {
+    match message {
         FromPod::Output(_, stderr, bytes) => {
             let stream = if stderr { Stream::Stderr } else { Stream::Stdout };
             log.append_of(member.label.as_deref(), stream, now, &bytes.0);
@@ -154,7 +154,7 @@ mod tests {
         process::wire::{Bytes, Launch, Member, frame},
     };
 
-    fn crew(parts: &[(&str, Part)]) -> Crew {
+    fn pod_plan(parts: &[(&str, Part)]) -> PodPlan {
         let launch = Launch {
             attempt: AttemptId { run: RunId(1), task: NodeIx(1), attempt: 0 },
             isolated: true,
@@ -172,8 +172,8 @@ mod tests {
             mounts: Vec::new(),
             progress: None,
             hosts: None,
-            words: None,
-            crew: None,
+            termination: None,
+            pod_plan: None,
             host: None,
             visible: Vec::new(),
             group: None,
@@ -185,7 +185,7 @@ mod tests {
             after: Vec::new(),
             launch: launch.clone(),
         };
-        Crew { members: parts.iter().map(member).collect(), retries: 0, pause_ms: 0, grace_ms: 0 }
+        PodPlan { members: parts.iter().map(member).collect(), retries: 0, pause_ms: 0, grace_ms: 0 }
     }
 
     #[test]
@@ -195,19 +195,20 @@ mod tests {
         let logs = Logs::new(dir.path());
         let mut log = Writer::new(logs.path(attempt), u64::MAX, Default::default(), None);
         let mut bytes = Vec::new();
-        for words in [
+        for message in [
             FromPod::Began(0, Time(1)),
             FromPod::Output(0, false, Bytes(b"hello".to_vec())),
             FromPod::Began(1, Time(2)),
             FromPod::Output(1, true, Bytes(b"aside".to_vec())),
             FromPod::Over(0, Time(3), Ended::Code(4)),
         ] {
-            frame(&words, &mut bytes);
+            frame(&message, &mut bytes);
         }
-        let mut watch = Watch::new(&crew(&[("main", Part::Main), ("side", Part::Sidecar), ("late", Part::Sidecar)]));
+        let mut watch =
+            PodWatch::new(&pod_plan(&[("main", Part::Main), ("side", Part::Sidecar), ("late", Part::Sidecar)]));
         let mut tail = Tail::default();
         for byte in &bytes {
-            watch.hear(std::slice::from_ref(byte), Time(9), &mut log, Some(&mut tail));
+            watch.receive(std::slice::from_ref(byte), Time(9), &mut log, Some(&mut tail));
         }
         assert_eq!(tail.text().as_deref(), Some("hello"), "its siblings' words are not its own");
         watch.close(Time(10));
@@ -221,25 +222,25 @@ mod tests {
 
     #[test]
     fn the_end_of_the_task_is_that_of_whoever_decided_it() {
-        let over = |watch: &mut Watch, member: u32, code: i32| {
+        let over = |watch: &mut PodWatch, member: u32, code: i32| {
             let mut bytes = Vec::new();
             frame(&FromPod::Over(member, Time(1), Ended::Code(code)), &mut bytes);
             let mut log = Writer::new("/nowhere".into(), 0, Default::default(), None);
-            watch.hear(&bytes, Time(1), &mut log, None);
+            watch.receive(&bytes, Time(1), &mut log, None);
         };
-        let mut watch = Watch::new(&crew(&[("before", Part::Init), ("main", Part::Main)]));
+        let mut watch = PodWatch::new(&pod_plan(&[("before", Part::Init), ("main", Part::Main)]));
         assert_eq!(watch.exit(), None);
         over(&mut watch, 0, 2);
         assert_eq!(watch.exit(), Some(Ended::Code(2)), "main never ran");
-        let mut set = Watch::new(&crew(&[("a", Part::Main), ("b", Part::Main), ("side", Part::Sidecar)]));
+        let mut set = PodWatch::new(&pod_plan(&[("a", Part::Main), ("b", Part::Main), ("side", Part::Sidecar)]));
         over(&mut set, 0, 0);
         over(&mut set, 2, 7);
         assert_eq!(set.exit(), Some(Ended::Code(0)), "a sidecar's end is not the task's");
         over(&mut set, 1, 3);
         assert_eq!(set.exit(), Some(Ended::Code(3)));
-        let mut named = crew(&[("worker", Part::Main), ("helper", Part::Main)]);
+        let mut named = pod_plan(&[("worker", Part::Main), ("helper", Part::Main)]);
         named.members[0].label = None;
-        let mut pair = Watch::new(&named);
+        let mut pair = PodWatch::new(&named);
         over(&mut pair, 1, 5);
         over(&mut pair, 0, 0);
         assert_eq!(pair.exit(), Some(Ended::Code(0)), "the task's main container decides, whatever its name");

@@ -20,7 +20,7 @@ impl Drop for S3 {
     }
 }
 
-/// Where `cargo xtask setup` puts what tests need; the same rule as there.
+/// Returns the server that `cargo xtask setup` has installed; the same lookup as there.
 fn program() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = var("OCTOFLOW_CI_CACHE")
@@ -39,7 +39,7 @@ impl S3 {
         };
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("bucket")).unwrap();
-        // A free port may be taken by another test in between; then the server ends and another is tried.
+        // A free port may be taken by another test in between; then the server ends and another one is tried.
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let mut child = Command::new(&program)
@@ -50,8 +50,8 @@ impl S3 {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            let patience = Instant::now() + Duration::from_secs(20);
-            while child.try_wait().unwrap().is_none() && Instant::now() < patience {
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
                 if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
                     return Some(Self { _dir: dir, child, port });
                 }
@@ -91,16 +91,16 @@ fn an_object_is_sent_fetched_listed_and_deleted() {
     // Keys may hold what addresses must not.
     for key in ["plain", "dir/with space+plus&ä?.txt"] {
         let location = to(server.at(key));
-        site.carrier.send(&location, &artifact, ALIVE).unwrap();
+        site.artifact_client.send(&location, &artifact, IS_WANTED).unwrap();
         let other = Site::new();
         let fetched = other.fetch(&location).unwrap();
         assert_eq!((other.read("in"), &fetched.digest), ("in a bucket".to_owned(), &artifact.digest), "{key}");
     }
-    assert_eq!(site.carrier.list(&to(server.at("dir/"))).unwrap(), ["dir/with space+plus&ä?.txt"]);
-    site.carrier.delete(Some(&to(server.at("plain"))), "ns", &artifact).unwrap();
-    assert!(matches!(site.carrier.fetch(&to(server.at("plain")), ALIVE), Err(Error::Absent(_))));
-    assert!(site.carrier.store.open(&artifact).is_err());
-    site.carrier.delete(Some(&to(server.at("plain"))), "ns", &artifact).unwrap();
+    assert_eq!(site.artifact_client.list(&to(server.at("dir/"))).unwrap(), ["dir/with space+plus&ä?.txt"]);
+    site.artifact_client.delete(Some(&to(server.at("plain"))), "ns", &artifact).unwrap();
+    assert!(matches!(site.artifact_client.fetch(&to(server.at("plain")), IS_WANTED), Err(Error::Absent(_))));
+    assert!(site.artifact_client.store.open(&artifact).is_err());
+    site.artifact_client.delete(Some(&to(server.at("plain"))), "ns", &artifact).unwrap();
 }
 
 #[test]
@@ -108,14 +108,14 @@ fn a_directory_is_many_objects_and_comes_back_as_one() {
     let Some(server) = S3::start() else { return };
     let site = Site::new();
     let tree = site.save_tree("t", &[("a.txt", "1"), ("sub/b.txt", "2")]);
-    site.carrier.send(&to(server.at("tree")), &tree, ALIVE).unwrap();
-    assert_eq!(site.carrier.list(&to(server.at("tree"))).unwrap(), ["tree/a.txt", "tree/sub/b.txt"]);
+    site.artifact_client.send(&to(server.at("tree")), &tree, IS_WANTED).unwrap();
+    assert_eq!(site.artifact_client.list(&to(server.at("tree"))).unwrap(), ["tree/a.txt", "tree/sub/b.txt"]);
     // This server keeps objects as files, so only the name with a slash means a directory to it.
     let other = Site::new();
     other.fetch(&to(server.at("tree/"))).unwrap();
     assert_eq!((other.read("in/a.txt"), other.read("in/sub/b.txt")), ("1".to_owned(), "2".to_owned()));
-    site.carrier.delete(Some(&to(server.at("tree"))), "ns", &tree).unwrap();
-    assert_eq!(site.carrier.list(&to(server.at("tree"))).unwrap(), [""; 0]);
+    site.artifact_client.delete(Some(&to(server.at("tree"))), "ns", &tree).unwrap();
+    assert_eq!(site.artifact_client.list(&to(server.at("tree"))).unwrap(), [""; 0]);
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn a_large_object_is_sent_in_pieces() {
     let location = server.at("large");
     let bytes: Vec<u8> = (0..6u32 << 20).map(|number| (number % 251) as u8).collect();
     let artifact = site.save("k", &bytes);
-    let client = s3::Client::new(&site.carrier, &location).unwrap();
-    let file = site.carrier.store.open(&artifact).unwrap();
-    client.send_in_pieces_of(5 << 20, "large", &file, 0..artifact.size, ALIVE).unwrap();
+    let client = s3::Client::new(&site.artifact_client, &location).unwrap();
+    let file = site.artifact_client.store.open(&artifact).unwrap();
+    client.send_in_pieces_of(5 << 20, "large", &file, 0..artifact.size, IS_WANTED).unwrap();
     let fetched = Site::new().fetch(&to(server.at("large"))).unwrap();
     assert_eq!(fetched.digest, artifact.digest);
 }
@@ -139,7 +139,7 @@ fn more_objects_than_a_page_holds_are_listed() {
         fs::write(server._dir.path().join(format!("bucket/many-{number:04}")), "").unwrap();
     }
     let site = Site::new();
-    let keys = site.carrier.list(&to(server.at("many-"))).unwrap();
+    let keys = site.artifact_client.list(&to(server.at("many-"))).unwrap();
     assert_eq!((keys.len(), keys[1004].as_str()), (1005, "many-1004"));
 }
 
@@ -152,7 +152,7 @@ fn wrong_keys_and_buckets_are_told_plainly_and_secrets_never() {
     wrong.keys.as_mut().unwrap().secret = EnvValue::Secret("WRONG-SECRET".to_owned());
     for error in [
         site.fetch(&to(wrong.clone())).unwrap_err(),
-        site.carrier.send(&to(wrong), &artifact, ALIVE).unwrap_err().to_string(),
+        site.artifact_client.send(&to(wrong), &artifact, IS_WANTED).unwrap_err().to_string(),
     ] {
         assert!(error.contains("SignatureDoesNotMatch") && error.contains("bucket `bucket`"), "{error}");
         assert!(!error.contains("WRONG-SECRET"), "{error}");

@@ -1,4 +1,4 @@
-//! Addresses of git repositories in all their spellings, looked up and checked before git sees them.
+//! Parses addresses of git repositories in all their spellings; resolves and checks them before git sees them.
 
 use crate::egress::Policy;
 
@@ -11,7 +11,7 @@ pub(super) enum Scheme {
 
 #[derive(Debug)]
 pub(super) struct Address {
-    /// As git gets it.
+    /// The address as git gets it.
     pub(super) text: String,
     pub(super) scheme: Scheme,
     pub(super) host: String,
@@ -44,7 +44,7 @@ impl Address {
                         std::net::IpAddr::V6(ip) => format!("[{ip}]"),
                     })
                     .collect();
-                // A literal address is not looked up again anyway.
+                // A literal address is not resolved again anyway.
                 if bare.parse::<std::net::IpAddr>().is_ok() {
                     Vec::new()
                 } else {
@@ -92,7 +92,7 @@ fn split(text: &str) -> Result<(Scheme, String, u16), String> {
     Ok((scheme, host, port))
 }
 
-/// The text with `user:password@` taken out of every address in it.
+/// Removes `user:password@` from every address in the text.
 pub(super) fn without_user(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;

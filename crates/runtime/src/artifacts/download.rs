@@ -1,5 +1,5 @@
-//! Artifacts for whoever wants to look at them: as one file each, a directory as a tarball, or one file out of an
-//! archive. Nothing is unpacked to a place with a name, and names in archives are only compared.
+//! Downloads of artifacts: a file as it is, a directory as a tarball, or one file of an archive. Nothing is unpacked to
+//! a named file, and names in archives are only compared.
 
 use std::{
     fs::File,
@@ -12,69 +12,71 @@ use octoflow_model::{location::Location, task::StoredArtifact};
 
 use super::{
     budget::Budget,
-    carrier::{Carrier, Error},
-    items::{self, Kind, Packed, said},
+    client::{ArtifactClient, Error},
+    items::{self, ArchiveFormat, EntryKind, said},
     pack::describe,
     store::{Error as StoreError, Store},
-    unpack::{Parcel, starts_as_tree},
+    unpack::{ArtifactFile, starts_as_tree},
 };
 
-/// Bytes to hand out, from the file's beginning.
+/// A download, from the beginning of the file.
 #[derive(Debug)]
-pub struct Loan {
+pub struct Download {
     pub file: File,
     pub size: u64,
-    /// It was a directory and is a compressed tarball now.
+    /// True if the artifact is a directory, downloaded as a compressed tarball.
     pub tarball: bool,
 }
 
-impl Carrier {
-    /// A saved artifact.
-    pub fn lend(&self, artifact: &StoredArtifact, inner: Option<&str>) -> Result<Loan, Error> {
+impl ArtifactClient {
+    /// Returns a saved artifact, or one file of it.
+    pub fn download(&self, artifact: &StoredArtifact, inner: Option<&str>) -> Result<Download, Error> {
         if artifact.deleted {
             return Err(Error::Absent("it was deleted".to_owned()));
         }
         match self.store().open(artifact) {
-            Err(StoreError::Missing { .. }) => Err(Error::Absent("its bytes are not here any more".to_owned())),
+            Err(StoreError::Missing { .. }) => {
+                Err(Error::Absent("its content is not in the store any more".to_owned()))
+            }
             Err(error) => Err(Error::Failed(describe(error))),
-            Ok(_) => self.loan(Parcel::stored(self.store(), artifact).map_err(Error::Failed)?, inner),
+            Ok(_) => self.to_download(ArtifactFile::stored(self.store(), artifact).map_err(Error::Failed)?, inner),
         }
     }
 
-    /// A text in the place of an artifact.
-    pub fn lend_text(&self, text: &str) -> Result<Loan, Error> {
+    /// Returns a text in the place of an artifact.
+    pub fn download_text(&self, text: &str) -> Result<Download, Error> {
         hold(self.store(), false, |out| out.write_all(text.as_bytes()).map_err(said))
     }
 
-    /// An artifact that lies elsewhere.
-    pub fn lend_from(&self, location: &Location, inner: Option<&str>) -> Result<Loan, Error> {
-        let (parcel, _) = self.fetch(location, &|| true)?;
-        self.loan(parcel, inner)
+    /// Returns an artifact from a remote location, or one file of it.
+    pub fn download_from(&self, location: &Location, inner: Option<&str>) -> Result<Download, Error> {
+        let (artifact_file, _) = self.fetch(location, &|| true)?;
+        self.to_download(artifact_file, inner)
     }
 
-    fn loan(&self, parcel: Parcel, inner: Option<&str>) -> Result<Loan, Error> {
-        let Parcel { mut file, size, own, maybe_tree } = parcel;
+    fn to_download(&self, artifact_file: ArtifactFile, inner: Option<&str>) -> Result<Download, Error> {
+        let ArtifactFile { mut file, size, own, maybe_tree } = artifact_file;
         let failed = Error::Failed;
         if let Some(inner) = inner {
             let wanted = plain(Path::new(inner)).filter(|path| !path.as_os_str().is_empty());
             let wanted = wanted.ok_or_else(|| Error::Absent(format!("`{inner}` is no path inside of an artifact")))?;
-            let mut packed = items::look_inside(&mut file).map_err(|error| failed(said(error)))?;
-            if packed == Packed::No && begins(&mut file, b"PK").map_err(|error| failed(said(error)))? {
-                packed = Packed::Zip;
+            let mut packed = items::detect_format(&mut file).map_err(|error| failed(said(error)))?;
+            if packed == ArchiveFormat::Plain && begins(&mut file, b"PK").map_err(|error| failed(said(error)))? {
+                packed = ArchiveFormat::Zip;
             }
-            if packed == Packed::No {
+            if packed == ArchiveFormat::Plain {
                 return Err(Error::Absent("it is a single file, so there is nothing inside of it".to_owned()));
             }
-            let budget = if own { Budget::for_own() } else { Budget::for_strangers(size) };
+            let budget = if own { Budget::trusted() } else { Budget::untrusted(size) };
             if !own {
-                items::sift(&mut file, packed, budget).map_err(failed)?;
+                items::check_headers(&mut file, packed, budget).map_err(failed)?;
             }
             return pick(self.store(), &mut file, packed, budget, &wanted);
         }
         let tree = maybe_tree && starts_as_tree(&mut file).map_err(failed)?;
         file.rewind().map_err(|error| failed(said(error)))?;
         if !tree {
-            return Ok(Loan { file, size, tarball: false });
+            return Ok(Download { file, size, tarball: false });
         }
         hold(self.store(), true, |out| {
             let mut gzip = GzEncoder::new(out, Compression::fast());
@@ -83,15 +85,21 @@ impl Carrier {
     }
 }
 
-/// One file out of an archive; the name of the directory that holds everything may be left out.
-fn pick(store: &Store, file: &mut File, packed: Packed, budget: Budget, wanted: &Path) -> Result<Loan, Error> {
+/// Returns one file of an archive; the name of a single top-level directory may be omitted.
+fn pick(
+    store: &Store,
+    file: &mut File,
+    packed: ArchiveFormat,
+    budget: Budget,
+    wanted: &Path,
+) -> Result<Download, Error> {
     let mut found = None;
     let mut budget = budget;
     items::each(file, packed, &mut budget, &mut |item, bytes| {
         let Some(name) = plain(&item.name) else { return Ok(true) };
         let mut below = name.components();
         below.next();
-        if item.kind != Kind::File || (name != wanted && below.as_path() != wanted) {
+        if item.kind != EntryKind::File || (name != wanted && below.as_path() != wanted) {
             return Ok(true);
         }
         found = Some(hold(store, false, |out| io::copy(bytes, out).map(drop).map_err(said)));
@@ -101,13 +109,17 @@ fn pick(store: &Store, file: &mut File, packed: Packed, budget: Budget, wanted: 
     found.unwrap_or_else(|| Err(Error::Absent(format!("there is no file `{}` in it", wanted.display()))))
 }
 
-/// Writes to a file without a name, which is gone once nobody reads it.
-fn hold(store: &Store, tarball: bool, write: impl FnOnce(&mut dyn Write) -> Result<(), String>) -> Result<Loan, Error> {
+/// Writes to an unnamed file, which disappears when it is closed.
+fn hold(
+    store: &Store,
+    tarball: bool,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), String>,
+) -> Result<Download, Error> {
     let mut entry = store.begin().map_err(|error| Error::Failed(describe(error)))?;
     write(&mut entry).map_err(Error::Failed)?;
-    let mut held = entry.hold().map_err(|error| Error::Failed(describe(error)))?;
+    let mut held = entry.into_temp().map_err(|error| Error::Failed(describe(error)))?;
     held.file.rewind().map_err(|error| Error::Failed(said(error)))?;
-    Ok(Loan { file: held.file, size: held.size, tarball })
+    Ok(Download { file: held.file, size: held.size, tarball })
 }
 
 fn begins(file: &mut File, mark: &[u8]) -> io::Result<bool> {
@@ -117,7 +129,7 @@ fn begins(file: &mut File, mark: &[u8]) -> io::Result<bool> {
     Ok(head == mark)
 }
 
-/// Without dots; `None` for what leads elsewhere.
+/// Returns the path without `.` components; `None` if it leads elsewhere.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut clean = PathBuf::new();
     for part in path.components() {
@@ -138,8 +150,8 @@ mod tests {
     use super::*;
     use crate::egress::Policy;
 
-    fn kept(carrier: &Carrier, bytes: &[u8], archive: Archive) -> StoredArtifact {
-        let (digest, size) = carrier.store().keep(&mut &bytes[..]).unwrap();
+    fn kept(artifact_client: &ArtifactClient, bytes: &[u8], archive: Archive) -> StoredArtifact {
+        let (digest, size) = artifact_client.store().keep(&mut &bytes[..]).unwrap();
         StoredArtifact { digest, size, archive, key: "w/p/a.tgz".into(), ..StoredArtifact::default() }
     }
 
@@ -157,25 +169,25 @@ mod tests {
         tar.into_inner().unwrap()
     }
 
-    fn text(loan: Loan) -> String {
+    fn text(download: Download) -> String {
         let mut text = String::new();
-        assert_eq!(loan.file.metadata().unwrap().len(), loan.size);
-        { loan.file }.read_to_string(&mut text).unwrap();
+        assert_eq!(download.file.metadata().unwrap().len(), download.size);
+        { download.file }.read_to_string(&mut text).unwrap();
         text
     }
 
     #[test]
     fn a_file_comes_as_it_is_and_a_directory_as_a_tarball() {
         let dir = tempfile::tempdir().unwrap();
-        let carrier = Carrier::new(dir.path(), Policy::strict());
-        let file = kept(&carrier, b"hello", Archive::None);
-        let loan = carrier.lend(&file, None).unwrap();
-        assert!(!loan.tarball);
-        assert_eq!(text(loan), "hello");
-        let tree = kept(&carrier, &tarball(&[("./a/b.txt", "one")]), Archive::Tar { level: Some(0) });
-        let loan = carrier.lend(&tree, None).unwrap();
-        assert!(loan.tarball);
-        let mut archive = tar::Archive::new(GzDecoder::new(loan.file));
+        let artifact_client = ArtifactClient::new(dir.path(), Policy::strict());
+        let file = kept(&artifact_client, b"hello", Archive::None);
+        let download = artifact_client.download(&file, None).unwrap();
+        assert!(!download.tarball);
+        assert_eq!(text(download), "hello");
+        let tree = kept(&artifact_client, &tarball(&[("./a/b.txt", "one")]), Archive::Tar { level: Some(0) });
+        let download = artifact_client.download(&tree, None).unwrap();
+        assert!(download.tarball);
+        let mut archive = tar::Archive::new(GzDecoder::new(download.file));
         let names: Vec<PathBuf> =
             archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned()).collect();
         assert_eq!(names.last().unwrap(), Path::new("a/b.txt"));
@@ -184,19 +196,22 @@ mod tests {
     #[test]
     fn one_file_of_an_archive_is_found_with_and_without_the_name_of_its_top() {
         let dir = tempfile::tempdir().unwrap();
-        let carrier = Carrier::new(dir.path(), Policy::strict());
-        let tree =
-            kept(&carrier, &tarball(&[("./out/a.txt", "one"), ("./b.txt", "two")]), Archive::Tar { level: Some(0) });
-        let inside = |path: &str| carrier.lend(&tree, Some(path));
+        let artifact_client = ArtifactClient::new(dir.path(), Policy::strict());
+        let tree = kept(
+            &artifact_client,
+            &tarball(&[("./out/a.txt", "one"), ("./b.txt", "two")]),
+            Archive::Tar { level: Some(0) },
+        );
+        let inside = |path: &str| artifact_client.download(&tree, Some(path));
         assert_eq!(text(inside("out/a.txt").unwrap()), "one");
         assert_eq!(text(inside("a.txt").unwrap()), "one");
         assert_eq!(text(inside("./b.txt").unwrap()), "two");
         for bad in ["../b.txt", "/etc/passwd", "", "out", "c.txt"] {
             assert!(matches!(inside(bad), Err(Error::Absent(_))), "{bad}");
         }
-        let plain = kept(&carrier, b"text", Archive::None);
-        assert!(matches!(carrier.lend(&plain, Some("a")), Err(Error::Absent(_))));
+        let plain = kept(&artifact_client, b"text", Archive::None);
+        assert!(matches!(artifact_client.download(&plain, Some("a")), Err(Error::Absent(_))));
         let gone = StoredArtifact { digest: format!("sha256:{}", "0".repeat(64)), ..plain };
-        assert!(matches!(carrier.lend(&gone, None), Err(Error::Absent(_))));
+        assert!(matches!(artifact_client.download(&gone, None), Err(Error::Absent(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! Who belongs to whom, and what is being deleted: written with the thing and forgotten with it.
+//! Owner references and pending deletions: written with the object and deleted with it.
 
 use super::*;
 use crate::Name;
@@ -8,9 +8,15 @@ fn put(kind: &str, namespace: &str, name: &str) -> Change {
     Change::PutObject { kind, namespace, name, uid: "u".to_owned(), body: b"{}".to_vec() }
 }
 
-fn tie(kind: &str, namespace: &str, name: &str, owners: &[&str], leaving: bool) -> Change {
+fn tie(kind: &str, namespace: &str, name: &str, owners: &[&str], deleting: bool) -> Change {
     let owners = owners.iter().map(|owner| (*owner).to_owned()).collect();
-    Change::Tie { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned(), owners, leaving }
+    Change::SetOwners {
+        kind: kind.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        owners,
+        deleting,
+    }
 }
 
 fn name(kind: &str, namespace: &str, name: &str) -> Name {
@@ -27,9 +33,9 @@ fn ties_are_replaced_and_go_with_what_they_tie() {
     store.commit_wait(Batch::from_iter([tie(&run.kind, &run.namespace, "one", &["o"], false)])).unwrap();
     assert!(reader.owned_by("o").unwrap().contains(&name("K", "n", "a")));
     assert!(reader.has_owner(&name(&run.kind, &run.namespace, "one")).unwrap());
-    assert_eq!(reader.leaving().unwrap(), [name("K", "n", "a")]);
+    assert_eq!(reader.being_deleted().unwrap(), [name("K", "n", "a")]);
     store.commit_wait(Batch::from_iter([put("K", "n", "a"), tie("K", "n", "a", &["p"], false)])).unwrap();
-    assert_eq!((reader.owned_by("p").unwrap().len(), reader.leaving().unwrap().len()), (1, 0));
+    assert_eq!((reader.owned_by("p").unwrap().len(), reader.being_deleted().unwrap().len()), (1, 0));
     assert!(!reader.owned_by("o").unwrap().contains(&name("K", "n", "a")));
     let deleted = Change::DeleteObject { kind: "K".to_owned(), namespace: "n".to_owned(), name: "a".to_owned() };
     store.commit_wait(Batch::from_iter([deleted, Change::DeleteRun { run: RunId(1) }])).unwrap();

@@ -1,5 +1,5 @@
-//! What the spawner says becomes reports. Collecting outputs and placing inputs happen on the pools; whatever goes wrong
-//! there, also a panic, is reported as the end of that attempt, so that nobody waits for ever.
+//! Turns messages of the spawner into reports. Outputs are collected and inputs staged on the pools; whatever goes
+//! wrong there, also a panic, is reported as the end of that attempt, so that nothing waits for ever.
 
 use std::{collections::VecDeque, os::fd::OwnedFd, sync::Arc, time::Instant};
 
@@ -11,18 +11,18 @@ use octoflow_model::{
 
 use super::{
     collect,
-    dispatcher::{Dispatcher, SHORTAGE_PAUSE, ended_at_once, guarded, lock, named, standing},
+    dispatcher::{Dispatcher, SHORTAGE_PAUSE, catch_panic, ended_at_once, lock, member_end, member_ends},
     sys,
     view::View,
     wire::{Ending, FromSpawner, MemberEnding, ToSpawner},
 };
 use crate::shortage::Shortage;
 
-/// How long outputs wait for a shortage to pass before the task is told that they could not be kept.
-const SHORTAGE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(15 * 60);
+/// Time that collecting waits for a shortage to pass before the outputs are reported as failed.
+const SHORTAGE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(15 * 60);
 
-/// Everything about an end that is known before outputs are collected.
-struct Over {
+/// An ended attempt with everything known before its outputs are collected.
+struct EndedAttempt {
     attempt: AttemptId,
     task: Arc<Task>,
     ending: Ending,
@@ -34,61 +34,63 @@ struct Over {
 }
 
 impl Dispatcher {
-    /// A panic over one message costs the attempt it is about, not the connection.
-    pub(super) fn hear_safely(
+    /// Handles a message. A panic costs only the attempt it is about, not the connection.
+    pub(super) fn handle_message_safely(
         self: &Arc<Self>,
         message: FromSpawner,
-        riders: &mut VecDeque<Option<OwnedFd>>,
+        descriptors: &mut VecDeque<Option<OwnedFd>>,
         generation: u64,
         reports: &mut Vec<Report>,
         answers: &mut Vec<ToSpawner>,
     ) {
         let attempt = message.attempt();
-        let heard = guarded(|| self.hear(message, riders, generation, reports, answers));
-        if let (Err(why), Some(attempt)) = (heard, attempt) {
-            let why = format!("a bug of octoflow: what became of it could not be understood: {why}");
-            if lock(&self.flights).remove(&attempt).is_some() {
+        let handled = catch_panic(|| self.handle_message(message, descriptors, generation, reports, answers));
+        if let (Err(why), Some(attempt)) = (handled, attempt) {
+            let why = format!("a bug of octoflow: a message about it could not be handled: {why}");
+            if lock(&self.in_flight).remove(&attempt).is_some() {
                 answers.push(ToSpawner::Kill(attempt));
                 reports.push(Report::Lost { attempt, at: sys::now(), why });
             }
         }
     }
 
-    fn hear(
+    fn handle_message(
         self: &Arc<Self>,
         message: FromSpawner,
-        riders: &mut VecDeque<Option<OwnedFd>>,
+        descriptors: &mut VecDeque<Option<OwnedFd>>,
         generation: u64,
         reports: &mut Vec<Report>,
         answers: &mut Vec<ToSpawner>,
     ) {
         match message {
             FromSpawner::Started(attempt, at) => reports.push(Report::Started { attempt, at }),
-            FromSpawner::Ended(attempt, ending, members, message, has_root) => match ridden(has_root, riders) {
-                Ok(root) => reports.extend(self.ended(attempt, ending, members, message, root)),
-                Err(Dropped) => self.ask_again(attempt, generation),
-            },
+            FromSpawner::Ended(attempt, ending, members, message, has_root) => {
+                match take_descriptor(has_root, descriptors) {
+                    Ok(root) => reports.extend(self.ended(attempt, ending, members, message, root)),
+                    Err(DescriptorLost) => self.ask_again(attempt, generation),
+                }
+            }
             FromSpawner::Member(attempt, at, member, ending) => {
                 let task = self.task_of(attempt);
                 let known = task.as_ref().and_then(|task| task.pod.as_ref()?.members.get(member as usize));
                 if let Some(known) = known {
-                    let member = Box::new(standing(&known.container.name, ending));
+                    let member = Box::new(member_end(&known.container.name, ending));
                     reports.push(Report::Container { attempt, at, member });
                 }
             }
             FromSpawner::Progressed(attempt, at, done, total) => {
-                if lock(&self.flights).contains_key(&attempt) {
+                if lock(&self.in_flight).contains_key(&attempt) {
                     reports.push(Report::Progress { attempt, at, done, total });
                 }
             }
-            FromSpawner::Prepared(attempt, has_root) => match ridden(has_root, riders) {
+            FromSpawner::Prepared(attempt, has_root) => match take_descriptor(has_root, descriptors) {
                 Ok(root) => self.stage(attempt, root, generation),
-                Err(Dropped) => self.ask_again(attempt, generation),
+                Err(DescriptorLost) => self.ask_again(attempt, generation),
             },
             FromSpawner::Fresh(attempt) => {
-                let flight = lock(&self.flights).get(&attempt).cloned();
+                let flight = lock(&self.in_flight).get(&attempt).cloned();
                 match flight {
-                    // It never started and must not any more.
+                    // It never started and must not start any more.
                     Some(flight) if flight.stop.is_some() => {
                         self.end_at_once(attempt, Exit::Signal(libc::SIGTERM), Vec::new());
                     }
@@ -97,31 +99,34 @@ impl Dispatcher {
                 }
             }
             FromSpawner::Lost(attempt, why) => {
-                if lock(&self.flights).remove(&attempt).is_some() {
+                if lock(&self.in_flight).remove(&attempt).is_some() {
                     reports.push(Report::Lost { attempt, at: sys::now(), why });
                 }
             }
-            FromSpawner::Hindered(hindrances) => {
-                self.monitor.told(hindrances.into_iter().filter_map(|hindrance| hindrance.condition()).collect());
+            FromSpawner::Conditions(conditions) => {
+                self.monitor
+                    .set_conditions(conditions.into_iter().filter_map(|condition| condition.condition()).collect());
             }
-            // Having been heard is all it says.
+            // A pong only proves that the spawner lives.
             FromSpawner::Pong() => {}
-            // Greetings were exchanged before.
+            // The handshake is over.
             FromSpawner::Welcome(_) | FromSpawner::Refused(_) => {}
         }
     }
 
     fn task_of(&self, attempt: AttemptId) -> Option<Arc<Task>> {
-        lock(&self.flights).get(&attempt).map(|flight| Arc::clone(&flight.task))
+        lock(&self.in_flight).get(&attempt).map(|flight| Arc::clone(&flight.task))
     }
 
-    /// Its descriptor was dropped because this process has none left. The spawner says the same again, after a pause.
+    /// Asks the spawner to repeat a message after a pause. Its descriptor was dropped because this process has none
+    /// left.
     fn ask_again(self: &Arc<Self>, attempt: AttemptId, generation: u64) {
         let dispatcher = Arc::clone(self);
-        self.later.after(SHORTAGE_PAUSE, move || dispatcher.outbox.post_to(generation, &ToSpawner::Again(attempt)));
+        self.delay_queue
+            .after(SHORTAGE_PAUSE, move || dispatcher.outbox.post_to(generation, &ToSpawner::Repeat(attempt)));
     }
 
-    /// The report of an end, unless something must be collected first; then the pool reports.
+    /// Returns the report of an end, unless outputs must be collected first; then the pool reports.
     fn ended(
         self: &Arc<Self>,
         attempt: AttemptId,
@@ -130,9 +135,9 @@ impl Dispatcher {
         message: Option<String>,
         root: Option<OwnedFd>,
     ) -> Option<Report> {
-        let task = lock(&self.flights).remove(&attempt)?.task;
+        let task = lock(&self.in_flight).remove(&attempt)?.task;
         let fetched = lock(&self.fetched).remove(&attempt).unwrap_or_default();
-        let over = Over { attempt, task, ending, members, message, fetched, root, since: Instant::now() };
+        let over = EndedAttempt { attempt, task, ending, members, message, fetched, root, since: Instant::now() };
         if !collect::is_needed(&over.task.wanted) || over.ending.started.is_none() {
             return Some(over.report(Ok(Collected::default())));
         }
@@ -140,25 +145,25 @@ impl Dispatcher {
         None
     }
 
-    fn collect(self: &Arc<Self>, mut over: Over) {
+    fn collect(self: &Arc<Self>, mut over: EndedAttempt) {
         let dispatcher = Arc::clone(self);
-        let pool = if collect::goes_away(&over.task) { &self.transfers } else { &self.pool };
+        let pool = if collect::uploads(&over.task) { &self.transfers } else { &self.pool };
         pool.run(move || {
             let view = over.root.take().map(View::new);
             let (attempt, task) = (over.attempt, &over.task);
-            let collected = guarded(|| {
+            let collected = catch_panic(|| {
                 #[cfg(test)]
                 super::dispatcher::tests::fault(attempt);
-                collect::collect(&dispatcher.logs, &dispatcher.carrier, attempt, task, view.as_ref())
+                collect::collect(&dispatcher.logs, &dispatcher.artifact_client, attempt, task, view.as_ref())
             });
             over.root = view.map(View::into_root);
-            if collected.as_ref().is_ok_and(met_shortage) && over.since.elapsed() < SHORTAGE_PATIENCE {
+            if collected.as_ref().is_ok_and(met_shortage) && over.since.elapsed() < SHORTAGE_TIMEOUT {
                 let again = Arc::clone(&dispatcher);
-                dispatcher.later.after(SHORTAGE_PAUSE, move || again.collect(over));
+                dispatcher.delay_queue.after(SHORTAGE_PAUSE, move || again.collect(over));
                 return;
             }
-            let collected = collected.map(classed);
-            // Its file system may go as soon as the end is told.
+            let collected = collected.map(classify);
+            // Its file system may be deleted as soon as the end is reported.
             over.root = None;
             (dispatcher.sink)(vec![over.report(collected)]);
         });
@@ -167,15 +172,15 @@ impl Dispatcher {
     fn stage(self: &Arc<Self>, attempt: AttemptId, root: Option<OwnedFd>, generation: u64) {
         let Some(task) = self.task_of(attempt) else { return };
         let dispatcher = Arc::clone(self);
-        let pool = if collect::comes_from_away(&task) { &self.transfers } else { &self.pool };
+        let pool = if collect::downloads(&task) { &self.transfers } else { &self.pool };
         pool.run(move || {
             let view = root.map(View::new);
-            let staged = guarded(|| {
+            let staged = catch_panic(|| {
                 #[cfg(test)]
                 super::dispatcher::tests::fault(attempt);
-                let alive = || lock(&dispatcher.flights).contains_key(&attempt);
+                let is_wanted = || lock(&dispatcher.in_flight).contains_key(&attempt);
                 let view = view.as_ref().ok_or("its file system could not be opened")?;
-                collect::stage(&dispatcher.carrier, &task, view, &alive)
+                collect::stage(&dispatcher.artifact_client, &task, view, &is_wanted)
             });
             let staged = staged.unwrap_or_else(|why| Err(format!("a bug of octoflow: placing inputs failed: {why}")));
             match staged {
@@ -183,18 +188,18 @@ impl Dispatcher {
                     if !fetched.is_empty() {
                         lock(&dispatcher.fetched).insert(attempt, fetched);
                     }
-                    dispatcher.outbox.post_to(generation, &ToSpawner::Go(attempt));
+                    dispatcher.outbox.post_to(generation, &ToSpawner::StartPrepared(attempt));
                 }
                 Err(why) if Shortage::of_files(&why).is_some() => {
                     let again = Arc::clone(&dispatcher);
                     let root = view.map(View::into_root);
-                    dispatcher.later.after(SHORTAGE_PAUSE, move || again.stage(attempt, root, generation));
+                    dispatcher.delay_queue.after(SHORTAGE_PAUSE, move || again.stage(attempt, root, generation));
                 }
                 // Its spawner died meanwhile, and the next one was asked to start it anew.
                 Err(_) if dispatcher.outbox.generation() != generation => {}
                 Err(why) => {
                     dispatcher.outbox.post_to(generation, &ToSpawner::Abandon(attempt));
-                    if lock(&dispatcher.flights).remove(&attempt).is_some() {
+                    if lock(&dispatcher.in_flight).remove(&attempt).is_some() {
                         (dispatcher.sink)(vec![ended_at_once(attempt, Exit::Environment(why), Vec::new())]);
                     }
                 }
@@ -203,10 +208,10 @@ impl Dispatcher {
     }
 }
 
-impl Over {
+impl EndedAttempt {
     fn report(self, collected: Result<Collected, String>) -> Report {
         let Self { attempt, task, ending, members, message, fetched, .. } = self;
-        let members = named(&task, members);
+        let members = member_ends(&task, members);
         let Ending { at, started, exit, log_truncated, log_bytes } = ending;
         let (exit, collected) = match collected {
             Ok(collected) => (Exit::from(exit), collected),
@@ -221,15 +226,16 @@ impl Over {
     }
 }
 
-/// Something could not be taken for want of space or descriptors, which come back.
+/// Returns whether something could not be collected for lack of space or descriptors, which may become free.
 fn met_shortage(collected: &Collected) -> bool {
     let parameters = collected.parameters.iter().filter_map(|(_, found)| failure(found));
     let artifacts = collected.artifacts.iter().map(|(_, found)| found).chain(&collected.log).filter_map(failure);
     parameters.chain(artifacts).any(|why| Shortage::of_files(why).is_some())
 }
 
-/// What failed for want of space says so first, so that people and rules can tell it from other failures.
-fn classed(mut collected: Collected) -> Collected {
+/// Marks failures for lack of space at the start of their message, so that people and rules can tell them from other
+/// failures.
+fn classify(mut collected: Collected) -> Collected {
     fn class<T>(found: &mut Found<T>) {
         if let Found::Failed(why) = found
             && Shortage::of_files(why) == Some(Shortage::Space)
@@ -250,14 +256,14 @@ fn failure<T>(found: &Found<T>) -> Option<&str> {
     }
 }
 
-/// A message's descriptor was lost on the way.
-struct Dropped;
+/// A message's descriptor was lost in transit.
+struct DescriptorLost;
 
-/// The descriptor that rode along with a message that says that one did.
-fn ridden(has: bool, riders: &mut VecDeque<Option<OwnedFd>>) -> Result<Option<OwnedFd>, Dropped> {
-    match has.then(|| riders.pop_front().flatten()) {
+/// Takes the descriptor that came with a message, if the message says that it has one.
+fn take_descriptor(has: bool, descriptors: &mut VecDeque<Option<OwnedFd>>) -> Result<Option<OwnedFd>, DescriptorLost> {
+    match has.then(|| descriptors.pop_front().flatten()) {
         None => Ok(None),
         Some(Some(root)) => Ok(Some(root)),
-        Some(None) => Err(Dropped),
+        Some(None) => Err(DescriptorLost),
     }
 }

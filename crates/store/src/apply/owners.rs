@@ -1,4 +1,4 @@
-//! Writes who belongs to whom, and what is being deleted. Objects and runs are alike here.
+//! Writes owner references and pending deletions, for objects and runs alike.
 
 use octoflow_model::{Revision, RunId};
 use rusqlite::{Connection, OptionalExtension};
@@ -12,15 +12,15 @@ use crate::{
 /// Kind, namespace and name.
 type Key<'a> = (&'a str, &'a str, &'a str);
 
-/// What was known before is replaced.
-pub(super) fn put(conn: &Connection, key: Key<'_>, owners: &[String], leaving: bool) -> Result<(), Error> {
-    cut(conn, key)?;
+/// Replaces the owners and the deletion flag of an object or run.
+pub(super) fn set(conn: &Connection, key: Key<'_>, owners: &[String], deleting: bool) -> Result<(), Error> {
+    remove(conn, key)?;
     for owner in owners {
         conn.prepare_cached("INSERT OR IGNORE INTO owners (owner, kind, namespace, name) VALUES (?1, ?2, ?3, ?4)")
             .and_then(|mut put| put.execute((owner, key.0, key.1, key.2)))
             .doing("store the owners of an object")?;
     }
-    if leaving {
+    if deleting {
         conn.prepare_cached("INSERT OR IGNORE INTO leaving (kind, namespace, name) VALUES (?1, ?2, ?3)")
             .and_then(|mut put| put.execute(key))
             .doing("note a deletion")?;
@@ -28,8 +28,8 @@ pub(super) fn put(conn: &Connection, key: Key<'_>, owners: &[String], leaving: b
     Ok(())
 }
 
-/// Nothing is left that speaks of it.
-pub(super) fn cut(conn: &Connection, key: Key<'_>) -> Result<(), Error> {
+/// Removes all owner references and the deletion flag of an object or run.
+pub(super) fn remove(conn: &Connection, key: Key<'_>) -> Result<(), Error> {
     for sql in [
         "DELETE FROM owners WHERE kind = ?1 AND namespace = ?2 AND name = ?3",
         "DELETE FROM leaving WHERE kind = ?1 AND namespace = ?2 AND name = ?3",
@@ -39,8 +39,8 @@ pub(super) fn cut(conn: &Connection, key: Key<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same for a run, which is about to go.
-pub(super) fn cut_run(conn: &Connection, run: RunId) -> Result<(), Error> {
+/// Does the same for a run that is about to be deleted.
+pub(super) fn remove_run(conn: &Connection, run: RunId) -> Result<(), Error> {
     let found: Option<(String, String, String)> = conn
         .prepare_cached("SELECT kind, namespace, name FROM runs WHERE run = ?1")
         .and_then(|mut find| {
@@ -48,12 +48,12 @@ pub(super) fn cut_run(conn: &Connection, run: RunId) -> Result<(), Error> {
         })
         .doing("find a run")?;
     match found {
-        Some((kind, namespace, name)) => cut(conn, (&kind, &namespace, &name)),
+        Some((kind, namespace, name)) => remove(conn, (&kind, &namespace, &name)),
         None => Ok(()),
     }
 }
 
-/// Refused unless this commit was the last to touch the run's row.
+/// Refuses the batch unless the run's row is still at this revision.
 pub(super) fn expect_run(conn: &Connection, run: RunId, revision: Revision) -> Result<(), Error> {
     let found: Option<(i64, String, String, String)> = conn
         .prepare_cached("SELECT revision, kind, namespace, name FROM runs WHERE run = ?1")

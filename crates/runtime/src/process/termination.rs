@@ -1,18 +1,18 @@
-//! A task's last words: what it wrote into its own file for that, else the end of its output when it ended badly.
-//! Only reading and cutting; whose output it is and how it ended is the spawner's to know.
+//! Termination messages: what a task wrote into its own file for that, else the end of its output if it failed. Only
+//! reads and truncates; the spawner knows whose output it is and how it ended.
 
 use std::{collections::VecDeque, io::Read, path::Path};
 
 use super::view::View;
 
-/// What the file may say, as Kubernetes has it.
+/// Limit of the file, as in Kubernetes.
 const FILE_BYTES: u64 = 4096;
 
-/// What of the output is kept, as Kubernetes has it.
+/// Limits of the output that is used, as in Kubernetes.
 const TAIL_BYTES: usize = 2048;
 const TAIL_LINES: usize = 80;
 
-/// What the file says now. One that is missing, empty or unreadable says nothing.
+/// Returns the content of the file; `None` if it is missing, empty or unreadable.
 pub(crate) fn read(view: &View, path: &str) -> Option<String> {
     let found = view.find(Path::new(path)).ok().flatten()?;
     if !found.about.is_file() || found.about.len() == 0 {
@@ -23,22 +23,22 @@ pub(crate) fn read(view: &View, path: &str) -> Option<String> {
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The end of a stream that goes by. Kept in memory, because a log can only be read from its beginning and may be long.
+/// The end of a stream. Kept in memory, because a log can only be read from its beginning and may be long.
 #[derive(Default)]
 pub(crate) struct Tail {
     bytes: VecDeque<u8>,
 }
 
 impl Tail {
-    pub(crate) fn hear(&mut self, bytes: &[u8]) {
-        // One byte more than is kept tells whether the first line is whole.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        // One byte more than needed tells whether the first line is complete.
         let bytes = &bytes[bytes.len().saturating_sub(TAIL_BYTES + 1)..];
         let surplus = (self.bytes.len() + bytes.len()).saturating_sub(TAIL_BYTES + 1);
         self.bytes.drain(..surplus);
         self.bytes.extend(bytes);
     }
 
-    /// The last lines that fit. A single line that does not is cut.
+    /// Returns the last lines that fit. A single line that does not fit is cut.
     pub(crate) fn text(mut self) -> Option<String> {
         let bytes = &*self.bytes.make_contiguous();
         let mut kept = bytes;
@@ -65,7 +65,7 @@ mod tests {
 
     fn tail(parts: &[&[u8]]) -> Option<String> {
         let mut tail = Tail::default();
-        parts.iter().for_each(|part| tail.hear(part));
+        parts.iter().for_each(|part| tail.push(part));
         tail.text()
     }
 

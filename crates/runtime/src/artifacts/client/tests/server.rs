@@ -1,4 +1,4 @@
-//! HTTP against a server of ours: what it is asked, and what becomes of its answers.
+//! HTTP transfers against a local server: the requests it gets, and how its responses are handled.
 
 use super::*;
 
@@ -33,7 +33,7 @@ impl Server {
     }
 }
 
-/// Answers the n-th request with what `answer` makes of it.
+/// Answers the n-th request with the result of `answer`.
 fn serve(answer: impl Fn(usize, &Asked) -> Vec<u8> + Send + 'static) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -125,7 +125,7 @@ fn passing_trouble_is_tried_again_and_lasting_trouble_is_not() {
     assert!(error.contains("answered 403: go away"), "{error}");
     assert_eq!(server.asked().len(), 1);
     let server = serve(|_, _| status(404, ""));
-    assert!(matches!(site.carrier.fetch(&web(server.url("/")), ALIVE), Err(Error::Absent(_))));
+    assert!(matches!(site.artifact_client.fetch(&web(server.url("/")), IS_WANTED), Err(Error::Absent(_))));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn an_artifact_is_put_with_its_length() {
     let server = serve(|number, _| if number == 0 { status(500, "") } else { status(201, "") });
     let site = Site::new();
     let artifact = site.save("k", b"outgoing");
-    site.carrier.send(&web(server.url("/up")), &artifact, ALIVE).unwrap();
+    site.artifact_client.send(&web(server.url("/up")), &artifact, IS_WANTED).unwrap();
     let asked = server.asked();
     assert_eq!(asked.len(), 2);
     for request in asked {
@@ -203,15 +203,15 @@ fn an_artifact_is_put_with_its_length() {
         assert_eq!((request.header("content-length"), &request.body[..]), (Some("8"), &b"outgoing"[..]));
     }
     let tree = site.save_tree("tree", &[("a", "1")]);
-    let error = site.carrier.send(&web(server.url("/up")), &tree, ALIVE).unwrap_err();
+    let error = site.artifact_client.send(&web(server.url("/up")), &tree, IS_WANTED).unwrap_err();
     assert!(error.to_string().contains("directory"), "{error}");
 }
 
 #[test]
 fn nobody_waits_for_what_nobody_wants() {
     let server = serve(|_, _| status(503, ""));
-    let dead: Alive<'_> = &|| false;
-    assert!(Site::new().carrier.fetch(&web(server.url("/")), dead).is_err());
+    let dead: IsWanted<'_> = &|| false;
+    assert!(Site::new().artifact_client.fetch(&web(server.url("/")), dead).is_err());
     assert_eq!(server.asked().len(), 1);
 }
 

@@ -1,8 +1,8 @@
-//! Reads who belongs to whom, what is being deleted, and what a namespace holds: names only, of objects and of runs.
+//! Reads owner references, pending deletions, and the content of namespaces: names only, of objects and runs.
 
 use crate::{Error, Filter, Page, Reader, error::Doing, list};
 
-/// What one object or run is called among all of them.
+/// Unique name of an object or run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
     pub kind: String,
@@ -11,22 +11,22 @@ pub struct Name {
 }
 
 impl Reader {
-    /// Everything that belongs to whoever has this uid.
+    /// Returns everything owned by the object with this uid.
     pub fn owned_by(&self, uid: &str) -> Result<Vec<Name>, Error> {
         let sql = "SELECT kind, namespace, name FROM owners WHERE owner = ?1 ORDER BY kind, namespace, name";
         self.names(sql, [uid], "find what belongs to an object")
     }
 
-    /// Everything that is being deleted.
-    pub fn leaving(&self) -> Result<Vec<Name>, Error> {
+    /// Returns everything that is being deleted.
+    pub fn being_deleted(&self) -> Result<Vec<Name>, Error> {
         let sql = "SELECT kind, namespace, name FROM leaving ORDER BY kind, namespace, name";
         self.names(sql, [], "find what is being deleted")
     }
 
-    /// Everything that belongs to somebody.
+    /// Returns everything that has an owner.
     pub fn all_owned(&self) -> Result<Vec<Name>, Error> {
         let sql = "SELECT DISTINCT kind, namespace, name FROM owners ORDER BY kind, namespace, name";
-        self.names(sql, [], "find what belongs to somebody")
+        self.names(sql, [], "find what has an owner")
     }
 
     pub fn has_owner(&self, name: &Name) -> Result<bool, Error> {
@@ -35,7 +35,7 @@ impl Reader {
         Ok(!found.is_empty())
     }
 
-    /// Some of what is in a namespace: objects of these kinds first, then runs.
+    /// Returns up to `limit` names in a namespace: objects of these kinds first, then runs.
     pub fn contents(&self, namespace: &str, kinds: &[&str], limit: usize) -> Result<Vec<Name>, Error> {
         let mut found = Vec::new();
         let sql = "SELECT kind, namespace, name FROM objects INDEXED BY objects_name
@@ -52,9 +52,10 @@ impl Reader {
         Ok(found)
     }
 
-    /// The namespaces that have a run in them, or an object of these kinds.
+    /// Returns the namespaces that have a run or an object of these kinds.
     pub fn namespaces(&self, kinds: &[&str]) -> Result<Vec<String>, Error> {
-        // Each jump lands on the next namespace, so the cost follows their number and not that of what is in them.
+        // Each step skips to the next namespace in the index, so the cost depends on their number and not on their
+        // content.
         let objects = "SELECT min(namespace) FROM objects INDEXED BY objects_name WHERE kind = ?1 AND namespace > ?2";
         let runs = "SELECT min(namespace) FROM runs INDEXED BY runs_namespace WHERE kind = ?1 AND namespace > ?2";
         let mut all = std::collections::BTreeSet::new();

@@ -1,5 +1,5 @@
-//! Artifacts in S3 buckets: one object, or everything below a key as a directory. Requests are signed by their address
-//! and never redirected, so a signature goes to nobody else.
+//! Artifacts in S3 buckets: one object, or everything below a key as a directory. Requests are signed in their URL and
+//! redirects are not followed, so a signature goes to no other host.
 
 use std::{fs::File, io::Seek, ops::Range, time::Duration};
 
@@ -17,32 +17,34 @@ use ureq::{
 };
 use url::Url;
 
-use super::{Alive, Carrier, Error, Tree, Trouble, patiently, pour, stretch, web::excerpt};
+use super::{
+    ArtifactClient, Error, IsWanted, TransferError, Tree, copy_while_wanted, file_range, web::excerpt, with_retries,
+};
 use crate::{
-    artifacts::{pack::describe, unpack::Parcel},
+    artifacts::{pack::describe, unpack::ArtifactFile},
     egress,
 };
 
 pub(super) struct Client<'a> {
-    carrier: &'a Carrier,
+    artifact_client: &'a ArtifactClient,
     agent: Agent,
     bucket: rusty_s3::Bucket,
     credentials: Option<Credentials>,
     key: &'a str,
 }
 
-/// A request begins at once, so a signature need not live long; clocks may differ though.
+/// Lifetime of a signature. A request starts at once, but clocks may differ.
 const SIGNED_FOR: Duration = Duration::from_secs(3600);
-/// Objects up to this size are sent in one piece.
+/// Largest object that is uploaded in one request.
 const ONE_PIECE: u64 = 256 << 20;
-/// The least size of a piece. There may be ten thousand of them.
+/// Smallest part of a multipart upload. There may be ten thousand of them.
 const PIECE: u64 = 64 << 20;
-const MOST_PIECES: u64 = 9_000;
-/// More objects than this are no artifact.
-const MOST_OBJECTS: usize = 1_000_000;
+const MAX_PIECES: u64 = 9_000;
+/// Limit of objects in a directory.
+const MAX_OBJECTS: usize = 1_000_000;
 
 impl<'a> Client<'a> {
-    pub(super) fn new(carrier: &'a Carrier, place: &'a Bucket) -> Result<Self, Error> {
+    pub(super) fn new(artifact_client: &'a ArtifactClient, place: &'a Bucket) -> Result<Self, Error> {
         let failed = |why: String| Error::Failed(format!("bucket `{}`: {why}", place.bucket));
         let region = if place.region.is_empty() { "us-east-1" } else { &place.region };
         let scheme = if place.insecure { "http" } else { "https" };
@@ -61,27 +63,27 @@ impl<'a> Client<'a> {
         let bucket = rusty_s3::Bucket::new(url, style, place.bucket.clone(), region.to_owned())
             .map_err(|error| failed(format!("it cannot be addressed: {error}")))?;
         let agent = match &place.authority {
-            Some(pem) => egress::agent_trusting(&carrier.policy, pem.reveal().as_bytes())
+            Some(pem) => egress::agent_trusting(&artifact_client.policy, pem.reveal().as_bytes())
                 .map_err(|why| failed(format!("caSecret: {why}")))?,
-            None => carrier.agent.clone(),
+            None => artifact_client.agent.clone(),
         };
         let credentials = place.keys.as_ref().map(|keys| match &keys.session {
             Some(token) => Credentials::new_with_token(keys.access.reveal(), keys.secret.reveal(), token.reveal()),
             None => Credentials::new(keys.access.reveal(), keys.secret.reveal()),
         });
-        Ok(Self { carrier, agent, bucket, credentials, key: &place.key })
+        Ok(Self { artifact_client, agent, bucket, credentials, key: &place.key })
     }
 
-    /// The object, or when there is none, the directory of that name.
-    pub(super) fn fetch(&self, alive: Alive<'_>) -> Result<(Parcel, Fetched), Error> {
+    /// Fetches the object or, if there is none, the directory of that name.
+    pub(super) fn fetch(&self, is_wanted: IsWanted<'_>) -> Result<(ArtifactFile, Fetched), Error> {
         if !self.key.ends_with('/') {
-            match patiently(alive, || self.get(alive)) {
-                Err(trouble) if trouble.is_absent() => {}
+            match with_retries(is_wanted, || self.get(is_wanted)) {
+                Err(failed_attempt) if failed_attempt.is_absent() => {}
                 done => return done.map_err(Error::from),
             }
         }
         let prefix = format!("{}/", self.key.trim_end_matches('/'));
-        let objects = self.list(&prefix, alive)?;
+        let objects = self.list(&prefix, is_wanted)?;
         if objects.is_empty() {
             let bucket = self.bucket.name();
             return Err(Error::Absent(format!(
@@ -89,40 +91,44 @@ impl<'a> Client<'a> {
                 self.key
             )));
         }
-        let mut tree = Tree::begin(self.carrier.store())?;
+        let mut tree = Tree::begin(self.artifact_client.store())?;
         for (key, size) in objects {
-            let mut answer = patiently(alive, || self.ask(Method::GET, &key, "GET"))?;
+            let mut answer = with_retries(is_wanted, || self.ask(Method::GET, &key, "GET"))?;
             let length = answer.body().content_length().unwrap_or(size);
             tree.add(&key[prefix.len()..], length, &mut answer.body_mut().with_config().limit(u64::MAX).reader())?;
         }
         tree.finish()
     }
 
-    fn get(&self, alive: Alive<'_>) -> Result<(Parcel, Fetched), Trouble> {
+    fn get(&self, is_wanted: IsWanted<'_>) -> Result<(ArtifactFile, Fetched), TransferError> {
         let mut answer = self.ask(Method::GET, self.key, "GET")?;
         let promised = answer.body().content_length();
-        let mut entry = self.carrier.entry()?;
-        let received = pour(&mut answer.body_mut().with_config().limit(u64::MAX).reader(), &mut entry, alive)?;
+        let mut entry = self.artifact_client.entry()?;
+        let received =
+            copy_while_wanted(&mut answer.body_mut().with_config().limit(u64::MAX).reader(), &mut entry, is_wanted)?;
         if promised.is_some_and(|promised| promised != received) {
-            return Err(Trouble::passing(format!("only {received} of {} bytes came", promised.unwrap_or(0))));
+            return Err(TransferError::retryable(format!(
+                "only {received} of {} bytes were received",
+                promised.unwrap_or(0)
+            )));
         }
-        let held = entry.hold().map_err(|error| Trouble::lasting(describe(error)))?;
+        let held = entry.into_temp().map_err(|error| TransferError::permanent(describe(error)))?;
         let fetched = Fetched { digest: held.digest, size: held.size };
-        Ok((Parcel { file: held.file, size: held.size, own: false, maybe_tree: false }, fetched))
+        Ok((ArtifactFile { file: held.file, size: held.size, own: false, maybe_tree: false }, fetched))
     }
 
-    /// Sends a stretch of a file as one object.
-    pub(super) fn send(&self, key: &str, file: &File, range: Range<u64>, alive: Alive<'_>) -> Result<(), Error> {
+    /// Uploads a range of a file as one object.
+    pub(super) fn send(&self, key: &str, file: &File, range: Range<u64>, is_wanted: IsWanted<'_>) -> Result<(), Error> {
         if range.end - range.start > ONE_PIECE {
-            let piece = PIECE.max((range.end - range.start).div_ceil(MOST_PIECES));
-            return self.send_in_pieces_of(piece, key, file, range, alive);
+            let piece = PIECE.max((range.end - range.start).div_ceil(MAX_PIECES));
+            return self.send_in_pieces_of(piece, key, file, range, is_wanted);
         }
         let url = self.bucket.put_object(self.credentials.as_ref(), key).sign(SIGNED_FOR);
-        patiently(alive, || self.upload(&url, file, &range)).map(drop).map_err(Error::from)
+        with_retries(is_wanted, || self.upload(&url, file, &range)).map(drop).map_err(Error::from)
     }
 
-    /// Every file of a tree becomes an object below the key.
-    pub(super) fn send_tree(&self, mut file: File, alive: Alive<'_>) -> Result<(), Error> {
+    /// Uploads every file of a tree as an object below the key.
+    pub(super) fn send_tree(&self, mut file: File, is_wanted: IsWanted<'_>) -> Result<(), Error> {
         let failed = |error: std::io::Error| Error::Failed(error.to_string());
         file.rewind().map_err(failed)?;
         let mut archive = tar::Archive::new(file.try_clone().map_err(failed)?);
@@ -141,36 +147,36 @@ impl<'a> Client<'a> {
             files.push((format!("{}/{name}", self.key.trim_end_matches('/')), start..start + entry.size()));
         }
         for (key, range) in files {
-            self.send(&key, &file, range, alive)?;
+            self.send(&key, &file, range, is_wanted)?;
         }
         Ok(())
     }
 
     /// Deletes the object, or everything below its name.
-    pub(super) fn delete(&self, below: bool, alive: Alive<'_>) -> Result<(), Error> {
+    pub(super) fn delete(&self, below: bool, is_wanted: IsWanted<'_>) -> Result<(), Error> {
         let keys = if below {
-            let found = self.list(&format!("{}/", self.key.trim_end_matches('/')), alive)?;
+            let found = self.list(&format!("{}/", self.key.trim_end_matches('/')), is_wanted)?;
             found.into_iter().map(|(key, _)| key).collect()
         } else {
             vec![self.key.to_owned()]
         };
         for key in keys {
-            match patiently(alive, || self.ask(Method::DELETE, &key, "DELETE")) {
-                Err(trouble) if trouble.is_absent() => {}
+            match with_retries(is_wanted, || self.ask(Method::DELETE, &key, "DELETE")) {
+                Err(failed_attempt) if failed_attempt.is_absent() => {}
                 done => drop(done?),
             }
         }
         Ok(())
     }
 
-    /// Keys and sizes of all objects whose key begins with the prefix.
-    pub(super) fn list(&self, prefix: &str, alive: Alive<'_>) -> Result<Vec<(String, u64)>, Error> {
-        /// A page holds a thousand keys of a kilobyte each, and words around them.
+    /// Lists keys and sizes of all objects whose key begins with the prefix.
+    pub(super) fn list(&self, prefix: &str, is_wanted: IsWanted<'_>) -> Result<Vec<(String, u64)>, Error> {
+        /// Size limit of a page: a thousand keys of a kilobyte each, and markup.
         const PAGE: u64 = 8 << 20;
         let mut found = Vec::new();
         let mut next: Option<String> = None;
         loop {
-            let page = patiently(alive, || {
+            let page = with_retries(is_wanted, || {
                 let mut action = self.bucket.list_objects_v2(self.credentials.as_ref());
                 action.with_prefix(prefix);
                 // Servers do not agree on how to encode a plus; plain text they all write the same way.
@@ -180,11 +186,11 @@ impl<'a> Client<'a> {
                 }
                 let mut answer = self.call(Method::GET, &action.sign(SIGNED_FOR), "LIST")?;
                 ListObjectsV2::parse_response(&excerpt(&mut answer, PAGE))
-                    .map_err(|error| Trouble::lasting(format!("the list of objects cannot be read: {error}")))
+                    .map_err(|error| TransferError::permanent(format!("the list of objects cannot be read: {error}")))
             })?;
             found.extend(page.contents.into_iter().map(|object| (object.key, object.size.unwrap_or(0))));
-            if found.len() > MOST_OBJECTS {
-                return Err(Error::Failed(format!("there are more than {MOST_OBJECTS} objects below `{prefix}`")));
+            if found.len() > MAX_OBJECTS {
+                return Err(Error::Failed(format!("there are more than {MAX_OBJECTS} objects below `{prefix}`")));
             }
             match page.next_continuation_token {
                 Some(token) => next = Some(token),
@@ -201,18 +207,19 @@ impl<'a> Client<'a> {
         key: &str,
         file: &File,
         range: Range<u64>,
-        alive: Alive<'_>,
+        is_wanted: IsWanted<'_>,
     ) -> Result<(), Error> {
         let credentials = self.credentials.as_ref();
-        let upload = patiently(alive, || {
+        let upload = with_retries(is_wanted, || {
             let url = CreateMultipartUpload::new(&self.bucket, credentials, key).sign(SIGNED_FOR);
             let mut answer = self.call(Method::POST, &url, "POST")?;
-            CreateMultipartUpload::parse_response(&excerpt(&mut answer, 1 << 20))
-                .map_err(|error| Trouble::lasting(format!("the answer to a new upload cannot be read: {error}")))
+            CreateMultipartUpload::parse_response(&excerpt(&mut answer, 1 << 20)).map_err(|error| {
+                TransferError::permanent(format!("the answer to a new upload cannot be read: {error}"))
+            })
         })?;
-        let done = self.send_pieces(piece, (key, upload.upload_id()), file, range, alive);
+        let done = self.send_pieces(piece, (key, upload.upload_id()), file, range, is_wanted);
         if done.is_err() {
-            // Half an upload costs its owner money; when even this fails, the bucket's own rules must clean up.
+            // An incomplete upload costs its owner money; if the abort fails too, the bucket's own rules must clean up.
             let url = AbortMultipartUpload::new(&self.bucket, credentials, key, upload.upload_id()).sign(SIGNED_FOR);
             let _ = self.call(Method::DELETE, &url, "DELETE");
         }
@@ -225,7 +232,7 @@ impl<'a> Client<'a> {
         (key, upload): (&str, &str),
         file: &File,
         range: Range<u64>,
-        alive: Alive<'_>,
+        is_wanted: IsWanted<'_>,
     ) -> Result<(), Error> {
         let credentials = self.credentials.as_ref();
         let mut tags = Vec::new();
@@ -234,34 +241,34 @@ impl<'a> Client<'a> {
             let part = start..range.end.min(start + piece);
             let number = u16::try_from(tags.len() + 1).expect("pieces are so large that there are few");
             let url = UploadPart::new(&self.bucket, credentials, key, number, upload).sign(SIGNED_FOR);
-            let answer = patiently(alive, || self.upload(&url, file, &part))?;
+            let answer = with_retries(is_wanted, || self.upload(&url, file, &part))?;
             let tag = answer.headers().get("etag").and_then(|tag| tag.to_str().ok()).unwrap_or_default();
             tags.push(tag.to_owned());
             start = part.end;
         }
         let action =
             || CompleteMultipartUpload::new(&self.bucket, credentials, key, upload, tags.iter().map(String::as_str));
-        patiently(alive, || {
+        with_retries(is_wanted, || {
             let url = action().sign(SIGNED_FOR);
             let request = self.agent.post(url.as_str());
             let answer = request.send(action().body());
-            let mut answer = self.checked(answer.map_err(|error| Trouble::of_request(&error))?, "POST")?;
-            // A failure may come with a status that says all is well.
+            let mut answer = self.checked(answer.map_err(|error| TransferError::of_request(&error))?, "POST")?;
+            // A failure may come with a success status.
             CompleteMultipartUploadResponse::parse(&excerpt(&mut answer, 1 << 20))
                 .map(drop)
-                .map_err(|error| Trouble::passing(format!("the upload was not completed: {error}")))
+                .map_err(|error| TransferError::retryable(format!("the upload was not completed: {error}")))
         })
         .map_err(Error::from)
     }
 
-    fn upload(&self, url: &Url, file: &File, range: &Range<u64>) -> Result<Response<Body>, Trouble> {
-        let mut body = stretch(file, range).map_err(|error| Trouble::lasting(error.to_string()))?;
+    fn upload(&self, url: &Url, file: &File, range: &Range<u64>) -> Result<Response<Body>, TransferError> {
+        let mut body = file_range(file, range).map_err(|error| TransferError::permanent(error.to_string()))?;
         let request = self.agent.put(url.as_str()).header("content-length", (range.end - range.start).to_string());
         let answer = request.send(SendBody::from_reader(&mut body));
-        self.checked(answer.map_err(|error| Trouble::of_request(&error))?, "PUT")
+        self.checked(answer.map_err(|error| TransferError::of_request(&error))?, "PUT")
     }
 
-    fn ask(&self, method: Method, key: &str, verb: &str) -> Result<Response<Body>, Trouble> {
+    fn ask(&self, method: Method, key: &str, verb: &str) -> Result<Response<Body>, TransferError> {
         let credentials = self.credentials.as_ref();
         let url = if method == Method::DELETE {
             self.bucket.delete_object(credentials, key).sign(SIGNED_FOR)
@@ -271,7 +278,7 @@ impl<'a> Client<'a> {
         self.call(method, &url, verb)
     }
 
-    fn call(&self, method: Method, url: &Url, verb: &str) -> Result<Response<Body>, Trouble> {
+    fn call(&self, method: Method, url: &Url, verb: &str) -> Result<Response<Body>, TransferError> {
         let url = url.as_str();
         let answer = if method == Method::POST {
             self.agent.post(url).send_empty()
@@ -280,10 +287,10 @@ impl<'a> Client<'a> {
         } else {
             self.agent.get(url).call()
         };
-        self.checked(answer.map_err(|error| Trouble::of_request(&error))?, verb)
+        self.checked(answer.map_err(|error| TransferError::of_request(&error))?, verb)
     }
 
-    fn checked(&self, mut answer: Response<Body>, verb: &str) -> Result<Response<Body>, Trouble> {
+    fn checked(&self, mut answer: Response<Body>, verb: &str) -> Result<Response<Body>, TransferError> {
         let status = answer.status().as_u16();
         if (200..300).contains(&status) {
             return Ok(answer);
@@ -295,6 +302,6 @@ impl<'a> Client<'a> {
         };
         let said = [part("Code"), part("Message")].into_iter().flatten().collect::<Vec<_>>().join(": ");
         let what = format!("{verb} in bucket `{}`", self.bucket.name());
-        Trouble::of_status(status, &what, &said).map_or(Ok(answer), Err)
+        TransferError::of_status(status, &what, &said).map_or(Ok(answer), Err)
     }
 }

@@ -1,5 +1,5 @@
-//! Carries artifacts between this machine and elsewhere: buckets, web servers, git repositories, and keys of the own
-//! store. Every connection goes through the egress guard; bytes are streamed and never held in memory.
+//! Transfers artifacts between this machine and remote places: S3 buckets, web servers, git repositories, and keys of
+//! the local store. Every connection goes through the egress guard; bytes are streamed and never held in memory.
 
 use std::{
     fs::File,
@@ -16,44 +16,44 @@ use ureq::Agent;
 
 use super::{
     pack::describe,
-    store::{Entry, Store},
-    unpack::{Parcel, starts_as_tree},
+    store::{ArtifactWriter, Store},
+    unpack::{ArtifactFile, starts_as_tree},
 };
 use crate::egress::{self, Policy};
 
 mod git;
-mod patience;
+mod retry;
 mod s3;
 mod web;
 
-use patience::{Trouble, patiently};
+use retry::{TransferError, with_retries};
 
-pub struct Carrier {
+pub struct ArtifactClient {
     store: Store,
     policy: Policy,
     agent: Agent,
 }
 
-/// Why an artifact could not be carried. All sentences are for the user and hold no credentials.
+/// Error of a transfer. All messages are for the user and hold no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is nothing at that place.
+    /// There is nothing at that location.
     #[error("{0}")]
     Absent(String),
     #[error("{0}")]
     Failed(String),
 }
 
-/// Says whether anybody still wants the result.
-pub(crate) type Alive<'a> = &'a dyn Fn() -> bool;
+/// Cancellation check: returns false once the result is no longer wanted.
+pub(crate) type IsWanted<'a> = &'a dyn Fn() -> bool;
 
-impl Carrier {
+impl ArtifactClient {
     pub fn new(data_dir: &Path, policy: Policy) -> Self {
         let agent = egress::agent(&policy);
         Self { store: Store::new(data_dir), policy, agent }
     }
 
-    /// How many bytes of the file system artifacts leave free, when it is not the default.
+    /// Sets how many bytes of the file system artifacts leave free; `None` means the default.
     pub(crate) fn with_floor(mut self, floor: Option<u64>) -> Self {
         self.store.set_floor(floor);
         self
@@ -63,36 +63,45 @@ impl Carrier {
         &self.store
     }
 
-    /// Brings an artifact here, ready to be placed.
-    pub(crate) fn fetch(&self, location: &Location, alive: Alive<'_>) -> Result<(Parcel, Fetched), Error> {
+    /// Fetches an artifact, ready to be placed.
+    pub(crate) fn fetch(&self, location: &Location, is_wanted: IsWanted<'_>) -> Result<(ArtifactFile, Fetched), Error> {
         match location {
             Location::Local(at) => self.local(at),
-            Location::Http(web) => patiently(alive, || web::get(self, web, alive)).map_err(Error::from),
+            Location::Http(web) => with_retries(is_wanted, || web::get(self, web, is_wanted)).map_err(Error::from),
             Location::Git(repository) => {
-                patiently(alive, || git::check_out(self, repository, alive)).map_err(Error::from)
+                with_retries(is_wanted, || git::check_out(self, repository, is_wanted)).map_err(Error::from)
             }
-            Location::S3(bucket) => s3::Client::new(self, bucket)?.fetch(alive),
+            Location::S3(bucket) => s3::Client::new(self, bucket)?.fetch(is_wanted),
         }
     }
 
-    /// Sends a saved artifact to another place as well.
-    pub(crate) fn send(&self, location: &Location, artifact: &StoredArtifact, alive: Alive<'_>) -> Result<(), Error> {
+    /// Uploads a saved artifact to another location.
+    pub(crate) fn send(
+        &self,
+        location: &Location,
+        artifact: &StoredArtifact,
+        is_wanted: IsWanted<'_>,
+    ) -> Result<(), Error> {
         let file = self.store.open(artifact).map_err(|error| Error::Failed(describe(error)))?;
         let is_tree = self.is_tree(artifact);
         match location {
-            // It is there already.
+            // A local key was written when the artifact was saved.
             Location::Local(_) => Ok(()),
-            Location::S3(bucket) if is_tree => s3::Client::new(self, bucket)?.send_tree(file, alive),
-            Location::S3(bucket) => s3::Client::new(self, bucket)?.send(&bucket.key, &file, 0..artifact.size, alive),
+            Location::S3(bucket) if is_tree => s3::Client::new(self, bucket)?.send_tree(file, is_wanted),
+            Location::S3(bucket) => {
+                s3::Client::new(self, bucket)?.send(&bucket.key, &file, 0..artifact.size, is_wanted)
+            }
             Location::Http(_) if is_tree => Err(Error::Failed(
                 "a directory cannot be sent over HTTP as it is; choose `archive: tar` or `zip`".to_owned(),
             )),
-            Location::Http(web) => patiently(alive, || web::put(self, web, &file, artifact.size)).map_err(Error::from),
+            Location::Http(web) => {
+                with_retries(is_wanted, || web::put(self, web, &file, artifact.size)).map_err(Error::from)
+            }
             Location::Git(_) => Err(Error::Failed("artifacts cannot be written to a git repository".to_owned())),
         }
     }
 
-    /// All keys that begin with the location's key, in order.
+    /// Lists all keys that begin with the location's key, sorted.
     pub fn list(&self, location: &Location) -> Result<Vec<String>, Error> {
         match location {
             Location::Local(at) => self.store.list(at).map_err(|error| Error::Failed(describe(error))),
@@ -106,29 +115,29 @@ impl Carrier {
         }
     }
 
-    /// Deletes an artifact of a namespace where it was sent to, and here. Nothing being there is fine.
+    /// Deletes an artifact of a namespace at the location it was uploaded to, and locally. A missing one is no error.
     pub fn delete(&self, away: Option<&Location>, namespace: &str, artifact: &StoredArtifact) -> Result<(), Error> {
         match away {
-            // What lies below the key of a single object belongs to others.
-            Some(Location::S3(bucket)) => s3::Client::new(self, bucket)?.delete(self.is_tree(artifact), ONCE)?,
-            Some(Location::Http(web)) => patiently(ONCE, || web::delete(self, web))?,
+            // Objects below the key of a single object belong to others.
+            Some(Location::S3(bucket)) => s3::Client::new(self, bucket)?.delete(self.is_tree(artifact), NO_RETRY)?,
+            Some(Location::Http(web)) => with_retries(NO_RETRY, || web::delete(self, web))?,
             Some(Location::Git(_) | Location::Local(_)) | None => {}
         }
         let at = LocalKey { namespace: namespace.to_owned(), key: artifact.key.clone() };
         self.store.discard(&at, &artifact.digest).map_err(|error| Error::Failed(describe(error)))
     }
 
-    /// It was a directory, kept without an archive.
+    /// Returns whether the artifact is a directory that was saved without an archive.
     fn is_tree(&self, artifact: &StoredArtifact) -> bool {
         artifact.archive == (Archive::Tar { level: Some(0) })
             && self.store.open(artifact).is_ok_and(|mut file| starts_as_tree(&mut file).unwrap_or(false))
     }
 
-    fn local(&self, at: &LocalKey) -> Result<(Parcel, Fetched), Error> {
+    fn local(&self, at: &LocalKey) -> Result<(ArtifactFile, Fetched), Error> {
         let failed = |error| Error::Failed(describe(error));
         if let Some(artifact) = self.store.get(at).map_err(failed)? {
             let fetched = Fetched { digest: artifact.digest.clone(), size: artifact.size };
-            return Ok((Parcel::stored(&self.store, &artifact).map_err(Error::Failed)?, fetched));
+            return Ok((ArtifactFile::stored(&self.store, &artifact).map_err(Error::Failed)?, fetched));
         }
         let below = LocalKey { namespace: at.namespace.clone(), key: format!("{}/", at.key.trim_end_matches('/')) };
         let keys = self.store.list(&below).map_err(failed)?;
@@ -145,17 +154,17 @@ impl Carrier {
         tree.finish()
     }
 
-    fn entry(&self) -> Result<Entry<'_>, Trouble> {
-        self.store.begin().map_err(|error| Trouble::lasting(describe(error)))
+    fn entry(&self) -> Result<ArtifactWriter<'_>, TransferError> {
+        self.store.begin().map_err(|error| TransferError::permanent(describe(error)))
     }
 }
 
-/// Nobody waits: what cannot be deleted now is tried again another day.
-const ONCE: Alive<'static> = &|| false;
+/// Cancellation check that prevents retries: a failed deletion is attempted again by a later sweep.
+const NO_RETRY: IsWanted<'static> = &|| false;
 
-/// Several objects become one directory.
+/// Builds one directory from several objects.
 struct Tree<'a> {
-    tarball: tar::Builder<Entry<'a>>,
+    tarball: tar::Builder<ArtifactWriter<'a>>,
 }
 
 impl<'a> Tree<'a> {
@@ -175,7 +184,7 @@ impl<'a> Tree<'a> {
     }
 
     fn add(&mut self, name: &str, size: u64, bytes: &mut dyn Read) -> Result<(), Error> {
-        // Some tools leave an empty object to stand for a directory.
+        // Some tools create an empty object to represent a directory.
         if name.is_empty() {
             return Ok(());
         }
@@ -193,11 +202,11 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Result<(Parcel, Fetched), Error> {
+    fn finish(self) -> Result<(ArtifactFile, Fetched), Error> {
         let entry = self.tarball.into_inner().map_err(|error| Error::Failed(error.to_string()))?;
-        let held = entry.hold().map_err(|error| Error::Failed(describe(error)))?;
+        let held = entry.into_temp().map_err(|error| Error::Failed(describe(error)))?;
         let fetched = Fetched { digest: held.digest, size: held.size };
-        Ok((Parcel { file: held.file, size: held.size, own: false, maybe_tree: true }, fetched))
+        Ok((ArtifactFile { file: held.file, size: held.size, own: false, maybe_tree: true }, fetched))
     }
 }
 
@@ -205,18 +214,18 @@ fn named(name: &str, error: &io::Error) -> Error {
     Error::Failed(format!("`{name}`: {error}"))
 }
 
-/// A stretch of a file as a body to send; sending it again starts anew.
-fn stretch(file: &File, range: &std::ops::Range<u64>) -> io::Result<io::Take<File>> {
+/// Returns a range of a file as a request body; a retry starts from its beginning.
+fn file_range(file: &File, range: &std::ops::Range<u64>) -> io::Result<io::Take<File>> {
     let mut file = file.try_clone()?;
     file.seek(SeekFrom::Start(range.start))?;
     Ok(file.take(range.end - range.start))
 }
 
-/// Nothing a manifest can name is larger than this.
-const LARGEST: u64 = 1 << 40;
+/// Limit of one transfer; nothing that a manifest can name is larger.
+const MAX_BYTES: u64 = 1 << 40;
 
-/// Copies as long as somebody wants it.
-fn pour(from: &mut dyn Read, to: &mut dyn Write, alive: Alive<'_>) -> Result<u64, Trouble> {
+/// Copies until the end or until cancelled.
+fn copy_while_wanted(from: &mut dyn Read, to: &mut dyn Write, is_wanted: IsWanted<'_>) -> Result<u64, TransferError> {
     let mut buffer = vec![0; 64 * 1024];
     let mut total = 0;
     loop {
@@ -224,24 +233,24 @@ fn pour(from: &mut dyn Read, to: &mut dyn Write, alive: Alive<'_>) -> Result<u64
             Ok(0) => return Ok(total),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Trouble::passing(format!("the transfer broke off: {error}"))),
+            Err(error) => return Err(TransferError::retryable(format!("the transfer was interrupted: {error}"))),
         };
         total += count as u64;
-        if !alive() {
-            return Err(Trouble::lasting("nobody wants it any more".to_owned()));
+        if !is_wanted() {
+            return Err(TransferError::permanent("the transfer was cancelled".to_owned()));
         }
-        if total > LARGEST {
-            return Err(Trouble::lasting(format!("it is larger than {LARGEST} bytes")));
+        if total > MAX_BYTES {
+            return Err(TransferError::permanent(format!("it is larger than {MAX_BYTES} bytes")));
         }
         to.write_all(&buffer[..count])
-            .map_err(|error| Trouble::lasting(format!("it could not be written: {error}")))?;
+            .map_err(|error| TransferError::permanent(format!("it could not be written: {error}")))?;
     }
 }
 
-/// A directory of our own for the time of a transfer.
-struct Room(PathBuf);
+/// A private directory for the duration of a transfer.
+struct ScratchDir(PathBuf);
 
-impl Room {
+impl ScratchDir {
     fn new(store: &Store) -> io::Result<Self> {
         use std::{
             os::unix::fs::DirBuilderExt,
@@ -255,9 +264,9 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
-        // What cannot be removed is swept away with the store's other leftovers.
+        // What cannot be removed is swept with the store's other leftovers.
         let _ = crate::process::view::remove_dir(&self.0);
     }
 }

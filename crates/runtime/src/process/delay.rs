@@ -1,5 +1,5 @@
-//! Work to be done after a pause, on a thread of its own that is started when it is first needed.
-//! The thread only waits; whatever takes time goes on to a pool.
+//! Delayed jobs, run on a thread that is started when it is first needed. The thread only waits; whatever takes time is
+//! passed on to a pool.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,7 +11,7 @@ use crate::threads::ThreadOwner;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-pub(crate) struct Later {
+pub(crate) struct DelayQueue {
     queue: Mutex<Queue>,
     changed: Condvar,
     owner: ThreadOwner,
@@ -24,7 +24,7 @@ struct Queue {
     closed: bool,
 }
 
-impl Later {
+impl DelayQueue {
     pub(crate) fn new(owner: ThreadOwner) -> Arc<Self> {
         Arc::new(Self { queue: Mutex::default(), changed: Condvar::new(), owner })
     }
@@ -36,14 +36,14 @@ impl Later {
         }
         queue.due.push((Instant::now() + pause, Box::new(job)));
         if !queue.has_thread {
-            let later = Arc::clone(self);
-            // Without a thread it stays in the queue until the next one asks, when there may be room for a thread.
-            queue.has_thread = self.owner.spawn("later", move || later.work()).is_ok();
+            let queue_handle = Arc::clone(self);
+            // Without a thread the job stays queued until the next call, when a thread may be available.
+            queue.has_thread = self.owner.spawn("later", move || queue_handle.work()).is_ok();
         }
         self.changed.notify_all();
     }
 
-    /// What has not come due is dropped.
+    /// Drops all jobs that are not due yet.
     pub(crate) fn close(&self) {
         let mut queue = self.lock();
         queue.closed = true;
@@ -61,7 +61,7 @@ impl Later {
                 Some((index, at)) if at <= now => {
                     let (_, job) = queue.due.swap_remove(index);
                     drop(queue);
-                    // A job that panics is a bug; it must not take the thread from the others.
+                    // A panic in a job is a bug; it must not end the thread for the others.
                     drop(catch_unwind(AssertUnwindSafe(job)));
                     self.lock()
                 }

@@ -150,9 +150,9 @@ fn what_git_says_reaches_the_user_without_secrets() {
         password: Some(EnvValue::Secret("t0ken".to_owned())),
         ..Repository::default()
     };
-    // Nobody listens there, so it is tried again until nobody wants it any more.
-    let dead: Alive<'_> = &|| false;
-    let error = site.carrier.fetch(&Location::Git(Box::new(wrong)), dead).unwrap_err().to_string();
+    // Nothing listens there, so it is retried until it is cancelled.
+    let dead: IsWanted<'_> = &|| false;
+    let error = site.artifact_client.fetch(&Location::Git(Box::new(wrong)), dead).unwrap_err().to_string();
     assert!(!error.contains("s3cret") && !error.contains("t0ken"), "{error}");
     let origin = Origin::new();
     let error = site.fetch(&origin.at(|git| git.revision = text("nowhere"))).unwrap_err();
@@ -192,7 +192,7 @@ fn bare_copy(from: &Path) -> tempfile::TempDir {
     dir
 }
 
-/// A web server that hands out files to whoever knows the password.
+/// Serves files to clients that know the password.
 fn serve_files(root: PathBuf, authorization: &'static str) -> u16 {
     let listener = TcpListener::bind("localhost:0").unwrap();
     let port = listener.local_addr().unwrap().port();
