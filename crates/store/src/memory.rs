@@ -38,7 +38,7 @@ impl MemoryStore {
     pub fn write(&mut self, batch: &Batch) -> Result<Revision, Error> {
         let mut outcomes = self.journal.write(&[batch])?;
         // Nobody observes this store.
-        self.journal.take_notes();
+        self.journal.take_events();
         outcomes.pop().unwrap_or(Ok(self.journal.revision()))
     }
 

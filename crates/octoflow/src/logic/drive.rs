@@ -12,7 +12,7 @@ use std::{
 use octoflow_control::{
     Acceptance, Adoption, Capacity, Error, Limits, Ticket, VirtualDisk, VirtualLoop, keyed::KeyedObject,
 };
-use octoflow_engine::{Command, engine::fold};
+use octoflow_engine::{Command, Refusal, engine::fold};
 use octoflow_model::{
     AttemptId, Fact, Report, RunId, Task, Time,
     argo::WorkflowFact,
@@ -293,14 +293,27 @@ impl<'a> Stage<'a> {
                 let runs: Vec<usize> =
                     (0..self.played.names.len()).filter(|run| meant(&self.played.names[*run])).collect();
                 for run in runs {
+                    // Whoever serves people looks a run that is over up in the store.
+                    let over = self.finished(run, &command);
                     let ticket = self.event_loop.command(id(run), command.clone());
-                    if let Some(refused) = self.answer_to(ticket)? {
+                    let answer = self.answer_to(ticket)?;
+                    if let Some(refused) = over.or(answer) {
                         self.played.refusals[index] = Some(refused);
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Why a run that is over refuses a command, if it is.
+    fn finished(&self, run: usize, command: &Command) -> Option<String> {
+        if self.facts[run].is_empty() || self.event_loop.engine().run(id(run)).is_some() {
+            return None;
+        }
+        let run = fold(id(run), self.facts[run].iter().cloned()).ok()?;
+        let (kind, name, verb) = (run.kind().noun, run.name().to_owned(), command.verb());
+        Some(Refusal::Finished { kind, name, verb }.to_string())
     }
 
     fn look(&self, run: usize) -> Option<Snapshot> {
