@@ -1,5 +1,5 @@
-//! What is on the wire and on disk: ids, times, tasks, orders, reports, facts, and the kinds of every dialect.
-//! Plain data with serde; nothing here decides, waits, or touches the outside.
+//! Data types on the wire and on disk: ids, times, tasks, orders, reports, facts, and the kinds of every dialect. Plain
+//! data with serde; nothing here decides, waits, or does IO.
 
 pub mod argo;
 pub mod base64;

@@ -1,4 +1,4 @@
-//! How much of the data directory's file system is kept free, and for what. One place, because the thresholds depend on
+//! Disk space thresholds: how much of the data directory's file system is kept free, and for what. One place, because the thresholds depend on
 //! each other: what users write stops first, then new work, then the journal. It measures nothing.
 //!
 //! Each threshold is a share of the file system with an upper bound: a fixed amount alone would make a small file system
