@@ -4,7 +4,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Which of several vertices that are ready comes first.
+/// Tie-breaking order of vertices that are ready at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ties {
     /// The one that became ready first.
@@ -17,11 +17,11 @@ pub(crate) enum Ties {
 pub(crate) struct Sorted {
     /// The vertices that could be sorted, each after all it needs.
     pub order: Vec<usize>,
-    /// For every vertex how many of its needs could not be sorted: more than none in a cycle and behind one.
+    /// For every vertex the number of its needs that could not be sorted: non-zero in a cycle and behind one.
     pub open: Vec<usize>,
 }
 
-/// Sorts the vertices `0..count` so that each comes after those it needs. `needs` is asked twice for each vertex.
+/// Sorts the vertices `0..count` so that each comes after those it needs. `needs` is called twice for each vertex.
 pub(crate) fn sort<N: IntoIterator<Item = usize>>(count: usize, ties: Ties, needs: impl Fn(usize) -> N) -> Sorted {
     let mut open = vec![0; count];
     let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -52,13 +52,13 @@ pub(crate) fn sort<N: IntoIterator<Item = usize>>(count: usize, ties: Ties, need
 }
 
 impl Sorted {
-    /// The order of all vertices, or nothing when there is a cycle.
+    /// Returns the order of all vertices, or `None` if there is a cycle.
     pub(crate) fn complete(self) -> Option<Vec<usize>> {
         (self.order.len() == self.open.len()).then_some(self.order)
     }
 }
 
-/// Puts everything after what it needs; nothing when there is a cycle.
+/// Orders vertices so that each comes after its needs; `None` if there is a cycle.
 pub(crate) fn order(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
     sort_lists(needs).complete()
 }
@@ -67,7 +67,7 @@ pub(crate) fn order(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
 pub(crate) fn find_cycle(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
     let Sorted { open, .. } = sort_lists(needs);
     let mut at = open.iter().position(|left| *left > 0)?;
-    // What is left over needs something that is left over, so walking on must come round.
+    // Every unsorted vertex needs an unsorted one, so the walk must reach a cycle.
     let mut visited = vec![usize::MAX; needs.len()];
     let mut walk = Vec::new();
     while visited[at] == usize::MAX {

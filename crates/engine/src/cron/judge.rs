@@ -1,4 +1,5 @@
-//! The two conditions of a CronWorkflow: `when` before a run, `stopStrategy` for good. Both see `cronworkflow.*`.
+//! Evaluates the two conditions of a CronWorkflow: `when` before each run, `stopStrategy` for good. Both see
+//! `cronworkflow.*`.
 
 use octoflow_model::Time;
 use serde_json::Value as Json;
@@ -14,7 +15,7 @@ use crate::{
     },
 };
 
-/// What the conditions can refer to.
+/// The variables that the conditions can reference.
 pub(super) struct Scene {
     cron: Value,
     now: Time,
@@ -27,7 +28,7 @@ impl Scene {
         let metadata = &object["metadata"];
         let map = |field: &str| metadata[field].as_object().cloned().unwrap_or_default();
         let text = |field: &str| Value::from(metadata[field].as_str().unwrap_or_default());
-        // Elsewhere the annotations hold the labels, and somebody may rely on it.
+        // In Argo the annotations include the labels, and manifests may rely on it.
         let mut annotations = map("labels");
         annotations.extend(map("annotations"));
         let count = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
@@ -48,7 +49,7 @@ impl Scene {
         Self { cron, now: catalog.now, seed, meter: Meter::default() }
     }
 
-    /// Whether it is over for good.
+    /// Evaluates `stopStrategy`: true if no further run may start.
     pub(super) fn stops(&self, expression: &str) -> Result<bool, String> {
         let value = self.meter.evaluate(expression, self);
         let value = value.map_err(|error| format!("stopStrategy cannot be evaluated: {error}"))?;
@@ -83,13 +84,13 @@ impl Scene {
         Ok(filled)
     }
 
-    /// `cronworkflow.labels.tier` and its kin.
+    /// Looks up a variable such as `cronworkflow.labels.tier`.
     fn named(&self, word: &str) -> Option<Value> {
         let mut value = self.cron.clone();
         let mut rest = word.strip_prefix("cronworkflow.")?;
         while !rest.is_empty() {
             let Value::Map(fields) = &value else { return None };
-            // The name of a label may hold dots.
+            // A label's name may contain dots.
             let (found, left) = match fields.get(rest) {
                 Some(found) => (found.clone(), ""),
                 None => {
@@ -100,7 +101,7 @@ impl Scene {
             (value, rest) = (found, left);
         }
         match value {
-            // A date reads as everywhere else.
+            // Dates are formatted as everywhere else.
             Value::Date(date) => Some(Value::from(Time(date.at.as_microsecond()).to_string())),
             value => Some(value),
         }

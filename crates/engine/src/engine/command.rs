@@ -1,5 +1,5 @@
-//! Commands to runs. A command that ends a run ends the open runs that belong to it with the same input, so that one commit
-//! keeps all their facts: whatever crashes afterwards, none of them is forgotten.
+//! Commands to runs. A command that ends a run also ends the open runs it owns, with the same input, so that one commit
+//! holds all their facts and none is forgotten in a crash.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{
     run::Run,
 };
 
-/// Which open runs were made by which: the maker first.
+/// Open runs created by other open runs: pairs of parent and child.
 #[derive(Debug, Default)]
 pub(super) struct Descent(BTreeSet<(RunId, RunId)>);
 
@@ -45,27 +45,27 @@ impl Engine {
     }
 
     fn tell(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) -> Result<(), Refusal> {
-        // What was only accepted begins first, so that a command finds no state that it did not find before.
+        // A run that was only accepted begins first, so that commands never see a run that has not begun.
         self.turn(id, now, outcome, |_| ());
         let mut answer = Ok(());
         self.turn(id, now, outcome, |turn| answer = turn.command(command));
         answer
     }
 
-    /// Tells the runs that belong to this one, and those that belong to them, to end as well. What one input may decide
-    /// bounds only what follows from that: each run is told.
+    /// Sends the command to all open runs this one owns, directly or indirectly. The work limit bounds only what
+    /// follows from the command: every run gets it.
     fn end_owned(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) {
         let mut owners = vec![id];
         while let Some(owner) = owners.pop() {
             for child in self.owned_by(owner) {
-                // One that is over already refuses, and what it made may still run.
+                // A run that is already over refuses, but runs it created may still be open.
                 let _ = self.tell(child, command, now, outcome);
                 owners.push(child);
             }
         }
     }
 
-    /// The runs that this one made and that name it as an owner.
+    /// Returns the runs that this one created and that name it as an owner.
     fn owned_by(&self, id: RunId) -> Vec<RunId> {
         let Some(uid) = self.runs.get(&id).map(|run| run.uid().to_owned()) else { return Vec::new() };
         let is_owned = |child: &RunId| {

@@ -1,10 +1,10 @@
-//! From the text of a path template to its pieces. Every error names a column; nesting is bounded.
+//! Parses path templates. Every error names a column; nesting is bounded.
 
 use serde_json::Value;
 
 use super::Wrong;
 
-/// Nobody nests ranges deeper by hand.
+/// Maximum nesting of ranges; nobody nests deeper by hand.
 const NESTING: usize = 20;
 
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(super) enum Step {
     All,
     /// The value itself and everything below it.
     Below,
-    /// Places in a list; negative ones count from its end.
+    /// Indices of a list; negative ones count from its end.
     Indexes(Vec<i64>),
     Keys(Vec<String>),
     Slice {
@@ -175,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A plain key; a backslash keeps the next letter as it is.
+    /// Reads a plain key; a backslash escapes the next character.
     fn key(&mut self) -> String {
         let mut key = String::new();
         while let Some(letter) = self.peek() {
@@ -257,7 +257,7 @@ impl Reader<'_> {
         Ok(Step::Filter(Box::new(Test { left, compare })))
     }
 
-    /// Filters inside filters are refused, so this never calls itself without end.
+    /// Reads an operand of a filter. Filters inside filters are refused, so recursion is bounded.
     fn operand(&mut self) -> Result<Operand, Wrong> {
         match self.peek() {
             Some('@' | '$' | '.') => {

@@ -1,4 +1,4 @@
-//! The kinds of the core group: what stands beside runs, and views of runs and of this machine.
+//! The kinds of the core group: ConfigMaps, Secrets, claims and namespaces, and views of runs and of this machine.
 
 use octoflow_model::Time;
 use serde_json::{Value, json};
@@ -161,7 +161,7 @@ fn pod(object: &Value, name: Value, age: Value) -> Vec<Value> {
     let ready = containers.iter().filter(|container| container["ready"] == true).count();
     let all = spec["containers"].as_array().map_or(containers.len(), Vec::len);
     let restarts: i64 = containers.iter().filter_map(|container| container["restartCount"].as_i64()).sum();
-    // What a container says about its end tells more than the phase of the whole.
+    // A container's reason is more specific than the phase of the pod.
     let reason = containers.iter().rev().find_map(|container| {
         let state = &container["state"];
         state["waiting"]["reason"].as_str().or_else(|| state["terminated"]["reason"].as_str())
@@ -244,7 +244,7 @@ fn node(object: &Value, name: Value, age: Value) -> Vec<Value> {
     ]
 }
 
-/// A text, or nothing.
+/// Returns the text, or an empty one.
 fn blank(value: &Value) -> Value {
     match value {
         Value::Null => json!(""),

@@ -1,4 +1,4 @@
-//! A task's environment variables: literal, from ConfigMaps and Secrets, and from what the task is.
+//! Environment variables of a task: literals, from ConfigMaps and Secrets, and from pod fields.
 
 use octoflow_model::{
     podspec::{Container, EnvFrom, EnvValueFrom, KeyRef},
@@ -9,7 +9,7 @@ use super::PodContext;
 use crate::engine::{Keyed, World};
 
 impl PodContext<'_> {
-    /// The variables of a container after `first`; a later one of the same name takes the place of an earlier one.
+    /// Returns the variables of a container after `first`; a later one of the same name replaces an earlier one.
     pub(super) fn environment(
         &self,
         container: &Container,
@@ -56,7 +56,7 @@ impl PodContext<'_> {
     }
 }
 
-/// The value of one key, or why there is none; `None` when it may be missing and is.
+/// Looks up one key; on error returns why there is none, and `None` if it is optional and missing.
 pub(crate) fn keyed(world: &World, kind: Keyed, namespace: &str, reference: &KeyRef) -> Result<Option<String>, String> {
     let word = if kind == Keyed::Secret { "Secret" } else { "ConfigMap" };
     let found = world.keyed(kind, namespace, &reference.name).and_then(|data| data.entries.get(&reference.key));
@@ -90,7 +90,8 @@ fn add_all(world: &World, namespace: &str, source: &EnvFrom, env: &mut Vec<(Stri
     Ok(())
 }
 
-/// `$(NAME)` becomes the variable's value, `$$(NAME)` the literal `$(NAME)`; unknown names stay as they are.
+/// Expands variables: `$(NAME)` becomes the variable's value, `$$(NAME)` the literal `$(NAME)`; unknown names stay as
+/// they are.
 pub(super) fn expand(text: &str, env: &[(String, EnvValue)]) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;

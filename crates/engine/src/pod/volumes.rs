@@ -1,4 +1,4 @@
-//! Volumes: directories to mount, and ConfigMaps and Secrets laid down as files.
+//! Volumes: directories to mount, and ConfigMaps and Secrets projected as files.
 
 use octoflow_model::{
     podspec::{ProjectedItem, Volume, VolumeMount},
@@ -8,7 +8,7 @@ use octoflow_model::{
 use super::PodContext;
 use crate::engine::Keyed;
 
-/// Permission bits of a projected file when nothing else is said.
+/// Default permission bits of a projected file.
 const PROJECTED_MODE: u32 = 0o644;
 
 impl PodContext<'_> {
@@ -53,7 +53,7 @@ impl PodContext<'_> {
     }
 }
 
-/// Makes a volume visible to a container as its mount says.
+/// Mounts a volume into a container.
 pub(crate) fn mount_volume(
     context: &PodContext<'_>,
     volume: &Volume,

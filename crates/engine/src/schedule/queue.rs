@@ -7,7 +7,7 @@ use octoflow_model::RunId;
 
 use super::Entry;
 
-/// Where an entry waits.
+/// Position of an entry in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     line: LineKey,
@@ -39,7 +39,7 @@ struct Line {
 }
 
 impl Queue {
-    /// The entry takes turns with other runs on behalf of this one.
+    /// Adds an entry in the queue of this run.
     pub(super) fn push(&mut self, priority: i32, run: RunId, entry: Entry) -> Place {
         self.arrivals += 1;
         let (rank, arrival) = (Rank(-i64::from(priority)), self.arrivals);
@@ -52,7 +52,7 @@ impl Queue {
         Place { line: (rank, run), arrival }
     }
 
-    /// The entry whose turn it is, and then those of the other runs in the order of their turns.
+    /// Iterates over the first entry of each run, in order of turns.
     pub(super) fn heads(&self) -> impl Iterator<Item = (Place, &Entry)> {
         self.turns.iter().filter_map(|(&(rank, _), &run)| {
             let (&arrival, entry) = self.lines.get(&(rank, run))?.entries.first_key_value()?;
@@ -60,7 +60,7 @@ impl Queue {
         })
     }
 
-    /// Takes an entry that goes; its run has had its turn.
+    /// Removes an admitted entry; its run has had its turn.
     pub(super) fn take(&mut self, place: Place) -> Option<Entry> {
         let entry = self.remove(place)?;
         if let Some(line) = self.lines.get_mut(&place.line) {
@@ -73,7 +73,7 @@ impl Queue {
         Some(entry)
     }
 
-    /// Takes an entry that waits no longer; its run keeps its turn for the others it has.
+    /// Removes an entry that no longer waits; its run keeps its turn for its other entries.
     pub(super) fn remove(&mut self, place: Place) -> Option<Entry> {
         let line = self.lines.get_mut(&place.line)?;
         let entry = line.entries.remove(&place.arrival)?;

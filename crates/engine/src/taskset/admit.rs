@@ -1,4 +1,4 @@
-//! Admission of a TaskSet: everything that is wrong with it at once, each with its place. It changes nothing.
+//! Admission of TaskSets and PodGroups: reports all problems at once, each with its path. It changes nothing.
 
 mod advice;
 mod gang;
@@ -30,10 +30,10 @@ use crate::{
     shape,
 };
 
-/// Names of pods hold the names of TaskSets and roles, and end in numbers.
+/// Maximum length of a TaskSet's or role's name. Pod names contain both, and end in numbers.
 pub const LONGEST_NAME: usize = 63;
 
-/// Judges one TaskSet, and tells of one that is not let in everything there is to tell, warnings too.
+/// Admits one TaskSet, or returns all errors and warnings.
 pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
     let checked = shape::check(object, &TASK_SET);
     let (mut manifest, broken) = (checked.value, checked.broken);
@@ -47,7 +47,7 @@ fn look(manifest: &Value, broken: &[Path], others: &dyn Catalog, report: &mut Re
     let readable = role::complete(manifest, broken, report);
     let set = match TaskSet::deserialize(readable.as_ref().unwrap_or(manifest)) {
         Ok(set) => set,
-        // The table has told what is wrong; where it has not, the manifest is still not let in.
+        // The field check has reported what is wrong; if it has not, the manifest is refused all the same.
         Err(_) if !broken.is_empty() => return None,
         Err(error) => {
             let root = Path::root();
@@ -84,7 +84,7 @@ fn look(manifest: &Value, broken: &[Path], others: &dyn Catalog, report: &mut Re
     Some(Stored { groups, ..Stored::default() })
 }
 
-/// The name of the definition where the group belongs is read as the group.
+/// Checks `apiVersion`. The name of the CRD is accepted in place of the group.
 fn version(manifest: &mut Value, broken: &[Path], report: &mut Report) {
     let place = Path::root().join("apiVersion");
     let version = manifest["apiVersion"].as_str().unwrap_or_default();
@@ -123,7 +123,7 @@ fn metadata(set: &TaskSet, broken: &[Path], report: &mut Report) {
     }
 }
 
-/// Pods are told apart by the dashes in their names, so no other part may have one.
+/// Checks a name. Pod names are parsed by their dashes, so no part of them may contain one.
 fn name_of(report: &mut Report, at: &At<'_>, of: &str, name: &str) {
     let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     if name.len() > LONGEST_NAME {
@@ -143,10 +143,10 @@ fn name_of(report: &mut Report, at: &At<'_>, of: &str, name: &str) {
     }
 }
 
-/// What a PodGroup says in `apiVersion`.
+/// The `apiVersion` of a PodGroup.
 const POD_GROUP_VERSION: &str = "scheduling.incubator.k8s.io/v1alpha1";
 
-/// Judges a PodGroup. The answer are problems and warnings.
+/// Validates a PodGroup; returns errors and warnings.
 pub fn examine_group(object: &Value) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &POD_GROUP);
     let mut report = Report::new(checked.problems, checked.warnings);

@@ -1,4 +1,4 @@
-//! The row of the TaskSet dialect, and what a TaskSet answers when engine and control ask a run.
+//! The `Dialect` of TaskSets, and its implementation of runs and turns.
 
 use std::{io, sync::Arc};
 
@@ -245,7 +245,7 @@ impl DialectRun for Run {
     }
 }
 
-/// What a TaskSet decides at once is bounded by its replicas, so its turns need no limit.
+/// Turns need no work limit: they are bounded by the number of replicas.
 impl DialectTurn for Turn<'_> {
     fn done(&self) -> Work {
         self.effects.facts.len() as Work

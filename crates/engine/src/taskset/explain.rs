@@ -1,4 +1,5 @@
-//! Why a TaskSet, a role or a replica is not done: the reason is read off the state, never guessed from logs.
+//! Explains why a TaskSet, a role or a replica is not done. Reasons are derived from the state, never guessed from
+//! logs.
 
 use octoflow_model::{
     NodeIx, Time,
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::schedule::{Scheduler, TaskRef};
 
-/// What keeps something from being over, or what became of it.
+/// Why a part is not over yet, or how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// `worker-1`, the name of a role, or that of the TaskSet.
@@ -22,7 +23,7 @@ pub struct Explanation {
     pub since: Option<Time>,
 }
 
-/// What ended badly and everything that is still open, from the whole to its parts.
+/// Explains what has failed and everything that is still open, from the whole to its parts.
 pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
     let state = &run.state;
     let mut found = Vec::new();
@@ -115,7 +116,7 @@ fn waiting(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> String {
     text
 }
 
-/// How its last pod went, when that was not well.
+/// Returns how its last pod failed, if it did.
 fn failure(run: &Run, at: NodeIx) -> Option<String> {
     let replica = &run.state.replicas[at.at()];
     let mut parts = Vec::new();

@@ -1,5 +1,5 @@
-//! Every field of a TaskSet and of the PodGroup it may belong to: whether it works, is ignored, or is refused.
-//! The one table behind admission, the schemas and the documented support list; it says nothing of how fields combine.
+//! Field tables of TaskSets and PodGroups: whether each field is supported, ignored, or refused. The single table
+//! behind admission, the schemas and the documented support list; how fields combine is checked by admission.
 
 #[cfg(test)]
 mod tests;
@@ -42,7 +42,7 @@ static ROLE: Shape = Shape::Object(&[&[
     Field::yes("template", &POD_TEMPLATE, "The pod of each replica"),
 ]]);
 
-/// From -1, which turns the criterion off.
+/// From -1, which disables the criterion.
 static CRITERION: Shape = Shape::Int { least: -1, most: i32::MAX as i64 };
 
 static COMPLETION: Shape = Shape::Object(&[&[

@@ -1,5 +1,5 @@
-//! The fold: how each fact changes the state of a TaskSet. It never decides, fails or looks at the time, and nobody else
-//! writes the state. Beside it the fold notes what changed for those who decide; it does not see their work list.
+//! The fold: applies facts to the state of a TaskSet. It never decides, fails or reads the time, and no other code
+//! writes the state. It also leaves notes of what changed for the turn; it does not see the work list.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::head::Head;
 
 mod legacy;
 
-/// The state of a TaskSet as everybody but the fold has it: to be read.
+/// The state of a TaskSet, read-only outside of the fold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Folded(State);
 
@@ -40,7 +40,7 @@ struct Fold<'a> {
 }
 
 impl Run {
-    /// A TaskSet begins with what was submitted; the program is its manifest's.
+    /// Creates a TaskSet of a submission; the program is compiled from its manifest.
     pub(crate) fn with(id: RunId, submission: &Submission, program: Arc<Program>) -> Self {
         let mut state = State {
             head: Head::new(submission, &program.set.metadata, program.set.spec.suspend, program.set.spec.shutdown),
@@ -94,7 +94,7 @@ impl Fold<'_> {
         self.notes.push(note);
     }
 
-    /// Every role is looked at, and whether its replicas may start.
+    /// Notes that every role must be visited, and that its replicas may be able to start.
     fn look_at_roles(&mut self) {
         for role in 0..self.state.roles.len() {
             self.note(Note::RoleChanged(role));
@@ -102,7 +102,7 @@ impl Fold<'_> {
         }
     }
 
-    /// Folds what the head's change means for the TaskSet.
+    /// Folds the consequences of a fact about the head.
     fn follow_head(&mut self, fact: &RunFact) {
         match fact {
             RunFact::Submitted(_) | RunFact::Marked { .. } => {}
@@ -238,7 +238,7 @@ impl Fold<'_> {
         if let Some(started) = started
             && self.state.replicas[*replica as usize].started.is_none()
         {
-            // It was over before anybody was told that it ran.
+            // It ended before its start was reported.
             self.rise(*replica, *started);
         }
         let next = if again.is_some() { ReplicaPhase::AttemptRetryPending } else { ReplicaPhase::Completed };
@@ -260,7 +260,7 @@ impl Fold<'_> {
         self.look_at_role_of(*replica);
     }
 
-    /// A replica is up: so is its role, and so is the whole.
+    /// Folds the start of a replica, which may be the start of its role and of the TaskSet.
     fn rise(&mut self, replica: u32, at: Time) {
         let role = self.program.role_of(replica);
         let slot = &mut self.state.replicas[replica as usize];
@@ -285,7 +285,7 @@ impl Fold<'_> {
         }
     }
 
-    /// The roles that wait for this one are looked at.
+    /// Notes that the roles that depend on this one must be visited.
     fn release(&mut self, role: usize) {
         for after in &self.program.roles[role].before {
             self.note(Note::MayStart(*after));
@@ -293,7 +293,7 @@ impl Fold<'_> {
         }
     }
 
-    /// What waits for room gives up its place until somebody resumes the whole.
+    /// Takes queued replicas out of the scheduler until the TaskSet is resumed.
     fn unqueue(&mut self, at: Time) {
         for replica in 0..self.state.replicas.len() {
             if self.state.replicas[replica].phase == ReplicaPhase::AttemptPreparing {
@@ -334,7 +334,7 @@ impl Role {
     }
 }
 
-/// Roles and replicas as they are before anything happened; what pods there were is not forgotten.
+/// Resets roles and replicas for a new attempt; the list of earlier pods is kept.
 fn refresh(program: &Program, state: &mut State, at: Time) {
     let role = |plan: &super::program::Plan| {
         let mut role = Role { transition: at, ..Role::default() };

@@ -1,5 +1,5 @@
-//! The verdicts: what a role comes to by its completion policy, and what the whole comes to by the events of its roles.
-//! Pure functions of counts and policies; a verdict that is reached is frozen by whoever asked.
+//! Verdicts: success or failure of a role by its completion policy, and of the whole by the event policies of its
+//! roles. Pure functions of counts and policies; the caller records a verdict, which never changes.
 
 use octoflow_model::taskset::{Action, Event, RolePhase, Standing};
 
@@ -8,7 +8,7 @@ use super::{
     run::{Role, Verdict},
 };
 
-/// What the role has come to, once that can be said. Success is asked for first.
+/// Returns the verdict on a role, once there is one. Success is tested first.
 pub(super) fn role(plan: &Plan, role: &Role, is_final: u32) -> Option<Verdict> {
     let verdict = |succeeded, message: String| Some(Verdict { succeeded, message, last: false });
     let (succeeded, failed, count) = (role.succeeded, role.failed, plan.count);
@@ -33,8 +33,8 @@ pub(super) fn role(plan: &Plan, role: &Role, is_final: u32) -> Option<Verdict> {
     }
 }
 
-/// What the whole has come to, once that can be said: the first role in the order they are written whose end has an
-/// action decides; when all roles are over and none has, all must have succeeded.
+/// Returns the verdict on the whole, once there is one: the first role in manifest order whose end has an action
+/// decides; when all roles are over and none has, all must have succeeded.
 pub(super) fn set(program: &Program, roles: &[Role]) -> Option<(bool, String)> {
     for (at, (plan, role)) in program.roles.iter().zip(roles).enumerate() {
         if role.phase != RolePhase::Completed {
@@ -42,7 +42,7 @@ pub(super) fn set(program: &Program, roles: &[Role]) -> Option<(bool, String)> {
         }
         let well = role.standing == Standing::Succeeded;
         let own = if well { Event::RoleSucceeded } else { Event::RoleFailed };
-        // An event without an action does not keep later rules from speaking.
+        // An event without an action does not prevent later rules from deciding.
         let deciding = plan.events.iter().find(|policy| {
             (policy.event == own || policy.event == Event::RoleCompleted) && policy.action != Action::NoAction
         });

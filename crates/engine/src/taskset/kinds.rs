@@ -1,4 +1,4 @@
-//! The kinds of the TaskSet dialect: their rows in the table of kinds, and what tables of them show.
+//! The kinds of the TaskSet dialect: their rows in the table of kinds, and their table columns.
 
 use octoflow_model::{
     Time,

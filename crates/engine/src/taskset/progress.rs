@@ -1,4 +1,4 @@
-//! What the facts of a TaskSet mean to whoever follows it: the whole, its roles and their replicas as nodes, and what is worth telling of them.
+//! Live progress of a TaskSet: folds its facts into nodes (the whole, its roles, their replicas) and events to display.
 
 use octoflow_model::{
     Fact, NodeIx, RunPhase, Time,
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::ident;
 use crate::follow::{Event, Follow, Followed, Seen, TaskLife};
 
-/// Follows TaskSets.
+/// Implements [`Follow`] for TaskSets.
 #[derive(Debug)]
 pub(super) struct Progress;
 
@@ -41,7 +41,7 @@ impl Follow for Progress {
 }
 
 impl Followed {
-    /// The nodes of a TaskSet are known from its manifest.
+    /// Adds all nodes of a TaskSet, which are known from its manifest.
     fn enrol(&mut self, manifest: &Value, at: Time) {
         let Ok(set) = TaskSet::deserialize(manifest) else { return };
         self.groups = set.spec.roles.len();
@@ -76,7 +76,7 @@ impl Followed {
         }
     }
 
-    /// The node of a replica, which are numbered through all roles.
+    /// Returns the node of a replica; replicas are numbered across all roles.
     fn replica_node(&self, replica: u32) -> NodeIx {
         NodeIx(1 + self.groups as u32 + replica)
     }
@@ -176,7 +176,7 @@ impl Followed {
         Some((parting.at, event))
     }
 
-    /// A replica is up: so is its role.
+    /// Marks the role of a started replica as running.
     fn rise(&mut self, replica: NodeIx) {
         let holder = self.nodes.get(replica.at()).and_then(|seen| seen.holder);
         let role = holder.and_then(|holder| self.nodes.get_mut(holder.at()));
@@ -185,7 +185,7 @@ impl Followed {
         }
     }
 
-    /// Everything starts afresh.
+    /// Resets all nodes for a new attempt.
     fn refresh(&mut self, attempt: u32) {
         for seen in self.nodes.iter_mut() {
             (seen.phase, seen.running, seen.finished, seen.retries) = (Phase::Pending, None, None, 0);
@@ -199,7 +199,7 @@ impl Followed {
         self.done = 0;
     }
 
-    /// The whole is over, and so is its node.
+    /// Marks the root node as finished.
     fn end_root(&mut self, phase: RunPhase, at: Time) {
         if let Some(whole) = self.nodes.first_mut().filter(|_| self.groups > 0) {
             whole.phase = if phase == RunPhase::Succeeded { Phase::Succeeded } else { Phase::Failed };
@@ -217,7 +217,7 @@ fn role_node(role: u32) -> NodeIx {
     NodeIx(1 + role)
 }
 
-/// How a pod went, in a few words.
+/// Summarises how a pod ended.
 fn how(parting: &PodEnd) -> String {
     let mut parts = Vec::new();
     if !parting.reason.is_empty() {

@@ -1,4 +1,4 @@
-//! Replicas: from the scheduler's queue to the runtime and back, and what the end of a pod means.
+//! Replicas: launching their pods, handling reports, and deciding what follows the end of a pod.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use octoflow_model::{
 
 use super::{program::is_worth_another, turn::Turn};
 
-/// How long a replica waits at least whose pod could not even be described.
+/// Minimum retry delay of a replica whose task could not be built.
 pub(super) const UNBUILT_PAUSE: Duration = Duration::from_secs(1);
 
 impl Turn<'_> {
@@ -18,7 +18,7 @@ impl Turn<'_> {
         self.run.attempt_of(at.0).unwrap_or(AttemptId { run: self.run.id, task: at, attempt: 0 })
     }
 
-    /// Its delay may be over, or its time.
+    /// Visits a replica whose retry delay or deadline may have passed.
     pub(super) fn visit_replica(&mut self, replica: u32) {
         let state = &self.run.state.replicas[replica as usize];
         let due = state.wake.is_some_and(|wake| wake <= self.now);
@@ -37,7 +37,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The scheduler found room for it.
+    /// Starts the pod of a replica that the scheduler admitted.
     pub fn launch(&mut self, at: NodeIx) {
         match self.build_task(at) {
             Ok(task) => {
@@ -51,7 +51,7 @@ impl Turn<'_> {
         }
     }
 
-    /// What a runtime says of a pod. Anything about a pod that is no longer the replica's is ignored.
+    /// Handles a report about a pod. Reports about a pod that is not the replica's current one are ignored.
     pub fn report(&mut self, report: Report) {
         let attempt = report.attempt();
         let replica = attempt.task.0;
@@ -84,7 +84,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The pod is gone: it counts, or the replica is tried again, or its role is over and it counts as nothing.
+    /// Records the end of a pod: the replica has an outcome, or is retried, or its role is over and it has none.
     fn part(
         &mut self,
         replica: u32,
@@ -110,7 +110,7 @@ impl Turn<'_> {
             && left
             && !self.run.state.closing()
             && is_worth_another(policy, code.filter(|_| wanted_gone.is_none()));
-        // What was never given to a runtime fails again at once; without a pause it would do nothing else.
+        // A task that never reached a runtime fails again at once; without a delay this would be a busy loop.
         let least = if state.phase.placed() { Duration::ZERO } else { UNBUILT_PAUSE };
         let again = again.then(|| self.now.saturating_add(Duration::from_secs(policy.delay).max(least)));
         let outcome = (!judged && again.is_none()).then_some(well);
@@ -120,7 +120,8 @@ impl Turn<'_> {
     }
 }
 
-/// How a container ended, as Kubernetes says it, with when it began; and why its pod is gone, when that is something else.
+/// Returns how a container ended in Kubernetes' words, with its start time, and the reason for the pod's end if it is
+/// another.
 fn how(end: End) -> ((Option<Terminated>, Option<Time>), String) {
     let message = end.collected.message.unwrap_or_default();
     let started = end.started;

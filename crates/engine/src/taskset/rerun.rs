@@ -1,5 +1,5 @@
-//! A TaskSet that is done again: the old object without what the old run put into it. There is nothing to choose and nothing
-//! to keep: its replicas belong together, so all of them start afresh.
+//! Reruns of a TaskSet: the old object without what the old run added to it. There is nothing to choose and nothing to
+//! keep: its replicas belong together, so all of them start afresh.
 
 use octoflow_model::{Time, submission::Stored, taskset::TaskSet};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::{
     rerun::{Fresh, Refusal, RerunOptions, RerunPlan, Reruns, ResubmitOptions, RunContext},
 };
 
-/// What only the old run can have in its metadata.
+/// Metadata fields that belong to the old run only.
 const OWN_METADATA: [&str; 7] = [
     "uid",
     "creationTimestamp",
@@ -22,18 +22,18 @@ const OWN_METADATA: [&str; 7] = [
     "deletionGracePeriodSeconds",
 ];
 
-/// What retry and resubmit mean for a TaskSet.
+/// Implements retry and resubmit for TaskSets.
 #[derive(Debug)]
 pub(super) struct Retries;
 
 impl Reruns for Retries {
-    /// All of it runs again, and nothing is kept.
+    /// Plans a rerun of everything; no result is reused.
     fn plan(&self, object: &Value, _: &RunContext, options: &RerunOptions) -> Result<RerunPlan, Refusal> {
         allows(object, options)?;
         Ok(RerunPlan::default())
     }
 
-    /// It begins once more, with the PodGroups as they are now.
+    /// Builds the same TaskSet again, with the PodGroups as they are now.
     fn retry(
         &self,
         object: &Value,
@@ -69,7 +69,7 @@ impl Reruns for Retries {
     }
 }
 
-/// Whether it may take its own place.
+/// Checks whether the TaskSet may be retried.
 fn allows(object: &Value, options: &RerunOptions) -> Result<(), Refusal> {
     let no = |text: &str| Err(Refusal::Said(text.to_owned()));
     match object["status"]["state"].as_str() {
@@ -82,7 +82,7 @@ fn allows(object: &Value, options: &RerunOptions) -> Result<(), Refusal> {
     }
 }
 
-/// The same TaskSet once more, under its old name.
+/// Returns the manifest of the same TaskSet, under its old name.
 fn renewed(object: &Value) -> Value {
     let mut manifest = object.clone();
     if let Some(fields) = manifest.as_object_mut() {
@@ -92,13 +92,13 @@ fn renewed(object: &Value) -> Value {
         metadata.retain(|field, _| !OWN_METADATA.contains(&field.as_str()));
     }
     if let Some(spec) = manifest["spec"].as_object_mut() {
-        // How the old one was held or ended is not how the new one is meant.
+        // Suspension and shutdown of the old run do not carry over.
         spec.retain(|field, _| field != "suspend" && field != "shutdown");
     }
     manifest
 }
 
-/// A new one made from an old one; its name begins as the old one's.
+/// Returns the manifest of a new TaskSet; its name is generated from the old one's.
 fn resubmitted(object: &Value) -> Value {
     let mut manifest = renewed(object);
     if let Some(metadata) = manifest["metadata"].as_object_mut() {

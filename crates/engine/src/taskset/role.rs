@@ -1,4 +1,4 @@
-//! Roles: when their replicas may start, what their verdict is, and how the survivors of a verdict are ended.
+//! Roles: when their replicas may start, their verdicts, and stopping the remaining pods after a verdict.
 
 use octoflow_model::{
     Order, Shutdown,
@@ -11,12 +11,12 @@ use super::{
     turn::Turn,
 };
 
-/// How a dependency stands.
+/// State of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     No,
     Yes,
-    /// What it waits for will not come.
+    /// The condition can no longer be reached.
     ForEver,
 }
 
@@ -48,8 +48,8 @@ impl Turn<'_> {
         judge::role(plan, role, role.count(ReplicaPhase::Completed))
     }
 
-    /// The whole goes on: a role that can never start has failed by now. One at a time, because its end may mean something
-    /// for the others and for the whole.
+    /// Fails a role that can never start, while the whole goes on. One at a time, because its end may affect the others
+    /// and the whole.
     pub(super) fn give_up(&mut self) {
         let open = |role: &usize| self.run.state.roles[*role].verdict.is_none();
         let lost = (0..self.run.state.roles.len()).filter(open).find_map(|role| Some((role, self.hopeless(role)?)));
@@ -58,7 +58,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Why it can never start: whom it waits for has failed, or its gang cannot be complete any more.
+    /// Returns why a role can never start: a dependency has failed, or its gang can no longer be complete.
     fn hopeless(&self, at: usize) -> Option<String> {
         let (state, program) = (&self.run.state, &self.run.program);
         let plan = &program.roles[at];
@@ -75,7 +75,7 @@ impl Turn<'_> {
         let members = |all: bool| -> u32 {
             program.gang_mates(at).filter(|mate| all || !dead(mate)).map(|mate| self.count(mate)).sum()
         };
-        // One that was to be filled by other TaskSets still may be.
+        // A gang that other TaskSets were to complete still may be.
         (members(false) < gang.least && gang.least <= members(true)).then(|| {
             let name = &program.spec(gone).name;
             format!("its gang '{}' can never be complete: role '{name}' is over without having started", gang.name)
@@ -86,7 +86,7 @@ impl Turn<'_> {
         self.run.program.roles[role].count
     }
 
-    /// Replicas of this role may be given pods now.
+    /// Reports whether replicas of this role may start now.
     pub(super) fn may_start(&self, at: usize) -> bool {
         let state = &self.run.state;
         let open = matches!(state.phase, SetPhase::AttemptPreparing | SetPhase::AttemptRunning);
@@ -99,7 +99,7 @@ impl Turn<'_> {
             && (state.roles[at].begun || after.iter().all(free))
     }
 
-    /// All that wait get their pods, a run of neighbours at a time.
+    /// Queues all pending replicas, one fact for each contiguous range.
     fn start(&mut self, at: usize) {
         let plan = &self.run.program.roles[at];
         let (mut next, end) = (plan.first, plan.first + plan.count);
@@ -113,7 +113,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The role is decided: whatever is left of it ends.
+    /// Stops what is left of a role that has its verdict.
     fn clean(&mut self, at: usize) {
         let plan = &self.run.program.roles[at];
         let (first, end) = (plan.first, plan.first + plan.count);
@@ -143,7 +143,7 @@ impl Turn<'_> {
         self.resend_stop(octoflow_model::NodeIx(replica));
     }
 
-    /// Tells a pod that is being ended so, perhaps once more: the first order may have been lost, or was too polite.
+    /// Sends a pod its stop order, possibly again: the first one may have been lost, or the shutdown was escalated.
     pub(crate) fn resend_stop(&mut self, at: octoflow_model::NodeIx) {
         let Some(attempt) = self.run.attempt_of(at.0) else { return };
         let at_once = self.run.state.head.shutdown == Some(Shutdown::Terminate);
@@ -151,7 +151,7 @@ impl Turn<'_> {
     }
 }
 
-/// How somebody stands who waits for this role to come so far.
+/// Returns the state of a dependency on this role with this condition.
 pub(super) fn waits(role: &Role, count: u32, condition: Condition) -> Waits {
     let over = role.phase == RolePhase::Completed;
     let well = over && role.standing == Standing::Succeeded;

@@ -1,5 +1,5 @@
-//! A TaskSet as people and tools see it: the manifest with a `status` in exactly the shape they know.
-//! A projection of the state; nothing is decided here.
+//! The object of a TaskSet: the manifest with a `status` in exactly the shape that users and tools know. A projection
+//! of the state; nothing is decided here.
 
 use octoflow_model::{
     Time,
@@ -13,15 +13,15 @@ use super::{
 };
 use crate::mark;
 
-/// The machine everything runs on, as seen from its pods.
+/// Address of the host, as seen from its pods.
 const HOST_ADDRESS: &str = "127.0.0.1";
 
-/// The whole object: metadata completed, the spec as given, the status as it stands.
+/// Renders the whole object: current metadata, the spec as given, the current status.
 pub fn object(run: &Run) -> Value {
     object_of(run, run.manifest())
 }
 
-/// The same for whoever has the manifest at hand.
+/// Renders the whole object from the manifest it was submitted with.
 pub fn object_of(run: &Run, manifest: Value) -> Value {
     let mut object = manifest;
     mark::stand(&mut object, &run.state.head, &run.state.head.labels);

@@ -1,4 +1,4 @@
-//! The pods of roles: containers that can run, volumes that are there, and what is referred to.
+//! Validates the pods of roles: containers, volumes and references.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::{
     shape,
 };
 
-/// The fields of a pod that every replica has a value for.
+/// Pod fields that every replica has a value for.
 const POD_FIELDS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",

@@ -1,4 +1,4 @@
-//! Roles: their names, their policies, and whom they wait for.
+//! Validates roles: names, policies and dependencies.
 
 use std::collections::HashSet;
 
@@ -15,8 +15,8 @@ use crate::{
     shape,
 };
 
-/// Parts of a role that say nothing without a certain field are told of. The TaskSet without them comes back where there
-/// are any, so that the rest of it can be looked at.
+/// Reports parts of a role that lack a required field. If there are any, returns the TaskSet without them, so that the
+/// rest can be checked.
 pub(super) fn complete(manifest: &Value, broken: &[Path], report: &mut Report) -> Option<Value> {
     let mut readable = None;
     let lists = [("eventPolicy", &["event", "action"][..]), ("dependsOn", &["role"])];
@@ -29,7 +29,7 @@ pub(super) fn complete(manifest: &Value, broken: &[Path], report: &mut Report) -
             for (number, part) in parts.filter(|(_, part)| lacks(part)) {
                 for field in fields.iter().filter(|field| part[**field].is_null()) {
                     let at = list_at.join(number).join(*field);
-                    // What was given and is wrong is told already.
+                    // An invalid value is already reported.
                     if !broken.contains(&at) {
                         report.error(&At::base(&at), code::REQUIRED, || {
                             format!("roles[{index}].{list}[{number}] must say its {field}")
@@ -80,7 +80,7 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, set: &TaskSet, manifest: &
     circle(report, at, set);
 }
 
-/// `wrong` says whether a field was given and is wrong, which is told already.
+/// Checks a completion policy. `wrong` reports whether a field is invalid, which is already reported.
 fn completion(report: &mut Report, at: &At<'_>, role: &RoleSpec, raw: &Value, wrong: &dyn Fn(&str) -> bool) {
     let CompletionPolicy { max_failed, min_succeeded } = role.completion_policy;
     let (name, replicas) = (shape::short(&role.name), i64::from(role.replicas));
@@ -159,7 +159,7 @@ fn dependencies(report: &mut Report, at: &At<'_>, set: &TaskSet, index: usize) {
     }
 }
 
-/// Roles that wait for each other would wait for ever.
+/// Refuses roles that wait for each other: they would wait for ever.
 fn circle(report: &mut Report, at: &At<'_>, set: &TaskSet) {
     let roles = &set.spec.roles;
     let place = |name: &str| roles.iter().position(|role| role.name == name);

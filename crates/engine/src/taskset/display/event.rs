@@ -1,5 +1,5 @@
-//! Events of TaskSets: when they started, what became of their roles and replicas, and how they ended. Read from the
-//! object, which knows the last try of a replica and how many there were before.
+//! Events of TaskSets: start, ends of roles and replicas, and the end of the whole. Derived from the object, which has
+//! the last try of each replica and the number of earlier ones.
 
 use octoflow_model::taskset::{ReplicaPhase, Standing};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::replica::{self, Replica};
 use crate::view::{Told, event};
 
-/// All events of a TaskSet, by when they happened.
+/// Returns all events of a TaskSet with their sort keys.
 pub(super) fn all(set: &Value) -> Vec<(String, Value)> {
     let status = &set["status"];
     let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
@@ -57,7 +57,7 @@ pub(super) fn all(set: &Value) -> Vec<(String, Value)> {
     events
 }
 
-/// Why the last pod of a replica failed, if it did.
+/// Returns why the last pod of a replica failed, if it did.
 fn failure(replica: Replica<'_>) -> Option<String> {
     let over = [ReplicaPhase::Completed, ReplicaPhase::AttemptRetryPending].map(ReplicaPhase::word);
     if !over.contains(&replica.text("phase")) || replica.status["stopped"] == true {
