@@ -1,4 +1,4 @@
-//! One document of a manifest: its value, and where each part of it stands in the text.
+//! One document of a manifest: its value, and the source span of each part of it.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::{Path, Places, Source};
 pub struct Document {
     /// The text it was read from.
     pub source: Arc<Source>,
-    /// What it says.
+    /// The parsed value.
     pub value: Value,
-    /// Where it says so.
+    /// The source span of every value.
     pub places: Places,
     /// The line its content starts on, counted from 1.
     pub line: usize,
 }
 
 impl Document {
-    /// The text of a value exactly as written: `1.10` where the value tree holds 1.1.
+    /// Returns the text of a value exactly as written: `1.10` where the value tree holds 1.1.
     pub fn text(&self, path: &Path) -> Option<&str> {
         let span = self.places.exact(path)?;
         Some(self.source.slice(span))

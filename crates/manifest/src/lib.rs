@@ -1,5 +1,5 @@
-//! Reading of manifests: YAML or JSON text in, values with the place of every field out, and the
-//! problems of the text shown to a human. Pure: no file, no clock, no knowledge of any dialect.
+//! Reads manifests: YAML or JSON text in, values with the source span of every field out, and problems rendered for
+//! users. Pure: no IO, no clock, no knowledge of any dialect.
 
 mod document;
 mod limits;

@@ -1,6 +1,6 @@
-//! What expressions may use: steps and bytes of one evaluation, of one node, and of a whole run.
-//! Work is counted and never timed, so that the same expressions are refused wherever and whenever they are evaluated.
-//! A meter is no part of any state: it begins anew when a run is read back, and what it refused is a fact by then.
+//! Budgets of expressions: steps and bytes of one evaluation, of one node, and of a whole run. Work is counted and
+//! never timed, so that the same expressions are refused wherever and whenever they are evaluated. A meter is not part
+//! of any state: it starts afresh when a run is restored; what it refused is a fact by then.
 
 use std::cell::Cell;
 
@@ -10,16 +10,16 @@ use super::{
     when,
 };
 
-/// Bytes that are made, copied or looked at for the price of a step.
+/// Bytes created, copied or scanned at the cost of one step.
 pub(crate) const BYTES_A_STEP: u64 = 64;
 
-/// Bytes of an expression's text that are parsed for the price of a step.
+/// Bytes of an expression's text parsed at the cost of one step.
 const PARSED_A_STEP: u64 = 8;
 
-/// Compiling a pattern costs about as much as this many steps.
+/// Cost of compiling a pattern, in steps.
 pub(crate) const COMPILING: u64 = 5_000;
 
-/// Who has no more to spend.
+/// The scope of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Payer {
     #[default]
@@ -28,42 +28,42 @@ pub enum Payer {
     Run,
 }
 
-/// Counts what the expressions of one run spend.
+/// Counts the steps of all expressions of one run.
 #[derive(Debug, Default)]
 pub struct Meter {
-    /// Steps of evaluations since the run is in memory.
+    /// Steps of evaluations since the run was loaded.
     spent: Cell<u64>,
-    /// The same for putting variables into texts, which goes on when expressions may not.
+    /// Steps of substituting variables, which goes on when the budget for expressions is exhausted.
     filled: Cell<u64>,
-    /// Steps of the evaluations of the node that is looked at.
+    /// Steps of evaluations for the current node.
     node: Cell<u64>,
-    /// How many nodes the run has.
+    /// Number of nodes of the run.
     nodes: Cell<u64>,
-    /// The run has spent everything once; it gets nothing more.
+    /// True once the run's budget was exhausted; it gets no more.
     exhausted: Cell<bool>,
 }
 
 impl Meter {
-    /// What the expressions of one node may take together: some of the most that one evaluation may take.
+    /// Budget of all expressions of one node: a few times the most that one evaluation may take.
     pub const NODE: u64 = 2 * Limits::STEPS;
-    /// What the expressions of one run may take together, beside [`Self::EACH`]: about a second of work. Hundreds of
-    /// expressions that take apart a large document fit; a loop of the most expensive ones ends here.
+    /// Budget of all expressions of one run, besides [`Self::EACH`]: about a second of work. Hundreds of expressions
+    /// that take apart a large document fit; a loop of the most expensive ones ends here.
     pub const RUN: u64 = 20_000_000;
-    /// What each node of a run adds to that: a millisecond of work, twenty times what an ordinary node costs in all.
+    /// Budget that each node adds to the run's: a millisecond of work, twenty times what an ordinary node costs in all.
     pub const EACH: u64 = 20_000;
 
-    /// The next node is looked at, in a run of so many.
+    /// Starts the budget of the next node, in a run of `nodes` nodes.
     pub fn next_node(&self, nodes: usize) {
         self.node.set(0);
         self.nodes.set(nodes as u64);
     }
 
-    /// Every step that was counted so far.
+    /// Returns all steps counted so far.
     pub fn total(&self) -> u64 {
         self.spent.get().saturating_add(self.filled.get())
     }
 
-    /// Reads an expression and gives its value.
+    /// Parses and evaluates an expression.
     pub fn evaluate(&self, text: &str, env: &dyn Env) -> Result<Value, Error> {
         let program = self.parse(text)?;
         self.run(&program, env)
@@ -92,14 +92,14 @@ impl Meter {
         outcome
     }
 
-    /// Whether a condition of the `when` language holds.
+    /// Evaluates a condition of the `when` language.
     pub fn holds(&self, text: &str) -> Result<bool, Error> {
         let patterns = text.matches("=~").count() + text.matches("!~").count();
         self.spend(1 + text.len() as u64 / PARSED_A_STEP + COMPILING * patterns as u64)?;
         when::evaluate(text)
     }
 
-    /// Accounts for work of an evaluation before it is done.
+    /// Charges the work of an evaluation before it is done.
     pub fn spend(&self, steps: u64) -> Result<(), Error> {
         let (left, payer) = self.left();
         if left < steps {
@@ -109,7 +109,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Accounts for a text of so many bytes that was filled or looked up.
+    /// Charges a text of this many bytes that was substituted or looked up.
     pub fn fill(&self, bytes: usize) -> Result<(), Error> {
         let steps = bytes as u64 / BYTES_A_STEP;
         self.filled.set(self.filled.get().saturating_add(steps));
@@ -125,7 +125,7 @@ impl Meter {
         Self::RUN.saturating_add(self.nodes.get().saturating_mul(Self::EACH))
     }
 
-    /// What may still be spent, and who would be out of it first.
+    /// Returns the steps left, and the scope that would be exhausted first.
     fn left(&self) -> (u64, Payer) {
         if self.exhausted.get() {
             return (0, Payer::Run);
@@ -161,7 +161,7 @@ fn refusal(payer: Payer, what: &str, allowance: u64) -> Error {
     Error::at(Span::default(), message).exhausted()
 }
 
-/// What is said when an evaluation may take no more steps because of whoever pays for it.
+/// Returns the error message for an exhausted budget of this scope.
 pub(super) fn too_many(payer: Payer) -> String {
     match payer {
         Payer::Evaluation => format!(

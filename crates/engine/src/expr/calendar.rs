@@ -1,5 +1,5 @@
-//! Dates and durations as values: reading and writing them by layouts such as `2006-01-02 15:04:05`.
-//! It never asks what time it is, and knows no time zones but UTC and fixed offsets: zone tables differ between machines.
+//! Dates and durations as values: parsing and formatting by layouts such as `2006-01-02 15:04:05`. Never reads the
+//! clock, and knows no time zones but UTC and fixed offsets: zone tables differ between machines.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ mod zone;
 pub(crate) use layout::Layout;
 pub(crate) use zone::offset as zone;
 
-/// A point in time and the offset from UTC it is shown with.
+/// A point in time and the UTC offset it is displayed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     pub at: Timestamp,
     pub offset: Offset,
 }
 
-/// What a quoted text in a `when` may look like to count as a date; times without a zone are UTC.
+/// Formats in which a quoted text in a `when` counts as a date; times without a zone are UTC.
 const ISO: [&str; 9] = [
     "2006-01-02",
     "2006-01-02 15:04",
@@ -33,7 +33,7 @@ const ISO: [&str; 9] = [
     "2006-01-02T15:04:05",
 ];
 
-/// What `date(text)` accepts without a layout.
+/// Formats that `date(text)` accepts without a layout.
 const KNOWN: [&str; 9] = [
     "2006-01-02",
     "15:04:05",
@@ -55,16 +55,16 @@ impl Moment {
         Timestamp::from_second(seconds).ok().map(Self::utc)
     }
 
-    /// A text in one of the ISO forms.
+    /// Parses a text in one of the ISO formats.
     pub(crate) fn iso(text: &str) -> Option<Self> {
-        // Every form has ten characters of date first; this spares the layouts for almost every other text.
+        // Every format starts with ten characters of date; this check spares the layouts for almost every other text.
         if text.len() < 10 || text.len() > 40 || !text.starts_with(|c: char| c.is_ascii_digit()) {
             return None;
         }
         ISO.iter().find_map(|form| Layout::new(form).read(text).ok())
     }
 
-    /// A text in one of the forms known without a layout.
+    /// Parses a text in one of the formats known without a layout.
     pub(crate) fn known(text: &str) -> Option<Self> {
         KNOWN.iter().find_map(|form| Layout::new(form).read(text).ok())
     }
@@ -91,7 +91,7 @@ impl Moment {
         self.at.duration_since(earlier.at)
     }
 
-    /// As JSON holds it.
+    /// Formats it as JSON does.
     pub(crate) fn rfc3339(self) -> String {
         Layout::new("2006-01-02T15:04:05.999999999Z07:00").write(self)
     }
@@ -103,7 +103,7 @@ impl fmt::Display for Moment {
     }
 }
 
-/// Nanoseconds in each unit of a duration, longest spelling first where one is the beginning of another.
+/// Nanoseconds in each unit of a duration, longest spelling first where one is a prefix of another.
 const UNITS: [(&str, i128); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -115,7 +115,7 @@ const UNITS: [(&str, i128); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// A duration such as `1h30m`, `-1.5s` or `300ms`. It must fit 64 bits of nanoseconds, some 292 years.
+/// Parses a duration such as `1h30m`, `-1.5s` or `300ms`. It must fit 64 bits of nanoseconds, some 292 years.
 pub(crate) fn duration(text: &str) -> Option<SignedDuration> {
     let (negative, mut rest) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -155,7 +155,7 @@ fn scale(amount: &str, unit: i128) -> Option<i128> {
     Some(total)
 }
 
-/// `1h30m0s`, `1.5s`, `300ms`, `0s`.
+/// Formats a duration: `1h30m0s`, `1.5s`, `300ms`, `0s`.
 pub(crate) fn spell(length: SignedDuration) -> String {
     let nanoseconds = length.as_nanos().unsigned_abs();
     let sign = if length.is_negative() { "-" } else { "" };

@@ -1,14 +1,15 @@
-//! Numbers that look drawn and are not: they follow from who asks, so whoever asks again gets the same ones.
-//! They tell things apart and spread work; whoever knows a run's identity can work them out, so they protect nothing.
+//! Deterministic pseudo-random numbers: they derive from the identity of the caller, so the same caller always gets the
+//! same ones. They distinguish things and spread work; they can be computed from a run's identity, so they must never
+//! protect a secret.
 
-/// Who asks, as a hash (FNV-1a, 128 bits) of all the names that lead there.
+/// The identity of the caller, as a hash (FNV-1a, 128 bits) of all the names that lead to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(u128);
 
 const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
-/// No byte of a text, so that where one name ends and the next begins counts as well.
+/// Separator that is no byte of a text, so that the boundaries between names count as well.
 const BETWEEN: u8 = 0xff;
 
 impl Seed {
@@ -32,7 +33,7 @@ impl Seed {
     }
 }
 
-/// The numbers that follow from a seed, one after the other: two sequences of SplitMix64, one for each half of it.
+/// A sequence of pseudo-random numbers derived from a seed: two sequences of SplitMix64, one for each half of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Draws {
     high: u64,
@@ -49,11 +50,11 @@ impl Draws {
     pub(crate) fn next(&mut self) -> u64 {
         self.high = self.high.wrapping_add(STEP);
         self.low = self.low.wrapping_add(STEP);
-        // Turned by a few bits, so that equal halves do not cancel out.
+        // Rotated by a few bits, so that equal halves do not cancel out.
         scrambled(self.high).rotate_left(23) ^ scrambled(self.low)
     }
 
-    /// A number below `end`, which is not zero.
+    /// Returns a number below `end`, which must not be zero.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }

@@ -1,5 +1,5 @@
-//! The `depends` logic of a DAG task: `A && (B.Failed || !C)`.
-//! It knows names and outcomes only; what an outcome means for a node is asked of the caller.
+//! The `depends` logic of a DAG task: `A && (B.Failed || !C)`. Knows names and outcomes only; the caller says whether a
+//! task has an outcome.
 
 use super::{Error, NESTING, Span, TEXT, nearest};
 
@@ -16,7 +16,7 @@ pub struct Term {
     pub task: String,
     /// `None` for a bare name, whose meaning depends on the task (see [`Term::holds`]).
     pub outcome: Option<Outcome>,
-    /// Where the term stands in the text: 1-based, in characters.
+    /// Column of the term: 1-based, in characters.
     pub column: usize,
 }
 
@@ -44,7 +44,7 @@ enum Tree {
     Any(Vec<Tree>),
 }
 
-/// Reads a `depends` text.
+/// Parses a `depends` text.
 pub fn parse(text: &str) -> Result<Depends, Error> {
     if text.len() > TEXT {
         return Err(Error::at(Span::default(), format!("depends is longer than {TEXT} bytes")));
@@ -61,7 +61,7 @@ pub fn parse(text: &str) -> Result<Depends, Error> {
 }
 
 impl Depends {
-    /// The tasks mentioned, each once, in order of first mention.
+    /// Returns the tasks mentioned, each once, in order of first mention.
     #[must_use]
     pub fn tasks(&self) -> Vec<String> {
         let mut tasks: Vec<String> = Vec::new();
@@ -74,25 +74,25 @@ impl Depends {
         tasks
     }
 
-    /// Every mention, in order.
+    /// Returns every mention, in order.
     #[must_use]
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
 
-    /// Whether the condition holds, with bare names read as [`Term::holds`] says.
+    /// Evaluates the condition, with bare names interpreted as in [`Term::holds`].
     pub fn evaluate(&self, ask: &mut dyn FnMut(&str, Outcome) -> bool) -> bool {
         self.evaluate_terms(&mut |term| term.holds(ask))
     }
 
-    /// Whether the condition holds, with every term, bare names too, answered by the caller.
+    /// Evaluates the condition; the caller answers every term, including bare names.
     pub fn evaluate_terms(&self, ask: &mut dyn FnMut(&Term) -> bool) -> bool {
         self.tree.holds(&self.terms, ask)
     }
 }
 
 impl Term {
-    /// A bare name holds when its task succeeded, was skipped, or runs as a daemon.
+    /// Evaluates the term. A bare name holds if its task succeeded, was skipped, or runs as a daemon.
     pub fn holds(&self, ask: &mut dyn FnMut(&str, Outcome) -> bool) -> bool {
         match self.outcome {
             Some(outcome) => ask(&self.task, outcome),

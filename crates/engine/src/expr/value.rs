@@ -1,5 +1,5 @@
-//! The values expressions compute with, and the rules all three languages share: equality, order, spelling.
-//! A value is cheap to clone and never changes.
+//! Values of expressions, and the rules all three languages share: equality, order, formatting. A value is cheap to
+//! clone and immutable.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 
 use super::{Moment, json, number};
 
-/// What an expression computes with.
+/// A value of an expression.
 #[derive(Debug, Clone, Default)]
 pub enum Value {
     #[default]
@@ -26,7 +26,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The word `type(x)` answers.
+    /// Returns the name of its type, as `type(x)` does.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Value {
         json::Style::COMPACT.write(self)
     }
 
-    /// The text to insert into a template: a string as it is, everything else as JSON.
+    /// Returns the text to substitute into a template: a string as it is, everything else as JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {
@@ -88,7 +88,7 @@ impl Value {
         matches!(self, Self::Nil)
     }
 
-    /// A number of either kind, as a double.
+    /// Returns a number of either kind, as a double.
     pub(crate) fn as_real(&self) -> Option<f64> {
         match self {
             Self::Int(value) => Some(number::real(*value)),
@@ -97,7 +97,7 @@ impl Value {
         }
     }
 
-    /// The order of two values of one kind (the two kinds of number are one); `None` when they have none.
+    /// Compares two values of one type (the two kinds of number are one); `None` if they have no order.
     pub(crate) fn order(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => Some(a.cmp(b)),
@@ -112,7 +112,7 @@ impl Value {
     }
 }
 
-/// Equal across the two kinds of number; otherwise values of different kinds are never equal.
+/// Numbers of the two kinds can be equal; other values of different types never are.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -125,7 +125,7 @@ impl PartialEq for Value {
     }
 }
 
-/// As `string(x)` spells it: `<nil>`, `[1 2]`, `map[a:1]`.
+/// Formats as `string(x)` does: `<nil>`, `[1 2]`, `map[a:1]`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -156,7 +156,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Whole numbers stay whole: decided so that large identifiers survive a trip through `fromJSON` unharmed.
+/// Whole numbers stay whole, so that large identifiers survive `fromJSON` unharmed.
 impl From<serde_json::Value> for Value {
     fn from(json: serde_json::Value) -> Self {
         match json {

@@ -1,4 +1,4 @@
-//! From tree and value to results. A filter gives any number of them.
+//! Evaluates a filter on a value. A filter yields any number of results.
 
 use std::cmp::Ordering;
 
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::{Operator, Tree, function, plain};
 use crate::expr::budget::BYTES_A_STEP;
 
-/// What one filter may do, every part of every value it makes included. An object is small, so an honest filter never
-/// comes near. Values are copied here, so that a step costs some times as much as one of another expression.
+/// Maximum steps of one filter, including every part of every value it creates. Objects are small, so an honest filter
+/// never comes near. Values are copied here, so a step costs a few times as much as one of another expression.
 const MOST_STEPS: usize = 500_000;
 
 #[derive(Default)]
@@ -22,7 +22,7 @@ impl Machine {
     pub(super) fn run(&mut self, tree: &Tree, input: &Value) -> Results {
         self.step(1)?;
         let results = self.results(tree, input)?;
-        // Whatever doubles what it is given is seen before it has doubled it often.
+        // A filter that doubles its input is stopped before it has doubled it often.
         for value in &results {
             self.weigh(value)?;
         }
@@ -69,7 +69,7 @@ impl Machine {
             Tree::Try(inner) => {
                 let before = self.steps;
                 let results = self.run(inner, input);
-                // Running out of work is no mistake of the object's.
+                // An exhausted budget is not suppressed as an error of the object.
                 if self.steps > MOST_STEPS {
                     return results;
                 } else {
@@ -121,7 +121,7 @@ impl Machine {
         }
     }
 
-    /// Accounts for all parts of a value.
+    /// Charges all parts of a value.
     fn weigh(&mut self, value: &Value) -> Result<(), String> {
         let mut open = vec![value];
         while let Some(value) = open.pop() {
@@ -141,12 +141,12 @@ impl Machine {
         Ok(())
     }
 
-    /// How many steps were taken.
+    /// Returns the steps taken.
     pub(super) fn spent(&self) -> u64 {
         self.steps as u64
     }
 
-    /// The one result of an argument.
+    /// Returns the first result of an argument.
     pub(super) fn one(&mut self, tree: &Tree, input: &Value) -> Result<Value, String> {
         Ok(self.run(tree, input)?.into_iter().next().unwrap_or_default())
     }
@@ -177,7 +177,7 @@ impl Machine {
         }
     }
 
-    /// Objects with one value a key; a key with several values takes the first.
+    /// Builds an object with one value per key; a key with several values takes the first.
     fn map(&mut self, entries: &[(Tree, Tree)], input: &Value) -> Result<Value, String> {
         let mut map = Map::new();
         for (key, value) in entries {
@@ -241,7 +241,7 @@ fn slice(base: &Value, start: Option<i64>, end: Option<i64>) -> Result<Value, St
     }
 }
 
-/// The order of jq: null, false, true, numbers, texts, lists, objects.
+/// Compares in jq's order: null, false, true, numbers, texts, lists, objects.
 pub(super) fn order(a: &Value, b: &Value) -> Ordering {
     let rank = |value: &Value| match value {
         Value::Null => 0,

@@ -1,5 +1,5 @@
-//! The functions of the language itself, by name.
-//! A function here gets values and gives a value; it never sees names, the tree or the environment.
+//! The built-in functions of the language, by name. A function takes values and returns a value; it never sees names,
+//! the tree or the environment.
 
 use super::argument::Arguments;
 use super::work::{Made, Work};
@@ -12,7 +12,7 @@ mod map;
 mod math;
 pub(super) mod text;
 
-/// A function: its name, how many arguments it takes, and what it does.
+/// A function: its name, its number of arguments, and its implementation.
 #[derive(Debug)]
 pub(super) struct Function {
     pub(super) name: &'static str,

@@ -21,7 +21,7 @@ pub(super) struct Machine<'a> {
     pub(super) frames: Vec<Frame>,
 }
 
-/// What `#`, `#index` and `#acc` stand for.
+/// Values of `#`, `#index` and `#acc`.
 pub(super) struct Frame {
     pub(super) item: Value,
     pub(super) index: usize,
@@ -41,7 +41,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The value, and the steps it took.
+    /// Returns the value, and the steps it took.
     pub(super) fn run(mut self) -> (Result<Value, Error>, u64) {
         let outcome = self.value();
         let outcome = outcome.map_err(|error| if self.work.is_exhausted() { error.exhausted() } else { error });
@@ -55,7 +55,7 @@ impl<'a> Machine<'a> {
         if matches!(value, Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Str(_)) {
             return Ok(value);
         }
-        // A result leaves as text sooner or later; what has no text must not leave.
+        // A result is converted to text sooner or later; one that cannot be is refused here.
         match json::Style::COMPACT.write_within(&value, self.limits.bytes) {
             Ok(_) => Ok(value),
             Err(json::Refusal::TooLong) => Err(Error::at(place, "the result is too large")),
@@ -91,7 +91,7 @@ impl<'a> Machine<'a> {
         Ok(value)
     }
 
-    /// Walks down to where a chain begins and evaluates that; the links above it are left to be applied.
+    /// Walks down to the start of a chain and evaluates it; the links above it are left to be applied.
     fn descend(&mut self, id: Id, chain: &mut Vec<Id>) -> Result<Value, Error> {
         let mut at = id;
         while let Some(operand) = self.tree.node(at).kind.operand() {
@@ -101,7 +101,7 @@ impl<'a> Machine<'a> {
         self.leaf(at, chain)
     }
 
-    /// A node that begins a chain.
+    /// Evaluates a node that starts a chain.
     fn leaf(&mut self, id: Id, chain: &mut Vec<Id>) -> Result<Value, Error> {
         let tree = self.tree;
         let node = tree.node(id);
@@ -144,7 +144,7 @@ impl<'a> Machine<'a> {
                 }
                 Ok(last)
             }
-            // The only call without a first argument to begin the chain with.
+            // The only call without a first argument to start the chain with.
             Kind::Call { function, .. } => self.call(function, &[], span),
             Kind::Unary(..)
             | Kind::Binary(..)
@@ -158,7 +158,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// One link of a chain, given the value of what stands before it.
+    /// Applies one link of a chain to the value before it.
     fn apply(&mut self, kind: &'a Kind, span: Span, value: Value, chain: &mut Vec<Id>) -> Result<Value, Error> {
         let at = |fault: Fault| Error::at(span, fault.0);
         match kind {
@@ -249,7 +249,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// A variable; together with the member asked of it where the environment can answer for both at once.
+    /// Evaluates a variable, together with the following member access if the environment can resolve both at once.
     fn variable(&mut self, name: &str, span: Span, chain: &mut Vec<Id>) -> Result<Value, Error> {
         let all = name == "$env";
         let key = match chain.last().map(|&next| &self.tree.node(next).kind) {
@@ -280,7 +280,7 @@ impl<'a> Machine<'a> {
         self.taken(found, span)
     }
 
-    /// A value of the environment, which was made for this expression alone.
+    /// Charges a value of the environment, which was created for this expression alone.
     fn taken(&mut self, value: Value, span: Span) -> Result<Value, Error> {
         self.work.look_at(&value).map_err(|fault| Error::at(span, fault.0))?;
         Ok(value)
@@ -309,7 +309,7 @@ impl<'a> Machine<'a> {
 
     fn call(&mut self, function: &super::builtin::Function, values: &[Value], span: Span) -> Result<Value, Error> {
         let arguments = Arguments { name: function.name, values };
-        // Almost every function looks at all of a text it is given.
+        // Almost every function scans all of a text it is given.
         let texts: u64 = values.iter().map(scan).sum();
         self.work.spend(texts).map_err(|fault| Error::at(span, fault.0))?;
         let result = (function.call)(&arguments, &mut self.work).map_err(|fault| Error::at(span, fault.0))?;
@@ -334,12 +334,12 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The steps of looking at all of a text; nothing for other values.
+/// Returns the steps of scanning a text; zero for other values.
 pub(super) fn scan(value: &Value) -> u64 {
     value.as_str().map_or(0, |text| text.len() as u64 / 64)
 }
 
-/// The member of a map; a key that is not there is nil.
+/// Returns the member of a map; nil for a missing key.
 fn member(value: &Value, key: &str) -> Result<Value, Fault> {
     match value {
         Value::Map(entries) => Ok(entries.get(key).cloned().unwrap_or_default()),
@@ -347,7 +347,7 @@ fn member(value: &Value, key: &str) -> Result<Value, Fault> {
     }
 }
 
-/// The element of a list, the member of a map, or the byte of a text.
+/// Returns the element of a list, the member of a map, or the byte of a text.
 pub(super) fn index(value: &Value, key: &Value) -> Result<Value, Fault> {
     if let (Value::Map(_), Value::Str(key)) = (value, key) {
         return member(value, key);

@@ -1,14 +1,14 @@
-//! Patterns and paths that are written out in an expression: whether they can be read is known before it runs.
+//! Checks literal patterns and paths of an expression before it runs.
 
 use super::jsonpath;
 use super::tree::{Binary, Id, Kind, Tree};
 use crate::expr::Error;
 use crate::expr::pattern::Pattern;
 
-/// More of them than this in one expression are not looked at; compiling them takes time.
+/// Maximum number of literals checked in one expression; compiling them takes time.
 const MOST: usize = 20;
 
-/// What is wrong with the patterns of `matches` and `sprig.regex…` and the paths of `jsonpath`, where they are literals.
+/// Returns the errors in the literal patterns of `matches` and `sprig.regex…` and the literal paths of `jsonpath`.
 pub(super) fn check(tree: &Tree) -> Vec<Error> {
     let literals = tree.iter().filter_map(|(_, node)| match &node.kind {
         Kind::Binary(Binary::Matches, _, pattern) => Some((*pattern, false)),

@@ -1,5 +1,4 @@
-//! The methods of dates and durations: `.Year()`, `.Format("2006-01-02")`, `.Hours()`.
-//! Other values have no methods.
+//! Methods of dates and durations: `.Year()`, `.Format("2006-01-02")`, `.Hours()`. Other values have none.
 
 use jiff::SignedDuration;
 
@@ -105,7 +104,7 @@ fn unknown(kind: &str, name: &str, known: &[&'static str]) -> Fault {
     Fault(format!("a {kind} has no method '{name}'{hint}"))
 }
 
-/// Seconds since 1970 as a value that may carry a fraction.
+/// Converts a date or a Unix timestamp to a point in time; fractions of a second are dropped.
 pub(super) fn seconds(value: &Value) -> Option<Moment> {
     match value {
         Value::Date(moment) => Some(*moment),

@@ -1,5 +1,5 @@
-//! What the operators do with their operands.
-//! Text never becomes a number by itself, nor a number text: operands that do not fit are refused with a hint.
+//! Implements the operators. Text never becomes a number by itself, nor a number text: mismatched operands are refused
+//! with a hint.
 
 use std::cmp::Ordering;
 
@@ -27,7 +27,7 @@ pub(super) fn unary(operator: Unary, value: &Value) -> Made {
     }
 }
 
-/// Every operator but the three that may leave their right side alone.
+/// Evaluates every binary operator except the three that short-circuit.
 pub(super) fn binary(operator: Binary, left: &Value, right: &Value, work: &mut Work) -> Made {
     match operator {
         Binary::Equal => equal(left, right, work).map(Value::Bool),
@@ -50,7 +50,7 @@ pub(super) fn binary(operator: Binary, left: &Value, right: &Value, work: &mut W
     }
 }
 
-/// Equality, paid for part by part.
+/// Compares two values, charging every part.
 pub(super) fn equal(left: &Value, right: &Value, work: &mut Work) -> Result<bool, Fault> {
     work.spend(1)?;
     match (left, right) {
@@ -80,7 +80,7 @@ pub(super) fn truth(value: &Value, operator: &str) -> Result<bool, Fault> {
     value.as_bool().ok_or_else(|| Fault(format!("{operator} needs a bool, not {}", describe(value))))
 }
 
-/// Whether `needle` is an element of a list or a key of a map.
+/// Reports whether `needle` is an element of a list or a key of a map.
 pub(super) fn contains(needle: &Value, haystack: &Value, work: &mut Work) -> Result<bool, Fault> {
     match (needle, haystack) {
         (_, Value::Nil) => Ok(false),
@@ -211,7 +211,8 @@ fn scale(operator: Binary, left: &Value, right: &Value) -> Made {
     }))
 }
 
-/// A part of a list or a text, with negative positions counted from the end and everything beyond it cut off.
+/// Returns a slice of a list or a text; negative positions count from the end, and positions beyond the end are cut
+/// off.
 pub(super) fn slice(value: &Value, from: Option<&Value>, to: Option<&Value>, work: &mut Work) -> Made {
     let length = match value {
         Value::List(items) => items.len(),

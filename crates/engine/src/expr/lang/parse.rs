@@ -1,5 +1,5 @@
-//! Reads tokens into a tree, by the precedence of the operators.
-//! Nesting is counted on the way down, so no text can exhaust the stack; names of functions are checked here.
+//! Parses tokens into a tree, by operator precedence. Nesting is counted on the way down, so no text can exhaust the
+//! stack; function names are checked here.
 
 use std::sync::Arc;
 
@@ -37,13 +37,14 @@ struct Parser {
     position: usize,
     tree: Tree,
     depth: usize,
-    /// For each closure around, whether it has an accumulator.
+    /// For each enclosing closure, whether it has an accumulator.
     closures: Vec<bool>,
     /// Names bound by `let`, innermost last.
     locals: Vec<Arc<str>>,
 }
 
-/// How tightly binary operators bind. `??` binds tightest of all, and mixing it with others needs parentheses.
+/// Returns the precedence of a binary operator. `??` binds tightest of all, and mixing it with others needs
+/// parentheses.
 fn binding(token: &Token) -> Option<(Binary, u16)> {
     let spelling = match token {
         Token::Sign(sign) => sign,
@@ -135,7 +136,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Expressions joined by `;`: the last one counts.
+    /// Parses expressions joined by `;`: the last one is the value.
     fn sequence(&mut self) -> Result<Id, Error> {
         let start = self.here().1;
         let mut parts = vec![self.expression(0)?];
@@ -199,7 +200,7 @@ impl Parser {
                 left = self.comparisons(left, operator, strength, place)?;
                 continue;
             }
-            // The power is taken from the right: 2 ** 3 ** 2 is 2 ** 9.
+            // The power operator is right-associative: 2 ** 3 ** 2 is 2 ** 9.
             let right = self.expression(if operator == Binary::Power { strength } else { strength + 1 })?;
             left = self.tree.add(Kind::Binary(operator, left, right), place);
             if negated {
@@ -208,7 +209,7 @@ impl Parser {
         }
     }
 
-    /// `a < b <= c` holds when both comparisons do.
+    /// Parses chained comparisons: `a < b <= c` holds if both comparisons do.
     fn comparisons(&mut self, left: Id, operator: Binary, strength: u16, place: Span) -> Result<Id, Error> {
         let mut previous = self.expression(strength + 1)?;
         let mut all = self.tree.add(Kind::Binary(operator, left, previous), place);
@@ -223,7 +224,8 @@ impl Parser {
         Ok(all)
     }
 
-    /// `a ? b : c ? d : e`: the alternatives are collected in a loop, so that a long list of them costs no depth.
+    /// Parses `a ? b : c ? d : e`: the alternatives are collected in a loop, so that a long list of them costs no
+    /// depth.
     fn ternary(&mut self, condition: Id) -> Result<Id, Error> {
         let mut choices = Vec::new();
         let mut last = condition;

@@ -1,5 +1,4 @@
-//! Which variables an expression mentions.
-//! It reads the tree only; whether a variable exists is for others to say.
+//! Collects the variables an expression mentions. Reads the tree only; whether a variable exists is checked elsewhere.
 
 use super::tree::{Id, Kind, Tree};
 
@@ -8,14 +7,14 @@ use super::tree::{Id, Kind, Tree};
 pub struct Reference {
     /// `["tasks", "a-b", "outputs", "result"]` for `tasks['a-b'].outputs.result`.
     pub path: Vec<String>,
-    /// Where it stands in the text: 1-based, in characters.
+    /// Column in the text: 1-based, in characters.
     pub column: usize,
-    /// How many characters the root name has.
+    /// Length of the root name in characters.
     pub length: usize,
 }
 
 impl Reference {
-    /// The first name of the path.
+    /// Returns the first name of the path.
     #[must_use]
     pub fn root(&self) -> &str {
         self.path.first().map_or("", String::as_str)
@@ -53,7 +52,7 @@ pub(super) fn collect(tree: &Tree) -> Vec<Reference> {
     found
 }
 
-/// For every node that is the target of a member access, that access.
+/// Returns, for every node that is the target of a member access, that access.
 fn parents(tree: &Tree) -> Vec<Option<Id>> {
     let mut above = vec![None; tree.len()];
     for (id, node) in tree.iter() {

@@ -156,8 +156,8 @@ impl Id {
 }
 
 impl Kind {
-    /// The child that is evaluated first and exactly once. Chains of these may be arbitrarily long (`a + b + c + …`,
-    /// `a.b.c`, `x | f() | g()`), so they are walked in a loop and not by recursion.
+    /// Returns the child that is evaluated first and exactly once. Chains of these may be arbitrarily long (`a + b + c
+    /// + …`, `a.b.c`, `x | f() | g()`), so they are walked in a loop and not by recursion.
     pub(super) fn operand(&self) -> Option<Id> {
         match self {
             Self::Unary(_, operand) | Self::Binary(_, operand, _) | Self::Chain(operand) => Some(*operand),

@@ -1,5 +1,4 @@
-//! What each sign does with its two sides.
-//! It never converts a text to a number: sides that do not fit are refused.
+//! Implements the operators of conditions. It never converts a text to a number: mismatched operands are refused.
 
 use std::cmp::Ordering;
 
@@ -9,7 +8,7 @@ use crate::expr::Value;
 use crate::expr::number;
 use crate::expr::pattern::Pattern;
 
-/// What one condition may spend.
+/// The budget of one condition.
 pub(super) struct Allowance {
     /// Bytes of text it may still build.
     bytes: usize,
@@ -20,7 +19,7 @@ pub(super) struct Allowance {
 /// Joining texts copies them; sixteen mebibytes of copies is far beyond any honest condition and done in milliseconds.
 const BYTES: usize = 16 * 1024 * 1024;
 
-/// The same measure of matching work that a whole expression may take.
+/// The matching work that a whole expression may do.
 const STEPS: u64 = 2_000_000;
 
 /// Compiling a pattern costs about as much as matching this many bytes.
@@ -49,7 +48,7 @@ pub(super) fn binary(
         Sign::MatchesNot => matches(left, right, place, allowance).map(|found| Value::Bool(!found)),
         Sign::In => match right {
             Value::List(items) => Ok(Value::Bool(items.contains(left))),
-            // A list of one looks like a value in parentheses.
+            // A list of one element looks like a value in parentheses.
             one => Ok(Value::Bool(left == one)),
         },
         Sign::Plus if left.as_str().is_some() || right.as_str().is_some() => join(left, right, place, allowance),
@@ -134,7 +133,7 @@ fn arithmetic(sign: Sign, left: &Value, right: &Value, place: Span) -> Result<Va
 }
 
 fn bits(sign: Sign, a: i64, b: i64) -> i64 {
-    // A shift by the width of the number or more leaves nothing of it.
+    // A shift by the width of the number or more yields zero.
     let by = u32::try_from(b).unwrap_or(u32::MAX);
     match sign {
         Sign::BitAnd => a & b,

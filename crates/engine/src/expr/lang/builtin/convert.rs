@@ -1,4 +1,4 @@
-//! Functions from one kind of value to another.
+//! Conversion functions.
 
 use octoflow_model::base64;
 
@@ -72,7 +72,7 @@ fn real(a: &Arguments<'_>) -> Made {
     }
 }
 
-/// Any value as plain text, within the room that is left.
+/// Converts any value to plain text, within the bytes left.
 pub(in crate::expr::lang) fn text_of(value: &Value, work: &mut Work) -> Made {
     if let Value::Str(_) = value {
         return Ok(value.clone());
@@ -101,7 +101,7 @@ pub(in crate::expr::lang) fn to_json(a: &Arguments<'_>, style: json::Style, work
 
 pub(in crate::expr::lang) fn from_json(a: &Arguments<'_>, text: &str, work: &mut Work) -> Made {
     work.spend(text.len() as u64 / 16)?;
-    // A value takes several times the bytes of its text; a list of small numbers takes the most.
+    // A value takes several times the bytes of its text; lists of small numbers take the most.
     work.claim(text.len().saturating_mul(4))?;
     serde_json::from_str::<serde_json::Value>(text).map(Value::from).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());

@@ -1,4 +1,5 @@
-//! Functions that make dates and durations. What time it is now is part of the occasion; the clock is never read.
+//! Functions that create dates and durations. The current time is part of the evaluation context; the clock is never
+//! read.
 
 use super::Function;
 use crate::expr::calendar::{self, Layout};
@@ -10,7 +11,7 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("now", 0, 0, |a, work| work.moment(a.name).map(Value::Date)),
     Function::new("date", 1, 3, |a, _| date(a)),
     Function::new("timezone", 1, 1, |a, _| {
-        // A zone is known by its name; what takes one takes the name.
+        // A zone is represented by its name.
         calendar::zone(a.text(0)?).map_err(|why| a.fault(why))?;
         Ok(a.any(0).clone())
     }),

@@ -47,7 +47,7 @@ pub(in crate::expr::lang) fn concat(a: &Arguments<'_>, work: &mut Work) -> Made 
     Ok(Value::list(all))
 }
 
-/// The different elements, each at its first place.
+/// Returns the distinct elements, in order of first occurrence.
 pub(in crate::expr::lang) fn uniq(items: &[Value], work: &mut Work) -> Made {
     let mut kept: Vec<Value> = Vec::new();
     'items: for item in items {
@@ -62,7 +62,7 @@ pub(in crate::expr::lang) fn uniq(items: &[Value], work: &mut Work) -> Made {
 }
 
 fn flatten(items: &[Value], flat: &mut Vec<Value>, depth: usize, work: &mut Work) -> Result<(), Fault> {
-    // Values from outside were not measured, so the depth is watched here too.
+    // Values from outside were not checked for depth, so it is checked here too.
     if depth > crate::expr::NESTING {
         return Err(Fault::from("flatten(): the arrays nest too deep"));
     }
@@ -84,7 +84,7 @@ fn sort(a: &Arguments<'_>, work: &mut Work) -> Made {
     Ok(sorted.into_iter().map(|(item, _)| item).collect())
 }
 
-/// All numbers among the arguments and in the arrays among them.
+/// Returns all numbers among the arguments and in the arrays among them.
 fn numbers(a: &Arguments<'_>, work: &mut Work) -> Result<Vec<Value>, Fault> {
     let mut flat = Vec::new();
     flatten(a.values, &mut flat, 0, work)?;

@@ -1,4 +1,4 @@
-//! Functions on maps. Keys come in the order of the alphabet, always: results must not depend on chance.
+//! Functions on maps. Keys are always sorted: results must be deterministic.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
         Ok(pairs.map(|(key, value)| Value::list(vec![Value::from(key.as_str()), value.clone()])).collect())
     }),
     Function::new("fromPairs", 1, 1, from_pairs),
-    // What cannot be found is nil, whatever the reason.
+    // A missing value is nil, whatever the reason.
     Function::new("get", 2, 2, |a, _| Ok(index(a.any(0), a.any(1)).unwrap_or_default())),
 ];
 

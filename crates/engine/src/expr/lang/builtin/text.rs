@@ -71,8 +71,8 @@ fn split(a: &Arguments<'_>, work: &mut Work, after: bool) -> Made {
     Ok(parts.into_iter().map(Value::from).collect())
 }
 
-/// The parts of a text between separators, at most so many of them; no limit when negative. An empty separator cuts
-/// between all characters.
+/// Splits a text at separators into at most this many parts; no limit if negative. An empty separator splits between
+/// all characters.
 pub(in crate::expr::lang) fn pieces<'t>(
     text: &'t str,
     separator: &str,
@@ -105,7 +105,8 @@ pub(in crate::expr::lang) fn pieces<'t>(
     Ok(parts)
 }
 
-/// At most so many replacements, all when negative. An empty text is found before every character and at the end.
+/// Replaces at most this many occurrences, all if negative. An empty text is found before every character and at the
+/// end.
 pub(in crate::expr::lang) fn replace(text: &str, old: &str, new: &str, most: i64, work: &mut Work) -> Made {
     let most = if most < 0 { usize::MAX } else { usize::try_from(most).unwrap_or(usize::MAX) };
     let count = text.matches(old).count().min(most);

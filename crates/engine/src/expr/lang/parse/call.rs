@@ -1,5 +1,5 @@
-//! Reads calls: functions, functions with closures, pipes, and `sprig.*`.
-//! A function that does not exist, is refused, or gets the wrong number of arguments is an error here, not at run time.
+//! Parses calls: functions, functions with closures, pipes, and `sprig.*`. A function that does not exist, is refused,
+//! or gets the wrong number of arguments is an error here, not at run time.
 
 use super::Parser;
 use crate::expr::lang::builtin::{self, Function};
@@ -10,7 +10,7 @@ use crate::expr::lang::tree::{Id, Kind};
 use crate::expr::{Error, Span, nearest};
 
 impl Parser {
-    /// `value | function(…)`: the value becomes the first argument.
+    /// Parses `value | function(…)`: the value becomes the first argument.
     pub(super) fn pipe(&mut self, value: Id) -> Result<Id, Error> {
         let (token, span) = self.here();
         let Token::Word(name) = token else {
@@ -35,7 +35,7 @@ impl Parser {
         self.apply(function, span, piped)
     }
 
-    /// `.name(…)` after `sprig`.
+    /// Parses `.name(…)` after `sprig`.
     pub(super) fn sprig(&mut self, piped: Option<Id>) -> Result<Id, Error> {
         self.expect(".")?;
         let (token, span) = self.here();

@@ -1,4 +1,4 @@
-//! Reads single values: literals, names, parentheses, and what is attached to them (`.x`, `[0]`, `[1:2]`, `?.x`).
+//! Parses primary expressions: literals, names, parentheses, and their suffixes (`.x`, `[0]`, `[1:2]`, `?.x`).
 
 use super::{KEYWORDS, NEGATION, Parser, SIGN};
 use crate::expr::lang::token::Token;
@@ -25,7 +25,7 @@ impl Parser {
                 inside
             }
             Token::Sign("#") => self.pointer(span)?,
-            // `.x` in a closure is short for `#.x`; the point itself is read as what is attached.
+            // `.x` in a closure is short for `#.x`; the point itself is parsed as a suffix.
             Token::Sign(".") if !self.closures.is_empty() => self.tree.add(Kind::Item, span),
             Token::Sign(".") => return Err(outside(span, "'.'")),
             Token::Sign("[") => self.list(span)?,
@@ -97,7 +97,7 @@ impl Parser {
         self.locals.iter().any(|local| local.as_ref() == word)
     }
 
-    /// `#`, `#index` and `#acc`.
+    /// Parses `#`, `#index` and `#acc`.
     fn pointer(&mut self, span: Span) -> Result<Id, Error> {
         self.advance();
         let Some(&accumulates) = self.closures.last() else {
@@ -167,7 +167,7 @@ impl Parser {
         Ok(self.tree.add(Kind::Map(entries), span))
     }
 
-    /// Everything attached to a value.
+    /// Parses all suffixes of a value.
     fn attached(&mut self, value: Id, start: Span) -> Result<Id, Error> {
         let mut value = value;
         let mut chained = false;

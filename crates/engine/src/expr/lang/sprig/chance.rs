@@ -1,5 +1,5 @@
-//! `sprig.*` functions that draw: identities, letters, numbers. What they draw follows from the occasion, see
-//! [`crate::expr::chance`]; nothing here asks the machine.
+//! Random functions of `sprig.*`: identifiers, letters, numbers. They are deterministic in the evaluation context, see
+//! [`crate::expr::chance`]; the machine's random source is never used.
 
 use octoflow_model::base64;
 
@@ -50,7 +50,7 @@ fn letters(a: &Arguments<'_>, work: &mut Work, among: &[u8]) -> Made {
     Ok(Value::from(bytes.into_iter().map(char::from).collect::<String>()))
 }
 
-/// As many bytes as the first argument says.
+/// Draws as many bytes as the first argument says.
 fn drawn(
     a: &Arguments<'_>,
     work: &mut Work,
@@ -66,7 +66,7 @@ fn drawn(
 fn uuid(a: &Arguments<'_>, work: &mut Work) -> Made {
     let draws = work.draws(a.name)?;
     let (high, low) = (draws.next(), draws.next());
-    // Version 4 of the usual variant.
+    // UUID version 4, RFC variant.
     let high = high & !0xf000 | 0x4000;
     let low = low & !(0b11 << 62) | (0b10 << 62);
     Ok(Value::from(format!(

@@ -1,4 +1,4 @@
-//! `sprig.*` conversions, defaults, encodings and sums.
+//! `sprig.*` conversions, defaults, encodings and checksums.
 
 use octoflow_model::base64;
 

@@ -1,5 +1,5 @@
-//! `sprig.*` functions on dates: a date, or seconds since 1970. All are shown in UTC unless the date has an offset of its
-//! own. What time it is now is part of the occasion.
+//! `sprig.*` functions on dates: a date, or a Unix timestamp. All are shown in UTC unless the date has its own offset.
+//! The current time is part of the evaluation context.
 
 use crate::expr::calendar::{self, Layout};
 use crate::expr::lang::argument::Arguments;
@@ -56,7 +56,7 @@ fn in_zone(a: &Arguments<'_>, layout: &str, date: usize, zone: usize) -> Made {
     Ok(Value::from(Layout::new(layout).write(there)))
 }
 
-/// The largest unit a duration has more than one of, as in `3mo`.
+/// Rounds a duration to the largest unit it has more than one of, as in `3mo`.
 fn rounded(length: jiff::SignedDuration) -> String {
     const UNITS: [(i64, &str); 6] =
         [(365 * 86_400, "y"), (30 * 86_400, "mo"), (86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];

@@ -1,4 +1,4 @@
-//! `sprig.*` functions on maps. None changes a map: `set` and `unset` give a new one.
+//! `sprig.*` functions on maps. None mutates a map: `set` and `unset` return a new one.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ fn names<'a>(a: &Arguments<'a>) -> Result<Vec<&'a str>, Fault> {
     (1..a.len()).map(|index| a.text(index)).collect()
 }
 
-/// Takes over what is missing (or empty), and with `overwrite` everything; maps within maps are merged.
+/// Merges a map into another: missing or empty entries, and with `overwrite` all; nested maps are merged.
 fn merge(
     into: &mut BTreeMap<String, Value>,
     from: &BTreeMap<String, Value>,
@@ -120,7 +120,7 @@ fn merge(
     Ok(())
 }
 
-/// `dig(key, key, …, default, map)`.
+/// Implements `dig(key, key, …, default, map)`.
 fn dig(a: &Arguments<'_>, _: &mut Work) -> Made {
     let last = a.len() - 1;
     let mut at = Value::Map(a.map(last)?.clone());

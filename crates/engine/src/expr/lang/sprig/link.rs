@@ -1,4 +1,4 @@
-//! `sprig.urlParse` and `sprig.urlJoin`: an address taken apart into a map, and put together again.
+//! `sprig.urlParse` and `sprig.urlJoin`: a URL split into a map, and joined again.
 
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;

@@ -1,4 +1,4 @@
-//! `sprig.*` functions on arrays. None changes an array: each gives a new one.
+//! `sprig.*` functions on arrays. None mutates an array: each returns a new one.
 
 use super::coerce;
 use super::text::strings;
@@ -91,7 +91,7 @@ fn without(a: &Arguments<'_>, work: &mut Work) -> Made {
     Ok(Value::list(kept))
 }
 
-/// The numbers from `start` up to, but without, `stop`.
+/// Returns the numbers from `start` up to, but excluding, `stop`.
 fn steps(start: i64, stop: i64, step: i64, work: &mut Work) -> Made {
     let towards = (stop > start && step > 0) || (stop < start && step < 0);
     if !towards {
@@ -106,7 +106,7 @@ fn steps(start: i64, stop: i64, step: i64, work: &mut Work) -> Made {
     Ok(numbers.collect())
 }
 
-/// Numbers as one text, both ends included: `seq(5)`, `seq(2, 5)`, `seq(0, 2, 10)`.
+/// Returns numbers as one text, both ends included: `seq(5)`, `seq(2, 5)`, `seq(0, 2, 10)`.
 fn seq(a: &Arguments<'_>, work: &mut Work) -> Made {
     let number = |index| coerce::int(a.any(index));
     let (start, step, end) = match a.len() {

@@ -71,7 +71,7 @@ fn chain(a: &Arguments<'_>, step: fn(f64, f64) -> f64) -> f64 {
     reals(a).reduce(step).unwrap_or_default()
 }
 
-/// To so many digits after the point; halves (or what the third argument names) go up.
+/// Rounds to this many digits after the point; halves (or the threshold in the third argument) go up.
 fn round(a: &Arguments<'_>) -> f64 {
     let value = coerce::real(a.any(0));
     let digits = i32::try_from(coerce::int(a.any(1)).clamp(-300, 300)).unwrap_or(0);
@@ -86,7 +86,7 @@ fn round(a: &Arguments<'_>) -> f64 {
     (cut + up) / scale
 }
 
-/// Two numbers joined exactly, digit by digit, so that 0.1 and 0.2 make 0.3; what does not fit is joined as doubles.
+/// Computes in exact decimal arithmetic, so that 0.1 + 0.2 is 0.3; falls back to doubles if the digits do not fit.
 fn decimal(x: f64, y: f64, sign: char) -> f64 {
     let exact = || {
         let (a, left) = digits(x)?;
@@ -108,7 +108,7 @@ fn decimal(x: f64, y: f64, sign: char) -> f64 {
     })
 }
 
-/// A number as its digits and how many of them stand behind the point.
+/// Splits a number into its digits and the number of those after the point.
 fn digits(value: f64) -> Option<(i128, u32)> {
     let text = number::json(value)?;
     if text.contains('e') {

@@ -25,12 +25,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// How many results are wanted; all when negative.
+/// Returns the maximum number of results; all if negative.
 fn wanted(a: &Arguments<'_>) -> Result<usize, Fault> {
     Ok(usize::try_from(a.int(2)?).unwrap_or(usize::MAX))
 }
 
-/// Matching goes on behind each match, and to find where the next one ends it may look at all of the rest.
+/// Charges the search for the next match, which may scan all of the rest.
 fn again(text: &str, end: usize, work: &mut Work) -> Result<(), Fault> {
     work.spend(text.len().saturating_sub(end) as u64 / 16)
 }
@@ -72,7 +72,7 @@ fn replace_all(a: &Arguments<'_>, work: &mut Work, expand: bool) -> Made {
         again(text, whole.end(), work)?;
         out.push_str(&text[end..whole.start()]);
         if expand {
-            // Every group the replacement names may be as long as the match.
+            // Every group named in the replacement may be as long as the match.
             let groups = replacement.matches('$').count();
             work.claim(replacement.len() + groups.saturating_mul(whole.len()))?;
             found.expand(replacement, &mut out);

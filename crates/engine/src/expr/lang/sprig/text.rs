@@ -118,7 +118,7 @@ fn middle(text: &str, start: i64, end: i64) -> String {
     text.chars().skip(start).take(end.saturating_sub(start)).collect()
 }
 
-/// All arguments but nil ones, joined by blanks.
+/// Quotes all arguments but nil ones, joined by blanks.
 fn quoted(a: &Arguments<'_>, work: &mut Work, quote: fn(String) -> String) -> Made {
     let mut texts = Vec::new();
     for value in a.values.iter().filter(|value| !value.is_nil()) {
@@ -127,7 +127,7 @@ fn quoted(a: &Arguments<'_>, work: &mut Work, quote: fn(String) -> String) -> Ma
     Ok(Value::from(texts.join(" ")))
 }
 
-/// A text in double quotes, with what cannot be seen escaped as its users know it.
+/// Returns a text in double quotes, with invisible characters escaped as in Go.
 fn double(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -159,14 +159,14 @@ fn indent(a: &Arguments<'_>, work: &mut Work, before: &str) -> Made {
     Ok(Value::from(format!("{before}{pad}{}", text.replace('\n', &format!("\n{pad}")))))
 }
 
-/// The parts as a map with the keys `_0`, `_1`, …
+/// Returns the parts as a map with the keys `_0`, `_1`, …
 fn split_map(text: &str, separator: &str, most: i64, work: &mut Work) -> Made {
     let parts = pieces(text, separator, most, false, work)?;
     let entries = parts.into_iter().enumerate();
     Ok(entries.map(|(index, part)| (format!("_{index}"), Value::from(part))).collect())
 }
 
-/// Every element as text, nil ones left out; a lone value counts as an array of one.
+/// Converts every element to text, leaving out nil; a single value counts as an array of one.
 pub(super) fn strings(value: &Value, work: &mut Work) -> Result<Vec<String>, Fault> {
     match value {
         Value::List(items) => items.iter().filter(|item| !item.is_nil()).map(|item| coerce::text(item, work)).collect(),
