@@ -109,7 +109,7 @@ impl Driver {
         watched: impl Fn(RunId) -> bool,
     ) -> Vec<(AttemptId, Box<Task>)> {
         let mut outcome = self.engine.handle(Input::Continue { runs }, now);
-        let believed = std::mem::take(&mut outcome.believed);
+        let believed = std::mem::take(&mut outcome.assumed_running);
         let refused = self.hold(outcome, watched);
         debug_assert!(refused.is_ok(), "going on is never refused");
         believed

@@ -11,12 +11,12 @@ mod judge;
 mod tests;
 
 pub use child::child;
-pub use decide::{Act, Circumstances, Ledger, Skip, decide, wake_at};
+pub use decide::{Act, CronState, Ledger, Skip, decide, wake_at};
 pub use schedule::Schedule;
 pub use timetable::{CatchUp, Concurrency, Timetable};
 
 /// The name of a child is that of the schedule, a dash and ten digits, and names have at most 63 characters.
-pub const LONGEST_NAME: usize = 52;
+pub const MAX_NAME_LENGTH: usize = 52;
 
 /// Label that names the CronWorkflow of a run.
 pub const LABEL: &str = "workflows.argoproj.io/cron-workflow";

@@ -5,7 +5,7 @@ use std::{any::Any, fmt, io, sync::Arc};
 
 use octoflow_manifest::Problems;
 use octoflow_model::{
-    AttemptId, Claim, Fact, Marks, NodeIx, Order, Report, RunId, Submission, Task, Time,
+    AttemptId, Claim, Fact, MutableMetadata, NodeIx, Order, Report, RunId, Submission, Task, Time,
     garbage::{Garbage, GcStrategy},
     submission::Stored,
     task::{Labels, Resources},
@@ -16,7 +16,7 @@ use crate::{
     admit::{Admitted, Catalog},
     argo::outlook::{Bounds, Outlook},
     effect::Effects,
-    engine::World,
+    engine::SharedState,
     explain::Explanation,
     follow::Follow,
     head::Head,
@@ -41,7 +41,7 @@ pub struct Dialect {
     pub phases: &'static [PhaseWord],
     pub status: StatusFields,
     /// Maximum length of the name of a run.
-    pub longest_name: usize,
+    pub max_name_length: usize,
     /// The label of a pod that names its run.
     pub pod_label: &'static str,
     /// Renders pods, events, logs and nodes from the objects of its runs.
@@ -51,11 +51,11 @@ pub struct Dialect {
     /// Implements retry and resubmit.
     pub reruns: &'static dyn Reruns,
     /// Why a pod cannot be deleted on its own, and what to do instead. `None`: the run replaces a deleted pod.
-    pub keeps_pods: Option<&'static str>,
+    pub pod_delete_refusal: Option<&'static str>,
     /// True if every attempt has an object that its pods belong to ([`DialectRun::unit`]).
     pub has_units: bool,
     /// True if events of the run as a whole are reported separately from those of its parts.
-    pub whole_apart: bool,
+    pub separate_run_events: bool,
     /// True if field selectors may use fields of the whole object, not only those in the index of runs.
     pub selects_by_object: bool,
     /// True if Argo's API serves its runs.
@@ -93,32 +93,32 @@ pub enum NodeTable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PhaseWord {
     pub word: &'static str,
-    pub stand: PhaseStand,
+    pub class: PhaseClass,
 }
 
 /// The dialect-independent meaning of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PhaseStand {
+pub enum PhaseClass {
     /// Nothing has run yet.
     Waiting,
     Running,
     /// Over, successfully.
-    Good,
+    Succeeded,
     /// Over, unsuccessfully.
-    Bad,
+    Failed,
 }
 
 impl PhaseWord {
-    pub const fn new(word: &'static str, stand: PhaseStand) -> Self {
-        Self { word, stand }
+    pub const fn new(word: &'static str, class: PhaseClass) -> Self {
+        Self { word, class }
     }
 }
 
-impl PhaseStand {
+impl PhaseClass {
     pub fn is_final(self) -> bool {
         match self {
             Self::Waiting | Self::Running => false,
-            Self::Good | Self::Bad => true,
+            Self::Succeeded | Self::Failed => true,
         }
     }
 }
@@ -152,8 +152,8 @@ pub struct Summary<'a> {
 
 impl Dialect {
     /// Returns the class of a phase; `None` for an unknown word.
-    pub fn stand(&self, phase: &str) -> Option<PhaseStand> {
-        self.phases.iter().find(|known| known.word == phase).map(|known| known.stand)
+    pub fn phase_class(&self, phase: &str) -> Option<PhaseClass> {
+        self.phases.iter().find(|known| known.word == phase).map(|known| known.class)
     }
 
     /// Returns the phase of a run from its object; the first phase if the object has none yet.
@@ -166,7 +166,7 @@ impl Dialect {
 
     /// Reports whether the object's phase is final.
     pub fn is_decided(&self, object: &Value) -> bool {
-        self.stand(self.phase_of(object)).is_some_and(PhaseStand::is_final)
+        self.phase_class(self.phase_of(object)).is_some_and(PhaseClass::is_final)
     }
 }
 
@@ -193,7 +193,7 @@ pub(crate) trait DialectProgram: fmt::Debug + Send + Sync {
 
 /// The scheduling state of a task of an open run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stand {
+pub enum TaskState {
     /// Queued in the scheduler.
     Queued,
     /// A runtime has it.
@@ -222,7 +222,7 @@ pub trait DialectRun: Any + Send {
     /// Returns its progress: the work done, and the work known so far.
     fn progress(&self) -> (u64, u64);
     /// Returns the priority of the run as a whole.
-    fn importance(&self) -> i32;
+    fn run_priority(&self) -> i32;
 
     /// Returns the parameters it was submitted with, by name.
     fn parameters(&self) -> Vec<(&str, &str)> {
@@ -232,7 +232,7 @@ pub trait DialectRun: Any + Send {
     /// Reports whether the manifest names owners.
     fn is_owned(&self) -> bool;
     /// Returns its mutable metadata.
-    fn marks(&self) -> Marks {
+    fn marks(&self) -> MutableMetadata {
         mark::marks(self.manifest(), self.head(), &self.labels())
     }
 
@@ -255,7 +255,7 @@ pub trait DialectRun: Any + Send {
     /// Reports whether a runtime has this attempt, and it is the current one.
     fn is_placed(&self, attempt: AttemptId) -> bool;
     /// Returns the earliest time that reports about this task can have.
-    fn known_since(&self, at: NodeIx) -> Time;
+    fn earliest_report(&self, at: NodeIx) -> Time;
 
     /// Returns the artifacts to be deleted with the run, or before.
     fn garbage(&self, strategy: Option<GcStrategy>) -> Vec<Garbage> {
@@ -267,7 +267,7 @@ pub trait DialectRun: Any + Send {
     fn attempts(&self) -> Vec<(String, AttemptId)>;
     /// Returns the log lengths of ended attempts that wrote something.
     fn log_sizes(&self) -> Vec<(AttemptId, u64)>;
-    fn took_place_of(&self) -> &[RunId];
+    fn replaced_runs(&self) -> &[RunId];
 
     /// Returns the control unit of an attempt: the object that its pods belong to.
     fn unit(&self, attempt: u32) -> Option<Value> {
@@ -302,7 +302,7 @@ pub trait DialectRun: Any + Send {
     fn resources(&self, at: NodeIx) -> Resources;
     fn priority(&self, at: NodeIx) -> i32;
     /// Returns tasks that are not over, except those that may not start yet.
-    fn open_tasks(&self) -> Vec<(NodeIx, Stand)>;
+    fn open_tasks(&self) -> Vec<(NodeIx, TaskState)>;
 
     /// Reports whether the task is a request, which uses no resources of the machine.
     fn is_request(&self, at: NodeIx) -> bool {
@@ -327,7 +327,7 @@ pub trait DialectRun: Any + Send {
     }
 
     /// Drains the nodes (or the run itself) that requested locks since the last call.
-    fn take_wants(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
+    fn take_lock_requests(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
         Vec::new()
     }
 
@@ -346,7 +346,7 @@ pub trait DialectRun: Any + Send {
     }
 
     /// Begins a turn at the run's local time.
-    fn turn<'a>(&'a mut self, now: Time, world: &'a World) -> Box<dyn DialectTurn + 'a>;
+    fn turn<'a>(&'a mut self, now: Time, shared: &'a SharedState) -> Box<dyn DialectTurn + 'a>;
 }
 
 /// One turn of a run: applies a change and decides what follows from it.

@@ -31,7 +31,7 @@ pub(crate) struct CacheEntry {
     pub outputs: OutputValues,
 }
 
-/// What a turn changed about a run, for observers outside the engine.
+/// Changes of a run in a turn, for observers outside the engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// True if the run was submitted (its first fact).

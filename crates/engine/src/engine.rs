@@ -10,12 +10,12 @@ use octoflow_model::{
 
 use crate::{
     argo::{self, memo},
-    dialect::{DialectRun, DialectTurn, Program, Stand},
+    dialect::{DialectRun, DialectTurn, Program, TaskState},
     effect::{Change, Decided, Effects},
     input::{Input, Outcome, Refusal},
-    locks::{Holder, Locks, Ready, Verdict},
+    locks::{Holder, LockDecision, Locks, Ready},
     meters::{Live, Meters},
-    run::Run,
+    run::{OpenError, Run},
     schedule::{Scheduler, TaskRef},
     slice::Work,
 };
@@ -24,7 +24,7 @@ pub use crate::schedule::Capacity;
 
 mod command;
 
-use command::Descent;
+use command::ChildRuns;
 
 /// Kinds of objects whose values tasks and parameters can reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,26 +35,26 @@ pub enum Keyed {
 
 /// State shared by all runs: ConfigMaps and Secrets, custom metrics, size limits.
 #[derive(Debug)]
-pub struct World {
+pub struct SharedState {
     keyed: BTreeMap<(Keyed, String, String), KeyedData>,
     pub(crate) meters: Meters,
     /// Maximum number of nodes of a run, and of bytes of its names and values.
-    pub(crate) most_nodes: usize,
-    pub(crate) most_bytes: u64,
+    pub(crate) max_nodes: usize,
+    pub(crate) max_bytes: u64,
 }
 
-impl Default for World {
+impl Default for SharedState {
     fn default() -> Self {
         Self {
             keyed: BTreeMap::new(),
             meters: Meters::default(),
-            most_nodes: argo::MOST_NODES,
-            most_bytes: argo::MOST_BYTES,
+            max_nodes: argo::MOST_NODES,
+            max_bytes: argo::MOST_BYTES,
         }
     }
 }
 
-impl World {
+impl SharedState {
     pub fn keyed(&self, kind: Keyed, namespace: &str, name: &str) -> Option<&KeyedData> {
         self.keyed.get(&(kind, namespace.to_owned(), name.to_owned()))
     }
@@ -83,8 +83,8 @@ impl World {
 
 pub struct Engine {
     runs: HashMap<RunId, Run>,
-    descent: Descent,
-    world: World,
+    children: ChildRuns,
+    shared: SharedState,
     scheduler: Scheduler,
     locks: Locks,
     wakes: BTreeSet<(Time, RunId, Option<NodeIx>)>,
@@ -112,8 +112,8 @@ pub struct Setup {
     /// Work that one input may do. The rest is done with the next [`Input::Tick`], which is due at once.
     pub slice: Work,
     /// Limits on the nodes of a run and on the bytes of its names and values; capped by the engine's own.
-    pub most_nodes: usize,
-    pub most_bytes: u64,
+    pub max_nodes: usize,
+    pub max_bytes: u64,
     /// Persisted custom metrics.
     pub meters: Meters,
 }
@@ -123,8 +123,8 @@ impl From<Capacity> for Setup {
         Self {
             capacity,
             slice: Work::MAX,
-            most_nodes: argo::MOST_NODES,
-            most_bytes: argo::MOST_BYTES,
+            max_nodes: argo::MOST_NODES,
+            max_bytes: argo::MOST_BYTES,
             meters: Meters::default(),
         }
     }
@@ -132,18 +132,18 @@ impl From<Capacity> for Setup {
 
 impl Engine {
     pub fn new(setup: impl Into<Setup>) -> Self {
-        let Setup { capacity, slice, most_nodes, most_bytes, meters } = setup.into();
-        let world = World {
+        let Setup { capacity, slice, max_nodes, max_bytes, meters } = setup.into();
+        let shared = SharedState {
             meters,
-            most_nodes: most_nodes.min(argo::MOST_NODES),
-            most_bytes: most_bytes.min(argo::MOST_BYTES),
-            ..World::default()
+            max_nodes: max_nodes.min(argo::MOST_NODES),
+            max_bytes: max_bytes.min(argo::MOST_BYTES),
+            ..SharedState::default()
         };
         let slice = slice.max(1);
         Self {
             runs: HashMap::new(),
-            descent: Descent::default(),
-            world,
+            children: ChildRuns::default(),
+            shared,
             scheduler: Scheduler::new(capacity),
             locks: Locks::default(),
             wakes: BTreeSet::new(),
@@ -169,12 +169,12 @@ impl Engine {
     /// Stores or removes a ConfigMap or Secret. All lock waiters are checked again: it may hold the limit of a
     /// semaphore.
     fn put_object(&mut self, key: (Keyed, String, String), data: Option<KeyedData>) {
-        self.locks.look_again();
+        self.locks.recheck_all();
         let Some(data) = data else {
-            self.world.keyed.remove(&key);
+            self.shared.keyed.remove(&key);
             return;
         };
-        let slot = self.world.keyed.entry(key).or_default();
+        let slot = self.shared.keyed.entry(key).or_default();
         // A cache that is replaced keeps the entries that runs have added to it.
         let before = std::mem::replace(slot, data);
         if memo::is_cache(slot) && memo::is_cache(&before) {
@@ -186,7 +186,7 @@ impl Engine {
 
     /// Returns a ConfigMap or Secret as it is now, including cache entries added by runs.
     pub fn keyed(&self, kind: Keyed, namespace: &str, name: &str) -> Option<&KeyedData> {
-        self.world.keyed(kind, namespace, name)
+        self.shared.keyed(kind, namespace, name)
     }
 
     pub fn run(&self, run: RunId) -> Option<&Run> {
@@ -200,7 +200,7 @@ impl Engine {
 
     /// Returns the values of custom metrics. They belong to no run and outlive the runs that published them.
     pub fn meters(&self) -> &Meters {
-        &self.world.meters
+        &self.shared.meters
     }
 
     /// Returns the gauges that track open runs, evaluated now.
@@ -208,8 +208,8 @@ impl Engine {
         self.runs.values().flat_map(|run| run.live_meters(run.local(now))).collect()
     }
 
-    pub fn world(&self) -> &World {
-        &self.world
+    pub fn shared(&self) -> &SharedState {
+        &self.shared
     }
 
     pub fn scheduler(&self) -> &Scheduler {
@@ -227,7 +227,7 @@ impl Engine {
 
     fn release(&mut self, run: RunId) -> Option<Run> {
         let released = self.runs.remove(&run);
-        released.iter().for_each(|run| self.descent.remove(run));
+        released.iter().for_each(|run| self.children.remove(run));
         self.locks.release_run(run);
         self.scheduler.leave(run);
         self.wakes.retain(|(_, owner, _)| *owner != run);
@@ -255,11 +255,11 @@ impl Engine {
                     // The runtime's clock may have been changed: nothing began before it was ordered, or is yet to
                     // come.
                     let now = run.local(now);
-                    let since = run.known_since(report.attempt().task).min(now);
+                    let since = run.earliest_report(report.attempt().task).min(now);
                     report.retime(|time| run.local(time).clamp(since, now));
                 }
                 if self.is_unsettled(run) {
-                    self.vacate(&report);
+                    self.free_room(&report);
                     self.deferred.entry(run).or_default().push(report);
                 } else {
                     self.turn(run, now, &mut outcome, |turn| turn.report(report));
@@ -270,8 +270,8 @@ impl Engine {
             Input::Continue { runs } => {
                 for run in runs {
                     self.left = self.slice;
-                    let believed = self.rejoin(run, now, &mut outcome);
-                    outcome.believed.extend(believed);
+                    let assumed_running = self.continue_run(run, now, &mut outcome);
+                    outcome.assumed_running.extend(assumed_running);
                 }
             }
             // Nothing is scheduled while runs that were decided elsewhere are added and removed.
@@ -289,15 +289,15 @@ impl Engine {
             }
         }
         self.schedule(now, &mut outcome);
-        self.prune();
-        outcome.series = self.world.meters.take_touched();
+        self.prune_timers();
+        outcome.series = self.shared.meters.take_touched();
         outcome
     }
 
     /// Frees the room of a task that is over at once, even while its own run has too much to decide to process the
     /// report. Only room is freed: what follows from the end waits, so that the run decides what it would have decided
     /// in one go.
-    fn vacate(&mut self, report: &Report) {
+    fn free_room(&mut self, report: &Report) {
         let attempt = report.attempt();
         let over = matches!(report, Report::Ended { .. } | Report::Answered { .. } | Report::Lost { .. });
         if over && self.runs.get(&attempt.run).is_some_and(|run| run.is_placed(attempt)) {
@@ -306,7 +306,7 @@ impl Engine {
     }
 
     /// Removes timers at the head that have become pointless; they would only wake the caller for nothing.
-    fn prune(&mut self) {
+    fn prune_timers(&mut self) {
         while let Some((at, id, node)) = self.wakes.first().copied()
             && self.runs.get(&id).is_none_or(|run| !run.awaits(run.local(at), node))
         {
@@ -321,13 +321,13 @@ impl Engine {
         };
         match opened {
             Ok(run) => {
-                self.descent.insert(&run);
+                self.children.insert(&run);
                 self.runs.insert(id, run);
                 let change = Change { submitted: true, urgent: true, ..Change::default() };
                 let facts = vec![Fact::Run(RunFact::Submitted(submission))];
                 outcome.decided.push(Decided { run: id, facts, change });
             }
-            Err(why) => outcome.refusal = Some(Refusal::Invalid(why)),
+            Err(why) => outcome.refusal = Some(Refusal::Invalid(why.to_string())),
         }
     }
 
@@ -349,17 +349,17 @@ impl Engine {
         while let Some(run) = self.unsettled.pop_front() {
             if self.runs.contains_key(&run) {
                 self.turn(run, now, outcome, |_| ());
-                return self.catch_up(run, now, outcome);
+                return self.deliver_deferred(run, now, outcome);
             }
         }
     }
 
     /// Delivers the deferred reports and admitted tasks to a run that has decided everything.
-    fn catch_up(&mut self, run: RunId, now: Time, outcome: &mut Outcome) {
+    fn deliver_deferred(&mut self, run: RunId, now: Time, outcome: &mut Outcome) {
         if self.is_unsettled(run) {
             return;
         }
-        self.locks.look_at_passed();
+        self.locks.recheck_skipped();
         for task in self.postponed.remove(&run).unwrap_or_default() {
             // A command may have ended it meanwhile, which freed its room.
             if self.runs.get(&run).is_some_and(|run| run.is_queued(task.node)) {
@@ -397,13 +397,15 @@ impl Engine {
             // Tasks that a runtime has occupy their room before the first run continues, so that it is not assigned
             // twice.
             let open = run.open_tasks();
-            for (node, _) in open.iter().filter(|(node, stand)| *stand != Stand::Queued && !run.is_weightless(*node)) {
+            for (node, _) in
+                open.iter().filter(|(node, state)| *state != TaskState::Queued && !run.is_weightless(*node))
+            {
                 self.scheduler.adopt(TaskRef { run: id, node: *node }, run.resources(*node));
             }
             for (node, gang) in run.joined() {
                 self.scheduler.join(TaskRef { run: id, node }, &gang);
             }
-            self.descent.insert(&run);
+            self.children.insert(&run);
             self.runs.insert(id, run);
         }
     }
@@ -415,22 +417,22 @@ impl Engine {
     }
 
     /// Continues a restored run: returns the tasks assumed to be with a runtime, and visits everything open once.
-    fn rejoin(&mut self, id: RunId, now: Time, outcome: &mut Outcome) -> Vec<(AttemptId, Box<Task>)> {
-        let (mut believed, mut gone) = (Vec::new(), Vec::new());
+    fn continue_run(&mut self, id: RunId, now: Time, outcome: &mut Outcome) -> Vec<(AttemptId, Box<Task>)> {
+        let (mut assumed_running, mut gone) = (Vec::new(), Vec::new());
         if let Some(run) = self.runs.get_mut(&id) {
             run.reopen();
-            for (node, stand) in run.open_tasks() {
-                if stand == Stand::Queued {
+            for (node, state) in run.open_tasks() {
+                if state == TaskState::Queued {
                     enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
                     continue;
                 }
                 let local = run.local(now);
-                let mut turn = run.turn(local, &self.world);
+                let mut turn = run.turn(local, &self.shared);
                 match turn.describe(node) {
-                    Ok(task) => believed.push((turn.attempt_id(node), Box::new(task))),
+                    Ok(task) => assumed_running.push((turn.attempt_id(node), Box::new(task))),
                     Err(why) => gone.push((turn.attempt_id(node), why)),
                 }
-                if stand == Stand::Ending {
+                if state == TaskState::Ending {
                     turn.resend_stop(node);
                     outcome.orders.append(&mut turn.into_effects().orders);
                 }
@@ -443,14 +445,14 @@ impl Engine {
                 turn.report(Report::Lost { attempt, at: now, why });
             }
         });
-        believed
+        assumed_running
     }
 
     /// Runs one turn: lets a run decide everything that follows from a change, and applies the effects.
     fn turn(&mut self, id: RunId, now: Time, outcome: &mut Outcome, change: impl FnOnce(&mut dyn DialectTurn)) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let local = run.local(now);
-        let mut turn = run.turn(local, &self.world);
+        let mut turn = run.turn(local, &self.shared);
         turn.limit(self.left);
         change(&mut *turn);
         // A run with more to decide than one input may waits for its turn, whatever other input it gets.
@@ -463,9 +465,9 @@ impl Engine {
         };
         self.left = self.left.saturating_sub(turn.done());
         let effects = turn.into_effects();
-        self.follow_up(id, effects, outcome);
+        self.apply_effects(id, effects, outcome);
         let Some(run) = self.runs.get_mut(&id).filter(|_| !more) else { return };
-        for (node, waiter) in run.take_wants() {
+        for (node, waiter) in run.take_lock_requests() {
             self.locks.enqueue(Holder { run: id, node }, waiter);
         }
         for node in run.take_queued() {
@@ -476,10 +478,10 @@ impl Engine {
     }
 
     /// Applies the effects of a turn outside its run, and adds its facts and orders to the outcome.
-    fn follow_up(&mut self, id: RunId, effects: Effects, outcome: &mut Outcome) {
+    fn apply_effects(&mut self, id: RunId, effects: Effects, outcome: &mut Outcome) {
         let Effects { facts, orders, freed, unlocked, gangs_dissolved, metered, cached, change } = effects;
         if !freed.is_empty() {
-            self.locks.look_at_passed();
+            self.locks.recheck_skipped();
         }
         for node in freed {
             self.scheduler.release(TaskRef { run: id, node });
@@ -493,13 +495,13 @@ impl Engine {
         if gangs_dissolved {
             self.scheduler.leave(id);
         }
-        metered.iter().for_each(|metered| self.world.meters.take(metered));
+        metered.iter().for_each(|metered| self.shared.meters.take(metered));
         if let Some(run) = self.runs.get(&id) {
             for entry in cached {
                 let name = (Keyed::ConfigMap, run.namespace().to_owned(), entry.cache);
                 // A user may have created a ConfigMap of that name meanwhile that is not a cache.
-                if self.world.keyed.get(&name).is_none_or(memo::is_cache) {
-                    let map = self.world.keyed.entry(name).or_default();
+                if self.shared.keyed.get(&name).is_none_or(memo::is_cache) {
+                    let map = self.shared.keyed.entry(name).or_default();
                     memo::keep(map, &entry.node, entry.at, &entry.key, &entry.outputs);
                 }
             }
@@ -517,21 +519,21 @@ impl Engine {
                 self.unscheduled = true;
                 return;
             }
-            let (runs, world, unsettled) = (&self.runs, &self.world, &self.unsettled);
+            let (runs, shared, unsettled) = (&self.runs, &self.shared, &self.unsettled);
             let ready = |holder: Holder| {
                 if unsettled.contains(&holder.run) {
                     return Ready::Later;
                 }
                 runs.get(&holder.run).map_or(Ready::Later, |run| run.ready_for_locks(holder.node))
             };
-            match self.locks.next(|claim| world.limit(claim), ready) {
-                Some(Verdict::Take(holder)) => {
+            match self.locks.next(|claim| shared.limit(claim), ready) {
+                Some(LockDecision::Grant(holder)) => {
                     self.turn(holder.run, now, outcome, |turn| turn.locked(holder.node));
                 }
-                Some(Verdict::Wait(holder, wait)) => {
+                Some(LockDecision::Wait(holder, wait)) => {
                     self.turn(holder.run, now, outcome, |turn| turn.wait_for(holder.node, wait));
                 }
-                Some(Verdict::Wrong(holder, why)) => {
+                Some(LockDecision::Refuse(holder, why)) => {
                     self.turn(holder.run, now, outcome, |turn| turn.refuse_locks(holder.node, &why));
                 }
                 None => return,
@@ -574,10 +576,10 @@ fn enqueue(scheduler: &mut Scheduler, run: &Run, task: TaskRef) {
 }
 
 /// Rebuilds a run from its journal.
-pub fn fold(id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<Run, String> {
+pub fn fold(id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<Run, OpenError> {
     let mut facts = facts.into_iter();
     let Some(Fact::Run(RunFact::Submitted(submission))) = facts.next() else {
-        return Err(format!("the journal of run {id} does not begin with its submission"));
+        return Err(OpenError::NoSubmission(id));
     };
     let mut run = Run::open(id, &submission)?;
     facts.for_each(|fact| run.apply(&fact));

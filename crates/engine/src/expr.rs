@@ -5,7 +5,6 @@
 pub(crate) mod base32;
 pub mod budget;
 mod calendar;
-pub mod chance;
 pub mod depends;
 pub(crate) mod digest;
 mod error;
@@ -15,11 +14,12 @@ pub mod lang;
 mod nearest;
 mod number;
 mod pattern;
+pub mod random;
 mod value;
 pub mod when;
 
 pub use budget::Meter;
-pub use calendar::Moment;
+pub use calendar::OffsetDateTime;
 pub use error::Error;
 pub(crate) use error::Span;
 pub use nearest::nearest;

@@ -18,11 +18,11 @@ use crate::{
 const LABEL_LEVELS: usize = 4;
 
 #[derive(Debug)]
-pub struct Followed {
+pub struct FollowedRun {
     pub name: String,
-    /// Its dialect, once its submission was seen.
+    /// The dialect, once the submission was seen.
     pub dialect: Option<&'static Dialect>,
-    pub nodes: Vec<Seen>,
+    pub nodes: Vec<FollowedNode>,
     pub phase: RunPhase,
     pub message: String,
     pub began: Option<Time>,
@@ -36,7 +36,7 @@ pub struct Followed {
 }
 
 #[derive(Debug)]
-pub struct Seen {
+pub struct FollowedNode {
     pub name: String,
     pub display: String,
     pub kind: NodeKind,
@@ -98,7 +98,7 @@ pub enum Event {
 
 /// Start and end of a task's execution, for log readers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskLife {
+pub enum TaskEvent {
     /// A runtime has the task from now on. Without a number it is the next attempt of the task.
     Launched {
         task: NodeIx,
@@ -113,29 +113,29 @@ pub enum TaskLife {
 /// Interprets the facts of a dialect for clients that follow a run.
 pub trait Follow: fmt::Debug + Sync {
     /// Adds the nodes that are known from the manifest.
-    fn enrol(&self, run: &mut Followed, manifest: &Value, at: Time) {
+    fn add_known_nodes(&self, run: &mut FollowedRun, manifest: &Value, at: Time) {
         let _ = (run, manifest, at);
     }
 
     /// Folds a fact of the dialect; returns the event to display and its time.
-    fn take(&self, run: &mut Followed, fact: &Fact) -> Option<(Time, Event)>;
+    fn take(&self, run: &mut FollowedRun, fact: &Fact) -> Option<(Time, Event)>;
 
     /// Folds the end of the run.
-    fn end(&self, run: &mut Followed, phase: RunPhase, at: Time) {
+    fn end(&self, run: &mut FollowedRun, phase: RunPhase, at: Time) {
         let _ = (run, phase, at);
     }
 
     /// Replaces ids in a message by names.
-    fn readable(&self, run: &Followed, message: &str) -> String {
+    fn readable(&self, run: &FollowedRun, message: &str) -> String {
         let _ = run;
         message.to_owned()
     }
 
     /// Returns the start or end of a task that a fact stands for.
-    fn life(&self, run: &Followed, fact: &Fact) -> Option<TaskLife>;
+    fn task_event(&self, run: &FollowedRun, fact: &Fact) -> Option<TaskEvent>;
 }
 
-impl Followed {
+impl FollowedRun {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -178,7 +178,7 @@ impl Followed {
             }
             RunFact::Submitted(submission) => {
                 self.dialect = dialect::of(&submission.manifest).ok();
-                self.dialect?.follow.enrol(self, &submission.manifest, submission.at);
+                self.dialect?.follow.add_known_nodes(self, &submission.manifest, submission.at);
                 None
             }
             RunFact::Marked { .. } => None,
@@ -186,8 +186,8 @@ impl Followed {
     }
 
     /// Returns the start or end of a task that a fact stands for.
-    pub fn life(&self, fact: &Fact) -> Option<TaskLife> {
-        self.dialect?.follow.life(self, fact)
+    pub fn task_event(&self, fact: &Fact) -> Option<TaskEvent> {
+        self.dialect?.follow.task_event(self, fact)
     }
 
     /// Returns its phase, in the dialect's word.
@@ -219,7 +219,7 @@ impl Followed {
     }
 }
 
-impl Seen {
+impl FollowedNode {
     pub fn waits_for_resume(&self) -> bool {
         self.kind == NodeKind::Suspend && !self.phase.fulfilled()
     }

@@ -1,15 +1,16 @@
-//! Dependency graphs: one topological sort and what follows from it. It owns Kahn's algorithm for every graph a manifest can
-//! draw: tasks, roles, gangs, containers, templates. It takes time linear to the graph's size (with a logarithm where ties are
-//! broken by index) and never recurses: a chain of a hundred thousand tasks is an ordinary manifest.
+//! Dependency graphs: one topological sort and what follows from it. It owns Kahn's algorithm for every graph a
+//! manifest can draw: tasks, roles, gangs, containers, templates. It takes time linear to the graph's size (with a
+//! logarithm where ties are broken by index) and never recurses: a chain of a hundred thousand tasks is an ordinary
+//! manifest.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// Tie-breaking order of vertices that are ready at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ties {
+pub(crate) enum TieBreak {
     /// The one that became ready first.
     Arrival,
-    /// The one with the lowest index, so that the order written is kept where no edge speaks against it.
+    /// The one with the lowest index, so that the order written is kept where no edge requires otherwise.
     Index,
 }
 
@@ -22,7 +23,7 @@ pub(crate) struct Sorted {
 }
 
 /// Sorts the vertices `0..count` so that each comes after those it needs. `needs` is called twice for each vertex.
-pub(crate) fn sort<N: IntoIterator<Item = usize>>(count: usize, ties: Ties, needs: impl Fn(usize) -> N) -> Sorted {
+pub(crate) fn sort<N: IntoIterator<Item = usize>>(count: usize, ties: TieBreak, needs: impl Fn(usize) -> N) -> Sorted {
     let mut open = vec![0; count];
     let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (vertex, open) in open.iter_mut().enumerate() {
@@ -33,8 +34,8 @@ pub(crate) fn sort<N: IntoIterator<Item = usize>>(count: usize, ties: Ties, need
     }
     let mut arrived = 0..;
     let mut rank = |vertex: usize| match ties {
-        Ties::Arrival => arrived.next().unwrap_or(usize::MAX),
-        Ties::Index => vertex,
+        TieBreak::Arrival => arrived.next().unwrap_or(usize::MAX),
+        TieBreak::Index => vertex,
     };
     let free = (0..count).filter(|vertex| open[*vertex] == 0);
     let mut ready: BinaryHeap<Reverse<(usize, usize)>> = free.map(|vertex| Reverse((rank(vertex), vertex))).collect();
@@ -98,7 +99,7 @@ pub(crate) fn show_cycle(names: &[&str]) -> String {
 }
 
 fn sort_lists(needs: &[Vec<usize>]) -> Sorted {
-    sort(needs.len(), Ties::Arrival, |vertex| needs[vertex].iter().copied())
+    sort(needs.len(), TieBreak::Arrival, |vertex| needs[vertex].iter().copied())
 }
 
 #[cfg(test)]
@@ -124,8 +125,8 @@ mod tests {
     fn ties_are_broken_by_arrival_or_by_index() {
         let needs = [vec![], vec![], vec![0], vec![]];
         let sorted = |ties| sort(needs.len(), ties, |vertex| needs[vertex].iter().copied()).complete();
-        assert_eq!(sorted(Ties::Arrival), Some(vec![0, 1, 3, 2]));
-        assert_eq!(sorted(Ties::Index), Some(vec![0, 1, 2, 3]));
+        assert_eq!(sorted(TieBreak::Arrival), Some(vec![0, 1, 3, 2]));
+        assert_eq!(sorted(TieBreak::Index), Some(vec![0, 1, 2, 3]));
     }
 
     #[test]

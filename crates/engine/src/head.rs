@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use octoflow_model::{RunFact, RunId, Shutdown, Submission, Time, mark::Ties, meta::Metadata, task::Labels};
+use octoflow_model::{RunFact, RunId, Shutdown, Submission, Time, mark::Ownership, meta::Metadata, task::Labels};
 
 /// Dialect-independent state of a run. Two folds of the same facts are equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,10 +18,10 @@ pub struct Head {
     pub labels: Labels,
     pub annotations: Labels,
     /// Owners and finalizers, once they differ from the manifest's.
-    pub ties: Option<Box<Ties>>,
+    pub ownership: Option<Box<Ownership>>,
     /// True while suspended: nothing new starts.
     pub suspended: bool,
-    /// How it is being ended early.
+    /// Shutdown in progress, if any.
     pub shutdown: Option<Shutdown>,
     pub deadline_passed: bool,
     /// Microseconds by which the wall clock was ahead of the engine's time on submission.
@@ -43,11 +43,11 @@ impl Head {
             parent: submission.parent,
             labels: metadata.labels.clone(),
             annotations: metadata.annotations.clone(),
-            ties: None,
+            ownership: None,
             suspended: suspended.unwrap_or(false),
             shutdown,
             deadline_passed: false,
-            skew: submission.known.skew,
+            skew: submission.context.skew,
         }
     }
 
@@ -61,7 +61,7 @@ impl Head {
             RunFact::Marked { marks, .. } => {
                 self.labels.clone_from(&marks.labels);
                 self.annotations.clone_from(&marks.annotations);
-                self.ties = Some(Box::new(marks.ties.clone()));
+                self.ownership = Some(Box::new(marks.ownership.clone()));
             }
         }
     }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use octoflow_model::{
-    AttemptId, Marks, Order, Report, RunId, Task, argo::Phase, meta::KeyedData, submission::Submission,
-    taskset::Closing,
+    AttemptId, MutableMetadata, Order, Report, RunId, Task, argo::Phase, meta::KeyedData, submission::Submission,
+    taskset::StopReason,
 };
 use thiserror::Error;
 
@@ -56,11 +56,11 @@ pub enum Command {
     /// Give the suspended nodes a selector chooses values for their outputs, a message, or an end.
     Set { selector: String, phase: Option<Phase>, message: String, outputs: BTreeMap<String, String> },
     /// Evict this pod; its replica may be tried again with another one.
-    Evict { pod: String, why: Closing },
+    Evict { pod: String, why: StopReason },
     /// The control unit was deleted: the current attempt fails.
     Disband { unit: String },
     /// Replace the run's metadata, if it is still what the caller read (compare and swap).
-    Mark { read: Box<Marks>, write: Box<Marks> },
+    Mark { read: Box<MutableMetadata>, write: Box<MutableMetadata> },
 }
 
 impl Command {
@@ -88,9 +88,9 @@ pub enum Refusal {
     Selector { text: String },
     #[error("currently, set only targets suspend nodes: no suspend nodes matching nodeFieldSelector: {selector}")]
     NoSuchNode { selector: String },
-    #[error("there is no pod {pod} that could go")]
+    #[error("there is no running pod {pod}")]
     NoSuchPod { pod: String },
-    #[error("somebody else changed what is written on the workflow; look again")]
+    #[error("the metadata was changed by someone else meanwhile; read the object again and retry")]
     Stale,
     #[error("{0}")]
     Invalid(String),
@@ -105,7 +105,7 @@ pub struct Outcome {
     /// Custom metric series that this input changed. They are persisted together with the facts.
     pub series: Vec<Series>,
     /// After [`Input::Continue`]: tasks assumed to be with a runtime. The caller asks the runtime to adopt them.
-    pub believed: Vec<(AttemptId, Box<Task>)>,
+    pub assumed_running: Vec<(AttemptId, Box<Task>)>,
     /// After [`Input::Release`]: the run.
     pub released: Option<Box<Run>>,
 }

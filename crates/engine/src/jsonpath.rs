@@ -17,20 +17,20 @@ pub struct Template {
 
 /// A syntax error in a template, and its column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct SyntaxError {
     pub what: String,
     /// Counted in characters from 1.
     pub column: usize,
 }
 
-impl std::fmt::Display for Wrong {
+impl std::fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} at column {} of the path", self.what, self.column)
     }
 }
 
 impl Template {
-    pub fn parse(text: &str) -> Result<Self, Wrong> {
+    pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         parse::template(text).map(|pieces| Self { pieces })
     }
 
@@ -177,7 +177,11 @@ mod tests {
             ("{name}", "a path starts with `.`, `$`, `@` or `[`", 2),
         ];
         for (template, what, column) in table {
-            assert_eq!(Template::parse(template).unwrap_err(), Wrong { what: what.to_owned(), column }, "{template}");
+            assert_eq!(
+                Template::parse(template).unwrap_err(),
+                SyntaxError { what: what.to_owned(), column },
+                "{template}"
+            );
         }
     }
 

@@ -29,7 +29,7 @@ pub(crate) use {
 };
 
 /// Errors and warnings about an object.
-pub type Findings = (Vec<Problem>, Vec<Problem>);
+pub type ErrorsAndWarnings = (Vec<Problem>, Vec<Problem>);
 
 /// A kind of object.
 pub struct Kind {
@@ -47,13 +47,13 @@ pub struct Kind {
     /// The name of the kind in the database and in journals. Unique across groups.
     pub key: &'static str,
     pub namespaced: bool,
-    pub keeping: Keeping,
+    pub storage: Storage,
     /// Alternative group names that paths and manifests may use. Discovery does not list them. Several kinds may share
     /// one, and it may be the group of other kinds.
     pub aliases: &'static [&'static str],
     /// Prefix of the schema's name.
     pub schema_prefix: &'static str,
-    /// Its fields. A kind without them cannot be loaded from a file.
+    /// Field table. A kind without one cannot be loaded from a file.
     pub shape: Option<&'static Shape>,
     /// True if it has a status subresource.
     pub has_status: bool,
@@ -64,9 +64,9 @@ pub struct Kind {
     /// Message and help for users who try to run it.
     pub not_run: Option<(&'static str, &'static str)>,
     /// Validates one object on its own; `None`: only its fields are checked.
-    pub check: Option<fn(&Value) -> Findings>,
+    pub check: Option<fn(&Value) -> ErrorsAndWarnings>,
     /// Validates one object together with the objects it refers to.
-    pub examine: Option<fn(&Value, &dyn Catalog) -> Findings>,
+    pub examine: Option<fn(&Value, &dyn Catalog) -> ErrorsAndWarnings>,
     /// Returns the warnings about an accepted object; `None`: those about its fields.
     pub advise: Option<fn(&Value) -> Vec<Problem>>,
     /// Columns of a table of these objects.
@@ -75,9 +75,9 @@ pub struct Kind {
     pub cells: fn(&Value, Time) -> Vec<Value>,
 }
 
-/// Where objects of a kind are stored.
+/// Storage of the objects of a kind.
 #[derive(Debug, Clone, Copy)]
-pub enum Keeping {
+pub enum Storage {
     /// As a run: in the engine, then in the archive.
     Run(&'static Dialect),
     /// In the store, as given.
@@ -139,7 +139,7 @@ pub fn of_key(key: &str) -> Option<&'static Kind> {
 /// word without a group means the first kind that matches.
 pub fn of_word(word: &str) -> Option<&'static Kind> {
     let (bare, group) = word.split_once('.').map_or((word, None), |(bare, group)| (bare, Some(group)));
-    all().find(|kind| kind.answers_to(bare) && group.is_none_or(|group| kind.is_of(group)))
+    all().find(|kind| kind.has_name(bare) && group.is_none_or(|group| kind.is_of(group)))
 }
 
 /// Returns the group of an `apiVersion`: empty for the core group.
@@ -161,7 +161,7 @@ impl Kind {
             noun: name,
             key: name,
             namespaced: true,
-            keeping: Keeping::Stored,
+            storage: Storage::Stored,
             aliases: &[],
             schema_prefix: "",
             shape: None,
@@ -188,13 +188,13 @@ impl Kind {
     }
 
     /// Reports whether an `apiVersion` means this kind's group and version.
-    pub fn speaks(&self, api_version: &str) -> bool {
+    pub fn accepts_api_version(&self, api_version: &str) -> bool {
         let version = api_version.rsplit('/').next().unwrap_or_default();
         self.is_of(group_of(api_version)) && version == self.version
     }
 
     /// Reports whether the word is one of its names, ignoring case.
-    pub fn answers_to(&self, word: &str) -> bool {
+    pub fn has_name(&self, word: &str) -> bool {
         let names = [self.name, self.plural, self.singular];
         names.iter().any(|name| name.eq_ignore_ascii_case(word)) || self.short.contains(&word)
     }
@@ -205,9 +205,9 @@ impl Kind {
     }
 
     pub fn dialect(&self) -> Option<&'static Dialect> {
-        match self.keeping {
-            Keeping::Run(dialect) => Some(dialect),
-            Keeping::Stored | Keeping::View => None,
+        match self.storage {
+            Storage::Run(dialect) => Some(dialect),
+            Storage::Stored | Storage::View => None,
         }
     }
 
@@ -217,28 +217,28 @@ impl Kind {
 
     /// Reports whether its objects are stored as given.
     pub fn is_kept(&self) -> bool {
-        matches!(self.keeping, Keeping::Stored)
+        matches!(self.storage, Storage::Stored)
     }
 
     /// Reports whether it is a view of other objects.
     pub fn is_view(&self) -> bool {
-        matches!(self.keeping, Keeping::View)
+        matches!(self.storage, Storage::View)
     }
 
     /// Reports whether it only supports runs (such as a ConfigMap) and never acts by itself.
-    pub fn is_beside(&self) -> bool {
+    pub fn is_supporting(&self) -> bool {
         self.is_kept() && self.shape.is_some() && !self.starts_runs
     }
 
     /// Validates one object on its own.
-    pub fn check(&self, object: &Value) -> Findings {
+    pub fn check(&self, object: &Value) -> ErrorsAndWarnings {
         match (self.check, self.shape) {
             (Some(check), _) => check(object),
             (None, Some(shape)) => {
                 let checked = shape::check(object, shape);
                 (checked.problems, checked.warnings)
             }
-            (None, None) => Findings::default(),
+            (None, None) => ErrorsAndWarnings::default(),
         }
     }
 

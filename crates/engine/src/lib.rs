@@ -10,6 +10,7 @@ pub mod effect;
 pub mod engine;
 pub mod explain;
 pub mod expr;
+mod findings;
 pub mod follow;
 mod graph;
 pub mod head;
@@ -21,7 +22,7 @@ mod mark;
 pub mod meters;
 mod pod;
 mod record;
-mod report;
+
 pub mod rerun;
 mod run;
 pub mod schedule;
@@ -37,4 +38,4 @@ pub use explain::Explanation;
 pub use input::{Command, Input, Outcome, Refusal};
 /// Admission results, re-exported for callers that do not read manifests themselves.
 pub use octoflow_manifest::{Problem, Problems, Severity};
-pub use run::Run;
+pub use run::{OpenError, Run};

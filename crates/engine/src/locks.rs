@@ -37,7 +37,7 @@ pub struct Waiter {
     /// Display name as a holder.
     pub name: String,
     /// The lock that was last reported as blocking it.
-    pub told: Option<String>,
+    pub reported: Option<String>,
 }
 
 /// Whether a waiter could proceed if it were granted its locks.
@@ -46,11 +46,11 @@ pub enum Ready {
     Yes,
     /// Not now; others may overtake it.
     Later,
-    /// Its run was restored from a journal and has not continued yet; nobody may overtake it.
-    Asleep,
+    /// Not yet: the run was restored from a journal and has not continued; nobody may overtake the waiter.
+    Restoring,
 }
 
-/// What blocks a waiter.
+/// The lock that blocks a waiter, its limit and its holders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     pub claim: Claim,
@@ -59,13 +59,13 @@ pub struct Wait {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LockDecision {
     /// The waiter was granted all its locks.
-    Take(Holder),
+    Grant(Holder),
     /// The waiter is blocked, or blocked on another lock than last reported.
     Wait(Holder, Wait),
     /// The request is invalid; it was removed from the table.
-    Wrong(Holder, String),
+    Refuse(Holder, String),
 }
 
 #[derive(Debug, Default)]
@@ -74,11 +74,11 @@ pub struct Locks {
     waiting: BTreeMap<Holder, Waiter>,
     holding: BTreeMap<Holder, Vec<Claim>>,
     /// Locks whose first waiter may be grantable.
-    ripe: BTreeSet<Claim>,
+    unchecked: BTreeSet<Claim>,
     /// Waiters whose blocking lock has not been reported yet.
-    fresh: VecDeque<Holder>,
+    unreported: VecDeque<Holder>,
     /// Locks whose first waiter was skipped because it was not ready.
-    passed: BTreeSet<Claim>,
+    skipped: BTreeSet<Claim>,
 }
 
 #[derive(Debug, Default)]
@@ -94,14 +94,14 @@ impl Locks {
             return;
         }
         if let Some(known) = self.waiting.get(&holder) {
-            self.ripe.extend(known.claims.iter().cloned());
+            self.unchecked.extend(known.claims.iter().cloned());
             return;
         }
         for claim in &waiter.claims {
             self.table.entry(claim.clone()).or_default().queue.insert((waiter.rank, holder));
-            self.ripe.insert(claim.clone());
+            self.unchecked.insert(claim.clone());
         }
-        self.fresh.push_back(holder);
+        self.unreported.push_back(holder);
         self.waiting.insert(holder, waiter);
     }
 
@@ -127,7 +127,7 @@ impl Locks {
             if lock.holders.is_empty() && lock.queue.is_empty() {
                 self.table.remove(&claim);
             } else {
-                self.ripe.insert(claim);
+                self.unchecked.insert(claim);
             }
         }
     }
@@ -141,13 +141,13 @@ impl Locks {
     }
 
     /// Checks all waiters again, because limits may have changed.
-    pub fn look_again(&mut self) {
-        self.ripe.extend(self.table.keys().cloned());
+    pub fn recheck_all(&mut self) {
+        self.unchecked.extend(self.table.keys().cloned());
     }
 
     /// Checks skipped waiters again, because they may be ready now.
-    pub fn look_at_passed(&mut self) {
-        self.ripe.append(&mut self.passed);
+    pub fn recheck_skipped(&mut self) {
+        self.unchecked.append(&mut self.skipped);
     }
 
     /// Returns the next decision about a waiter. `ready` reports whether a waiter could proceed with its locks.
@@ -155,34 +155,34 @@ impl Locks {
         &mut self,
         limit: impl Fn(&Claim) -> Result<u32, String>,
         ready: impl Fn(Holder) -> Ready,
-    ) -> Option<Verdict> {
-        while let Some(claim) = self.ripe.pop_first() {
+    ) -> Option<LockDecision> {
+        while let Some(claim) = self.unchecked.pop_first() {
             let Some(head) = self.head(&claim, &ready) else { continue };
-            match self.judge(head, &limit, &ready) {
+            match self.blocker(head, &limit, &ready) {
                 Ok(None) => {
                     self.take(head);
-                    return Some(Verdict::Take(head));
+                    return Some(LockDecision::Grant(head));
                 }
                 // New waiters are reported below.
-                Ok(Some(wait)) if self.waiting.get(&head).is_some_and(|waiter| waiter.told.is_some()) => {
-                    if !self.is_kept_as_told(head, &limit, &ready) {
-                        return Some(self.tell(head, wait));
+                Ok(Some(wait)) if self.waiting.get(&head).is_some_and(|waiter| waiter.reported.is_some()) => {
+                    if !self.is_still_blocked(head, &limit, &ready) {
+                        return Some(self.report_wait(head, wait));
                     }
                 }
                 Ok(Some(_)) => {}
                 Err(why) => return Some(self.refuse(head, why)),
             }
         }
-        while let Some(holder) = self.fresh.pop_front() {
-            if self.waiting.get(&holder).is_none_or(|waiter| waiter.told.is_some()) {
+        while let Some(holder) = self.unreported.pop_front() {
+            if self.waiting.get(&holder).is_none_or(|waiter| waiter.reported.is_some()) {
                 continue;
             }
-            match self.judge(holder, &limit, &ready) {
-                Ok(Some(wait)) => return Some(self.tell(holder, wait)),
+            match self.blocker(holder, &limit, &ready) {
+                Ok(Some(wait)) => return Some(self.report_wait(holder, wait)),
                 Err(why) => return Some(self.refuse(holder, why)),
                 Ok(None) => {
                     self.take(holder);
-                    return Some(Verdict::Take(holder));
+                    return Some(LockDecision::Grant(holder));
                 }
             }
         }
@@ -190,11 +190,11 @@ impl Locks {
     }
 
     /// Returns the lock that blocks a waiter and its current holders, for display.
-    pub fn keeps(&self, holder: Holder) -> Option<(&str, Vec<&str>)> {
+    pub fn blocking(&self, holder: Holder) -> Option<(&str, Vec<&str>)> {
         let waiter = self.waiting.get(&holder)?;
-        let told = waiter.told.as_deref()?;
-        let claim = waiter.claims.iter().find(|claim| claim.key == told)?;
-        Some((told, self.holders(claim)))
+        let reported = waiter.reported.as_deref()?;
+        let claim = waiter.claims.iter().find(|claim| claim.key == reported)?;
+        Some((reported, self.holders(claim)))
     }
 
     /// Returns the names of a lock's holders.
@@ -215,29 +215,29 @@ impl Locks {
         for (_, holder) in &lock.queue {
             match ready(*holder) {
                 Ready::Yes => return Some(*holder),
-                Ready::Asleep => return None,
+                Ready::Restoring => return None,
                 Ready::Later => {}
             }
-            if !self.passed.contains(claim) {
-                self.passed.insert(claim.clone());
+            if !self.skipped.contains(claim) {
+                self.skipped.insert(claim.clone());
             }
         }
         None
     }
 
     /// Returns what blocks a waiter; `None` if it can be granted all its locks now.
-    fn judge(
+    fn blocker(
         &mut self,
         holder: Holder,
         limit: &impl Fn(&Claim) -> Result<u32, String>,
         ready: &impl Fn(Holder) -> Ready,
     ) -> Result<Option<Wait>, String> {
-        let Some(waiter) = self.waiting.get(&holder) else { unreachable!("only waiters are judged") };
+        let Some(waiter) = self.waiting.get(&holder) else { unreachable!("only waiters are checked") };
         let claims = waiter.claims.clone();
         // All limits are read first, so that an unreadable one is reported at once and not when its turn comes.
         let limits: Vec<u32> = claims.iter().map(limit).collect::<Result<_, _>>()?;
         for (claim, limit) in claims.into_iter().zip(limits) {
-            if self.is_kept_by(&claim, limit, holder, ready) {
+            if self.is_blocked_by(&claim, limit, holder, ready) {
                 let holders = self.holders(&claim).into_iter().map(str::to_owned).collect();
                 return Ok(Some(Wait { claim, limit, holders }));
             }
@@ -245,7 +245,7 @@ impl Locks {
         Ok(None)
     }
 
-    fn is_kept_by(&mut self, claim: &Claim, limit: u32, holder: Holder, ready: &impl Fn(Holder) -> Ready) -> bool {
+    fn is_blocked_by(&mut self, claim: &Claim, limit: u32, holder: Holder, ready: &impl Fn(Holder) -> Ready) -> bool {
         let taken = self.table.get(claim).map_or(0, |lock| lock.holders.len());
         taken >= limit as usize || ready(holder) != Ready::Yes || self.head(claim, ready) != Some(holder)
     }
@@ -253,16 +253,16 @@ impl Locks {
     /// Reports whether the lock last reported still blocks the waiter. That another one blocks it as well by now is not
     /// reported: no live input re-checks a waiter because of that, only a restart does, and a restart must not decide
     /// anything new.
-    fn is_kept_as_told(
+    fn is_still_blocked(
         &mut self,
         holder: Holder,
         limit: &impl Fn(&Claim) -> Result<u32, String>,
         ready: &impl Fn(Holder) -> Ready,
     ) -> bool {
         let Some(waiter) = self.waiting.get(&holder) else { return false };
-        let told = waiter.claims.iter().filter(|claim| waiter.told.as_ref() == Some(&claim.key));
-        let told: Vec<Claim> = told.cloned().collect();
-        told.iter().any(|claim| limit(claim).is_ok_and(|limit| self.is_kept_by(claim, limit, holder, ready)))
+        let reported = waiter.claims.iter().filter(|claim| waiter.reported.as_ref() == Some(&claim.key));
+        let reported: Vec<Claim> = reported.cloned().collect();
+        reported.iter().any(|claim| limit(claim).is_ok_and(|limit| self.is_blocked_by(claim, limit, holder, ready)))
     }
 
     fn take(&mut self, holder: Holder) {
@@ -271,20 +271,20 @@ impl Locks {
             let lock = self.table.entry(claim.clone()).or_default();
             lock.queue.remove(&(waiter.rank, holder));
             lock.holders.insert(holder, waiter.name.clone());
-            self.ripe.insert(claim.clone());
+            self.unchecked.insert(claim.clone());
         }
         self.holding.insert(holder, waiter.claims);
     }
 
-    fn tell(&mut self, holder: Holder, wait: Wait) -> Verdict {
+    fn report_wait(&mut self, holder: Holder, wait: Wait) -> LockDecision {
         if let Some(waiter) = self.waiting.get_mut(&holder) {
-            waiter.told = Some(wait.claim.key.clone());
+            waiter.reported = Some(wait.claim.key.clone());
         }
-        Verdict::Wait(holder, wait)
+        LockDecision::Wait(holder, wait)
     }
 
-    fn refuse(&mut self, holder: Holder, why: String) -> Verdict {
+    fn refuse(&mut self, holder: Holder, why: String) -> LockDecision {
         self.release(holder);
-        Verdict::Wrong(holder, why)
+        LockDecision::Refuse(holder, why)
     }
 }

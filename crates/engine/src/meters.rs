@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 pub use render::PREFIX;
 
 /// Maximum number of series of one metric. A label with a new value for every run would otherwise grow without end.
-pub const MOST_SERIES: usize = 10_000;
+pub const MAX_SERIES: usize = 10_000;
 /// Maximum number of metrics.
-pub const MOST_METRICS: usize = 2_000;
+pub const MAX_METRICS: usize = 2_000;
 /// Maximum length of a label's value; a whole file as a label helps nobody.
-pub const LONGEST_LABEL: usize = 4_096;
+pub const MAX_LABEL_LENGTH: usize = 4_096;
 
 /// Sorted by key, each key once.
 pub type SeriesLabels = Vec<(String, String)>;
@@ -110,14 +110,14 @@ impl Meters {
     /// Returns why a reading is rejected: it conflicts with the metric's definition, or a limit is reached.
     pub fn objection(&self, metered: &Metered) -> Option<String> {
         let Some(family) = self.families.get(&metered.name) else {
-            let full = self.families.len() >= MOST_METRICS;
-            let full = full.then(|| format!("there are {MOST_METRICS} metrics already"));
+            let full = self.families.len() >= MAX_METRICS;
+            let full = full.then(|| format!("there are {MAX_METRICS} metrics already"));
             return full.or_else(|| self.clash(&metered.name, metered.reading.kind()));
         };
         let flaw = family.definition.objection(&metered.name, &Definition::of(metered));
         flaw.or_else(|| {
-            let full = family.series.len() >= MOST_SERIES && !family.series.contains_key(&metered.labels);
-            full.then(|| format!("metric {} has {MOST_SERIES} combinations of labels already", metered.name))
+            let full = family.series.len() >= MAX_SERIES && !family.series.contains_key(&metered.labels);
+            full.then(|| format!("metric {} has {MAX_SERIES} combinations of labels already", metered.name))
         })
     }
 

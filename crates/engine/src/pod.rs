@@ -9,7 +9,7 @@ mod volumes;
 
 use octoflow_model::{podspec::Container, task};
 
-use crate::engine::World;
+use crate::engine::SharedState;
 
 pub(crate) use environment::keyed;
 pub(crate) use quantity::{thousandths, together};
@@ -20,10 +20,10 @@ pub(crate) const MAIN: &str = "main";
 /// Default grace period between SIGTERM and SIGKILL, in seconds.
 pub(crate) const GRACE_S: u64 = 30;
 
-/// What a pod's containers can refer to: shared objects, its namespace and its own fields.
+/// Context of a pod's containers: shared objects, the namespace and the pod's own fields.
 #[derive(Clone, Copy)]
 pub(crate) struct PodContext<'a> {
-    pub(crate) world: &'a World,
+    pub(crate) shared: &'a SharedState,
     pub(crate) namespace: &'a str,
     /// Returns the value of a pod field such as `metadata.name`, if it has one.
     pub(crate) field: &'a dyn Fn(&str) -> Option<String>,

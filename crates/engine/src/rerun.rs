@@ -12,7 +12,7 @@ pub use crate::argo::rerun::{Refusal, Rerun, RerunOptions, RerunPlan, ResubmitOp
 
 /// A rerun that is ready to be submitted.
 #[derive(Debug)]
-pub struct Fresh {
+pub struct RerunManifest {
     pub manifest: Value,
     pub stored: Stored,
     /// Prefix of the generated name, where a new name is drawn.
@@ -33,7 +33,7 @@ pub trait Reruns: fmt::Debug + Sync {
         context: &RunContext,
         options: &RerunOptions,
         others: &dyn Catalog,
-    ) -> Result<Fresh, Refusal>;
+    ) -> Result<RerunManifest, Refusal>;
 
     /// Builds a new, independent run.
     fn resubmit(
@@ -42,7 +42,7 @@ pub trait Reruns: fmt::Debug + Sync {
         context: &RunContext,
         options: &ResubmitOptions,
         now: Time,
-    ) -> Result<Fresh, Refusal>;
+    ) -> Result<RerunManifest, Refusal>;
 
     /// Describes a retry in one sentence, if it always repeats the whole run and there is no plan to show.
     fn whole(&self) -> Option<&'static str> {

@@ -8,6 +8,7 @@ use std::{
 
 use octoflow_model::{RunId, Submission, Time};
 use serde_json::Value;
+use thiserror::Error;
 
 use crate::{
     dialect::{self, DialectRun, Program},
@@ -16,6 +17,22 @@ use crate::{
 
 /// A run of any dialect.
 pub struct Run(Box<dyn DialectRun>);
+
+/// Why a run cannot be created of a submission, or restored from a journal. A retry never helps.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum OpenError {
+    #[error("the journal of run {0} does not begin with its submission")]
+    NoSubmission(RunId),
+    /// A newer version may be able to open the run.
+    #[error(
+        "it is a `{kind}`, a kind of run that this version does not know: a newer version of octoflow has written it; \
+         start that version, or a newer one, to go on with this run"
+    )]
+    UnknownKind { kind: String },
+    /// The manifest does not compile; an admitted one always does.
+    #[error("{0}")]
+    Invalid(String),
+}
 
 /// Serializes a manifest. Faster than its `Display`.
 pub(crate) fn written(manifest: &Value) -> Box<str> {
@@ -48,16 +65,13 @@ impl Run {
     }
 
     /// Creates a run of a submission; the manifest names its kind.
-    pub fn open(id: RunId, submission: &Submission) -> Result<Self, String> {
+    pub fn open(id: RunId, submission: &Submission) -> Result<Self, OpenError> {
         let manifest = &submission.manifest;
         if dialect::of(manifest).is_err() {
-            let kind = manifest["kind"].as_str().unwrap_or_default();
-            return Err(format!(
-                "it is a `{kind}`, a kind of run that this version does not know: a newer version of octoflow has written it; \
-                 start that version, or a newer one, to go on with this run"
-            ));
+            return Err(OpenError::UnknownKind { kind: manifest["kind"].as_str().unwrap_or_default().to_owned() });
         }
-        Ok(Self::with(id, submission, Program::compile(&submission.manifest, &submission.stored)?))
+        let program = Program::compile(manifest, &submission.stored).map_err(OpenError::Invalid)?;
+        Ok(Self::with(id, submission, program))
     }
 
     /// Creates a run of a submission whose manifest was compiled before.

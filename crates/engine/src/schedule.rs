@@ -18,7 +18,7 @@ use octoflow_model::{NodeIx, RunId, task::Resources};
 pub use gang::Gang;
 
 use gang::Gangs;
-use queue::{Place, Queue};
+use queue::{Position, Queue};
 
 /// A task by the run and node it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,7 +43,7 @@ pub struct Scheduler {
     queue: Queue,
     gangs: Gangs,
     /// Queue position of each task. An entry found at another position is stale.
-    places: HashMap<TaskRef, Place>,
+    positions: HashMap<TaskRef, Position>,
     /// Members of an admitted gang that have not been returned by `pick` yet.
     chosen: VecDeque<TaskRef>,
     running: HashMap<TaskRef, Resources>,
@@ -97,7 +97,7 @@ impl Scheduler {
             used: Resources::default(),
             queue: Queue::default(),
             gangs: Gangs::default(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             chosen: VecDeque::new(),
             running: HashMap::new(),
             weightless: VecDeque::new(),
@@ -118,10 +118,10 @@ impl Scheduler {
     pub fn enqueue_member(&mut self, task: TaskRef, priority: i32, resources: Resources, gang: &Gang) {
         let resources = self.fitted(resources);
         // Queued again: its old position is dropped, and its gang, which was complete, forms anew.
-        if let Some(place) = self.places.get(&task).copied()
-            && let Some(entry) = self.queue.remove(place)
+        if let Some(position) = self.positions.get(&task).copied()
+            && let Some(entry) = self.queue.remove(position)
         {
-            self.dissolve(place, entry, |_| true);
+            self.dissolve(position, entry, |_| true);
         }
         self.gangs.gather(task, priority, resources, gang);
     }
@@ -130,17 +130,17 @@ impl Scheduler {
         // A gang may have members of several runs; it is queued under the run of its first member.
         let Some((first, _)) = entry.members.first() else { return };
         let tasks: Vec<TaskRef> = entry.members.iter().map(|(task, _)| *task).collect();
-        let place = self.queue.push(priority, first.run, entry);
-        self.places.extend(tasks.into_iter().map(|task| (task, place)));
+        let position = self.queue.push(priority, first.run, entry);
+        self.positions.extend(tasks.into_iter().map(|task| (task, position)));
     }
 
     /// Removes an entry that was not admitted. The remaining members of a gang gather again rather than start without
     /// the others.
-    fn dissolve(&mut self, place: Place, entry: Entry, mut stays: impl FnMut(TaskRef) -> bool) {
+    fn dissolve(&mut self, position: Position, entry: Entry, mut stays: impl FnMut(TaskRef) -> bool) {
         for (task, resources) in entry.members {
             // A task with a newer position is left alone.
-            if self.places.get(&task) == Some(&place) {
-                self.places.remove(&task);
+            if self.positions.get(&task) == Some(&position) {
+                self.positions.remove(&task);
                 if let Some((key, priority)) = &entry.gang {
                     self.gangs.regather(key, task, stays(task).then_some((*priority, resources)));
                 }
@@ -182,19 +182,19 @@ impl Scheduler {
                 self.arrive(priority, Entry { members, gang: Some((key, priority)) });
             }
             let ready = |entry: &Entry| entry.members.iter().all(|(task, _)| ready(task.run));
-            let (place, entry) = self.queue.heads().find(|(_, entry)| ready(entry))?;
-            let mut waits = |task| still_waiting(task) && self.places.get(&task) == Some(&place);
+            let (position, entry) = self.queue.heads().find(|(_, entry)| ready(entry))?;
+            let mut waits = |task| still_waiting(task) && self.positions.get(&task) == Some(&position);
             if !entry.members.iter().all(|(task, _)| waits(*task)) {
-                let lost = self.queue.remove(place)?;
-                self.dissolve(place, lost, &mut still_waiting);
+                let lost = self.queue.remove(position)?;
+                self.dissolve(position, lost, &mut still_waiting);
                 continue;
             }
             if shortage(&self.capacity, &self.used, self.running.len(), entry).is_some() {
                 return None;
             }
-            for (task, resources) in self.queue.take(place)?.members {
+            for (task, resources) in self.queue.take(position)?.members {
                 self.occupy(task, resources);
-                self.places.remove(&task);
+                self.positions.remove(&task);
                 self.chosen.push_back(task);
             }
             return self.chosen.pop_front();
@@ -234,7 +234,7 @@ impl Scheduler {
     }
 
     pub fn waiting(&self) -> usize {
-        self.places.len() + self.gangs.waiting() + self.chosen.len() + self.weightless.len()
+        self.positions.len() + self.gangs.waiting() + self.chosen.len() + self.weightless.len()
     }
 
     /// Returns the head of the queue and why it waits.

@@ -7,7 +7,7 @@ mod schema;
 mod tests;
 
 pub(crate) use check::short;
-pub use check::{Checked, MOST_PROBLEMS, check};
+pub use check::{Checked, MAX_PROBLEMS, check};
 pub use schema::schema;
 
 /// The shape of a value.
@@ -55,7 +55,7 @@ pub struct Field {
     pub instead: Option<&'static str>,
 }
 
-/// How a field is supported.
+/// Level of support of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
     /// Supported.

@@ -174,7 +174,7 @@ pub(crate) fn owner(run: &Value) -> Value {
 }
 
 /// The content of an event.
-pub(crate) struct Told<'a> {
+pub(crate) struct EventDetails<'a> {
     pub reason: &'a str,
     /// The part of the run it is about; empty for the whole.
     pub about: &'a str,
@@ -188,8 +188,8 @@ pub(crate) struct Told<'a> {
 
 /// Renders one event. Its key sorts by time; at equal times, events of the whole come before and after those of its
 /// parts.
-pub(crate) fn event(run: &Value, told: &Told<'_>) -> (String, Value) {
-    let Told { reason, about, message, at, bad, count, source } = told;
+pub(crate) fn event(run: &Value, told: &EventDetails<'_>) -> (String, Value) {
+    let EventDetails { reason, about, message, at, bad, count, source } = told;
     let metadata = &run["metadata"];
     let id = uid(&[metadata["uid"].as_str().unwrap_or_default(), reason, about]);
     let name = format!("{}.{}", metadata["name"].as_str().unwrap_or_default(), &id.replace('-', "")[..16]);

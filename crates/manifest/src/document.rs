@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{Path, Places, Source};
+use crate::{Path, Source, SourceMap};
 
 /// A document that was read. The value has no duplicate keys, no aliases and no merge keys left.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub struct Document {
     /// The parsed value.
     pub value: Value,
     /// The source span of every value.
-    pub places: Places,
+    pub source_map: SourceMap,
     /// The line its content starts on, counted from 1.
     pub line: usize,
 }
@@ -22,7 +22,7 @@ pub struct Document {
 impl Document {
     /// Returns the text of a value exactly as written: `1.10` where the value tree holds 1.1.
     pub fn text(&self, path: &Path) -> Option<&str> {
-        let span = self.places.exact(path)?;
+        let span = self.source_map.exact(path)?;
         Some(self.source.slice(span))
     }
 }

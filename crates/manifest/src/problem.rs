@@ -81,7 +81,7 @@ impl Problem {
     /// Points at a value of a document, or its nearest ancestor.
     #[must_use]
     pub fn at_value(mut self, document: &Document, path: &Path) -> Self {
-        let span = document.places.value(path);
+        let span = document.source_map.value(path);
         // In a long text, point at the part. A part that is escaped in the source is not found; then point at the
         // whole.
         let part = self.within.as_deref().filter(|part| !part.is_empty());
@@ -99,7 +99,7 @@ impl Problem {
     /// Points at the key of a value of a document, or of its nearest ancestor.
     #[must_use]
     pub fn at_key(mut self, document: &Document, path: &Path) -> Self {
-        self.span = Some(document.places.key(path));
+        self.span = Some(document.source_map.key(path));
         self.source = Some(Arc::clone(&document.source));
         self.path = Some(path.clone());
         self

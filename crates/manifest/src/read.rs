@@ -4,7 +4,7 @@
 mod compose;
 mod event;
 mod expand;
-mod guard;
+mod input;
 mod json;
 mod margin;
 mod syntax;

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    RunPhase, Shutdown, argo::WorkflowFact, mark::Marks, submission::Submission, taskset::SetFact, time::Time,
+    RunPhase, Shutdown, argo::WorkflowFact, mark::MutableMetadata, submission::Submission, taskset::SetFact, time::Time,
 };
 
 mod wire;
@@ -43,7 +43,7 @@ pub enum RunFact {
     /// A user changed the run's metadata; `marks` is the complete new content.
     Marked {
         at: Time,
-        marks: Box<Marks>,
+        marks: Box<MutableMetadata>,
     },
     /// The run reached its final state. Nothing follows.
     Ended {

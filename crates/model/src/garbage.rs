@@ -18,7 +18,7 @@ pub enum GcStrategy {
     /// Not set: the next level (workflow, then default) decides.
     #[default]
     #[serde(rename = "")]
-    Unsaid,
+    Unset,
     OnWorkflowCompletion,
     OnWorkflowDeletion,
     Never,
@@ -27,7 +27,7 @@ pub enum GcStrategy {
 impl GcStrategy {
     pub fn word(self) -> &'static str {
         match self {
-            Self::Unsaid => "",
+            Self::Unset => "",
             Self::OnWorkflowCompletion => "OnWorkflowCompletion",
             Self::OnWorkflowDeletion => "OnWorkflowDeletion",
             Self::Never => "Never",

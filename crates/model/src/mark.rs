@@ -12,19 +12,19 @@ pub const COMPLETED_LABEL: &str = "workflows.argoproj.io/completed";
 /// All mutable metadata of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Marks {
+pub struct MutableMetadata {
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub annotations: Labels,
-    #[serde(default, skip_serializing_if = "Ties::is_empty")]
-    pub ties: Ties,
+    #[serde(rename = "ties", default, skip_serializing_if = "Ownership::is_empty")]
+    pub ownership: Ownership,
 }
 
 /// Finalizers, owner references, field managers and deletion time of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Ties {
+pub struct Ownership {
     /// Finalizers that must be removed before the object is deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Ties {
     pub deleted: Option<Time>,
 }
 
-impl Ties {
+impl Ownership {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -74,7 +74,7 @@ impl Ties {
     }
 }
 
-impl Marks {
+impl MutableMetadata {
     /// Reads them from the metadata of a run's object, without the labels that only the engine sets.
     pub fn of(metadata: &Value) -> Self {
         let texts = |field: &str| -> Labels {
@@ -84,7 +84,7 @@ impl Marks {
         let mut labels = texts("labels");
         labels.remove(PHASE_LABEL);
         labels.remove(COMPLETED_LABEL);
-        Self { labels, annotations: texts("annotations"), ties: Ties::of(metadata) }
+        Self { labels, annotations: texts("annotations"), ownership: Ownership::of(metadata) }
     }
 }
 
@@ -98,13 +98,13 @@ mod tests {
             "name": "w", "labels": {"a": "b", PHASE_LABEL: "Running"}, "annotations": {"c": "d"},
             "finalizers": ["x/y"], "ownerReferences": [{"uid": "u"}], "deletionTimestamp": "2026-01-02T03:04:05Z",
         });
-        let marks = Marks::of(&metadata);
+        let marks = MutableMetadata::of(&metadata);
         assert_eq!(marks.labels.keys().collect::<Vec<_>>(), ["a"]);
-        assert_eq!(marks.ties.owner_uids(), ["u"]);
+        assert_eq!(marks.ownership.owner_uids(), ["u"]);
         let mut written = Map::new();
-        marks.ties.write(&mut written);
-        assert_eq!(Ties::of(&Value::Object(written.clone())), marks.ties);
-        Ties::default().write(&mut written);
+        marks.ownership.write(&mut written);
+        assert_eq!(Ownership::of(&Value::Object(written.clone())), marks.ownership);
+        Ownership::default().write(&mut written);
         assert!(written.is_empty(), "{written:?}");
     }
 }

@@ -88,7 +88,7 @@ impl Report {
     }
 }
 
-/// How an attempt ended, and its outputs.
+/// End of an attempt, and its outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {
     pub exit: Exit,
@@ -119,7 +119,7 @@ pub enum Exit {
     NotStarted(String),
     /// The environment failed: an input could not be placed, a directory not created. Holds the reason.
     Environment(String),
-    /// It exceeded its disk quota, or the free disk space, and was killed. Says what and how much.
+    /// Evicted: the task exceeded its disk quota, or the free disk space, and was killed. Holds what and how much.
     Evicted(String),
 }
 

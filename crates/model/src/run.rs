@@ -30,7 +30,7 @@ impl RunPhase {
     }
 }
 
-/// How a run is being ended early.
+/// Ways of ending a run early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Shutdown {
     /// End the work, then run the exit handlers.

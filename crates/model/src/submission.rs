@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{before::Before, ids::RunId, time::Time};
+use crate::{ids::RunId, previous::PreviousRun, time::Time};
 
 /// An admitted manifest as given, with the identity drawn on submission and the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,23 +25,23 @@ pub struct Submission {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
     /// Context of the submission.
-    #[serde(default, skip_serializing_if = "Known::is_empty")]
-    pub known: Known,
+    #[serde(rename = "known", default, skip_serializing_if = "SubmitContext::is_empty")]
+    pub context: SubmitContext,
     /// Results taken over from the previous run, for a rerun.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Box<Before>>,
+    #[serde(rename = "before", default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Box<PreviousRun>>,
 }
 
 /// Facts about the host and history at the time of submission. They never affect execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Known {
+pub struct SubmitContext {
     /// Host name of the machine its tasks run on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Durations of the newest successful run of the same kind, for estimates.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub earlier: Option<Box<Earlier>>,
+    pub earlier: Option<Box<EarlierDurations>>,
     /// Microseconds by which the wall clock was ahead of the engine's time on submission. Every time in the run's facts
     /// is the engine's plus this: the wall clock as of the submission plus the elapsed time, whatever is done to the
     /// clock later.
@@ -56,13 +56,13 @@ fn is_zero(skew: &i64) -> bool {
 /// Durations of an earlier run and its nodes, in whole seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Earlier {
+pub struct EarlierDurations {
     pub run: u64,
     /// By node name without the run's name, which is empty for the root.
     pub nodes: BTreeMap<String, u64>,
 }
 
-impl Known {
+impl SubmitContext {
     pub fn is_empty(&self) -> bool {
         self.host.is_none() && self.earlier.is_none() && self.skew == 0
     }

@@ -10,7 +10,7 @@ use crate::location::Location;
 
 use crate::request::Request;
 
-/// Everything a runtime needs to run one attempt.
+/// A task: everything a runtime needs to run one attempt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// Display name in messages and listings, e.g. the pod name.
@@ -24,7 +24,7 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<ArtifactInput>,
     #[serde(default)]
-    pub wanted: Wanted,
+    pub wanted: WantedOutputs,
     #[serde(default)]
     pub resources: Resources,
     /// Grace period of the process group between SIGTERM and SIGKILL.
@@ -139,7 +139,7 @@ pub struct ArtifactInput {
     pub mode: Option<u32>,
     #[serde(default)]
     pub recurse_mode: bool,
-    /// How to unpack it; `None`: detect and unpack a tarball.
+    /// Packing; `None`: detect and unpack a tarball.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<Archive>,
 }
@@ -166,7 +166,7 @@ pub enum ArtifactSource {
     },
 }
 
-/// How an artifact's bytes are packed.
+/// Packing of an artifact's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Archive {
@@ -186,7 +186,7 @@ pub struct StoredArtifact {
     /// `sha256:<hex>` of the stored bytes.
     pub digest: String,
     pub size: u64,
-    /// How the stored bytes are packed.
+    /// Packing of the stored bytes.
     pub archive: Archive,
     /// The display key, e.g. `wf/pod/name.tgz`.
     pub key: String,
@@ -200,7 +200,7 @@ pub struct StoredArtifact {
 
 /// Outputs to collect once the main process has ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct WantedOutputs {
     /// Keep the end of standard output as the result.
     #[serde(default)]
     pub result: bool,
@@ -212,14 +212,14 @@ pub struct Wanted {
     /// Also save the log as an artifact. The artifact's path is not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<Box<ArtifactOutput>>,
-    /// Where to find the main container's termination message.
+    /// Source of the main container's termination message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<LastWords>,
+    pub message: Option<TerminationMessage>,
 }
 
-/// Where a container's termination message is found: in a file, or else in the end of its output.
+/// Sources of a container's termination message: a file, or else the end of its output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastWords {
+pub struct TerminationMessage {
     /// The file the container may write its message to, e.g. `/dev/termination-log`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -228,7 +228,7 @@ pub struct LastWords {
     pub tail: bool,
 }
 
-impl Wanted {
+impl WantedOutputs {
     pub fn is_empty(&self) -> bool {
         !self.result
             && self.parameters.is_empty()
@@ -276,8 +276,8 @@ mod tests {
 
     #[test]
     fn a_message_alone_is_something_wanted() {
-        assert!(Wanted::default().is_empty());
-        let wanted = Wanted { message: Some(LastWords::default()), ..Wanted::default() };
+        assert!(WantedOutputs::default().is_empty());
+        let wanted = WantedOutputs { message: Some(TerminationMessage::default()), ..WantedOutputs::default() };
         assert!(!wanted.is_empty());
     }
 
@@ -288,7 +288,10 @@ mod tests {
         assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), Task::default());
         let task = Task {
             hosts: Some("127.1.0.2 a\n".into()),
-            wanted: Wanted { message: Some(LastWords { path: None, tail: true }), ..Wanted::default() },
+            wanted: WantedOutputs {
+                message: Some(TerminationMessage { path: None, tail: true }),
+                ..WantedOutputs::default()
+            },
             ..Task::default()
         };
         let text = serde_json::to_string(&task).unwrap();

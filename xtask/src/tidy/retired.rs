@@ -29,6 +29,12 @@ const RETIRED: &[Retired] = &[
     Retired { word: concat!("Surround", "ings"), instead: "Catalog" },
     Retired { word: concat!("Aga", "inOptions"), instead: "RerunOptions" },
     Retired { word: concat!("born", "_wrong"), instead: "add_errored" },
+    Retired { word: concat!("Last", "Words"), instead: "TerminationMessage" },
+    Retired { word: concat!("Phase", "Stand"), instead: "PhaseClass" },
+    Retired { word: concat!("Task", "Life"), instead: "TaskEvent" },
+    Retired { word: concat!("Circum", "stances"), instead: "CronState" },
+    Retired { word: concat!("Pay", "er"), instead: "BudgetScope" },
+    Retired { word: concat!("took_place", "_of"), instead: "replaced_runs" },
 ];
 
 const WHY: &str = "one concept, one word, and the one that the trade uses; `docs/glossary.md` has them";

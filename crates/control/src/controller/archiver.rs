@@ -167,7 +167,7 @@ impl EventLoop {
             Ok(changes) => changes,
             Err(error) => return self.not_written(run, waiting, error),
         };
-        let mission = doomed.map(|doomed| doomed.mission(self.driver.engine.world()));
+        let mission = doomed.map(|doomed| doomed.mission(self.driver.engine.shared()));
         let (watchers, own, sweeper) = (self.watchers.clone(), self.own.clone(), self.keeper.sweeper.clone());
         let outcome = self.recovery.outcome();
         self.store.commit(Batch::from_iter(changes), move |kept| {

@@ -30,7 +30,7 @@ impl EventLoop {
             let doomed = Doomed::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, items);
             // Not written down it is still done now; only a crash in between would leave the bytes behind.
             let _ = doomed.write(&self.keeper.data_dir);
-            missions.push(doomed.mission(self.driver.engine.world()));
+            missions.push(doomed.mission(self.driver.engine.shared()));
         }
         missions
     }

@@ -44,7 +44,7 @@ use serde_json::{Map, Value};
 use self::{
     book::{Book, Borrowed},
     dag::Graph,
-    report::{At, Report},
+    findings::{At, Findings},
 };
 use super::{
     fields::{API_VERSION, WORKFLOW, WORKFLOW_TEMPLATE},
@@ -52,7 +52,7 @@ use super::{
     refer::{self, Gathered, Reach},
 };
 pub use crate::admit::Catalog;
-use crate::{expr::nearest, kinds::dialect_of, report, shape};
+use crate::{expr::nearest, findings, kinds::dialect_of, shape};
 
 pub use crate::code;
 
@@ -107,7 +107,7 @@ pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problem
     let mended = with_version(object);
     let checked = shape::check(mended.as_ref().map_or(object, |(_, object)| object), &WORKFLOW);
     let (mut manifest, broken) = (checked.value, checked.broken);
-    let mut report = Report::new(checked.problems, checked.warnings);
+    let mut report = Findings::new(checked.problems, checked.warnings);
     version(&manifest, &broken, &mut report);
     if let Some((key, _)) = &mended {
         report.warn(&At::base(&Path::root().join(key.as_str())), shape::code::UNKNOWN_FIELD, || {
@@ -137,7 +137,7 @@ fn look(
     broken: &[Path],
     standing: Standing,
     others: &dyn Catalog,
-    report: &mut Report,
+    report: &mut Findings,
 ) -> Option<(Workflow, Stored)> {
     let gathered = refer::gather(manifest, others);
     let mut whole = merge::effective(manifest, &gathered.stored);
@@ -194,7 +194,7 @@ fn look(
 }
 
 /// The name of an object that others refer to; it must be a proper one. `noun` is what the object is called.
-fn own_name<'v>(object: &'v Value, noun: &str, report: &mut Report) -> &'v str {
+fn own_name<'v>(object: &'v Value, noun: &str, report: &mut Findings) -> &'v str {
     let metadata = Path::root().join("metadata");
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if !name::is_object_name(name) {
@@ -209,7 +209,7 @@ fn own_name<'v>(object: &'v Value, noun: &str, report: &mut Report) -> &'v str {
 /// is found when a workflow does. The answer are problems and warnings.
 pub fn admit_template(object: &Value) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &WORKFLOW_TEMPLATE);
-    let mut report = Report::new(checked.problems, Vec::new());
+    let mut report = Findings::new(checked.problems, Vec::new());
     version(&checked.value, &checked.broken, &mut report);
     own_name(&checked.value, "template", &mut report);
     let list = Path(vec!["spec".into(), "templates".into()]);
@@ -236,7 +236,7 @@ fn label(manifest: &mut Value) {
 }
 
 /// What was found in templates that stand elsewhere is told at the places that refer to them.
-fn elsewhere(manifest: &Value, gathered: &Gathered, report: &mut Report) {
+fn elsewhere(manifest: &Value, gathered: &Gathered, report: &mut Findings) {
     let places: BTreeMap<&Path, &str> = gathered.places.iter().map(|(key, place)| (place, key.as_str())).collect();
     let merged_from = &manifest["spec"]["workflowTemplateRef"];
     let whole = |reach: Reach, name: &str| format!("in {} '{}': ", reach.kind(), shape::short(name));
@@ -330,7 +330,7 @@ fn with_version(object: &Value) -> Option<(String, Value)> {
     Some((key.clone(), object))
 }
 
-fn version(manifest: &Value, broken: &[Path], report: &mut Report) {
+fn version(manifest: &Value, broken: &[Path], report: &mut Findings) {
     let place = Path::root().join("apiVersion");
     let version = manifest["apiVersion"].as_str().unwrap_or_default();
     if version == API_VERSION || broken.contains(&place) {

@@ -10,7 +10,7 @@ use octoflow_model::{
 use serde::Deserialize;
 
 use super::{locate, run::Run};
-use crate::engine::World;
+use crate::engine::SharedState;
 
 /// Everything that will be deleted, at the run's end or with the run.
 pub fn of(run: &Run) -> Vec<Garbage> {
@@ -54,7 +54,11 @@ pub fn is_specified(run: &Run) -> bool {
 }
 
 /// Where an artifact was sent to, with credentials; `None` when it is only here.
-pub fn whereabouts(world: &World, namespace: &str, artifact: &StoredArtifact) -> Result<Option<Location>, String> {
+pub fn whereabouts(
+    world: &SharedState,
+    namespace: &str,
+    artifact: &StoredArtifact,
+) -> Result<Option<Location>, String> {
     let Some(noted) = &artifact.noted else { return Ok(None) };
     let place = ArtifactLocation::deserialize(noted).map_err(|error| error.to_string())?;
     locate::complete(world, namespace, &place).map(Some)
@@ -65,5 +69,5 @@ fn own_strategy(artifact: &Artifact) -> Option<GcStrategy> {
 }
 
 fn strategy(gc: Option<&ArtifactGc>) -> Option<GcStrategy> {
-    gc.and_then(|gc| gc.strategy).filter(|strategy| *strategy != GcStrategy::Unsaid)
+    gc.and_then(|gc| gc.strategy).filter(|strategy| *strategy != GcStrategy::Unset)
 }

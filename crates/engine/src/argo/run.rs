@@ -9,9 +9,9 @@ use std::{
 use octoflow_model::{
     NodeIx, RunId, RunPhase, Shutdown, Time,
     argo::{OutputArtifactValue, TemplateRef},
-    before::Before,
     meter::Metered,
-    submission::{Known, Stored},
+    previous::PreviousRun,
+    submission::{Stored, SubmitContext},
 };
 
 use super::{
@@ -65,7 +65,7 @@ pub struct State {
     /// Bytes of names, items, inputs and outputs.
     pub weight: u64,
     /// What it takes over from the run it comes after, as far as it has not been taken yet.
-    pub before: Before,
+    pub before: PreviousRun,
 }
 
 impl State {
@@ -161,7 +161,7 @@ pub struct Run {
     /// What the manifest refers to, as it was when it was submitted.
     pub(super) stored: Stored,
     /// What was known about it where it was submitted.
-    pub(crate) known: Known,
+    pub(crate) known: SubmitContext,
     /// It comes after another run.
     pub(super) resumes: bool,
     /// The manifest as it was given, kept as text: a tree of values would be several times as large.

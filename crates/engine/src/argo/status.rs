@@ -72,7 +72,7 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
 }
 
 fn stand(run: &Run, object: &mut Value) {
-    mark::stand(object, &run.state.head, &labels(run));
+    mark::overlay(object, &run.state.head, &labels(run));
 }
 
 /// The labels a run carries: its own, and the two that tell how it stands.

@@ -11,7 +11,7 @@ use octoflow_model::{
 use super::{meter::Occasion, node::Body, run::Run, view::View};
 use crate::{
     effect::Effects,
-    engine::World,
+    engine::SharedState,
     meters::Definition,
     slice::{Slice, Work},
 };
@@ -19,7 +19,7 @@ use crate::{
 pub struct Turn<'a> {
     pub run: &'a mut Run,
     pub now: Time,
-    pub world: &'a World,
+    pub world: &'a SharedState,
     pub(super) effects: Effects,
     /// The metrics this turn has read first; the world hears of them when it is over.
     pub(super) defined: HashMap<String, Definition>,
@@ -29,7 +29,7 @@ pub struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
+    pub fn new(run: &'a mut Run, now: Time, world: &'a SharedState) -> Self {
         let slice = Slice::new(run.meter.total());
         run.meter.next_node(run.state.nodes.len());
         Self { run, now, world, effects: Effects::default(), defined: HashMap::new(), learnt: HashMap::new(), slice }
@@ -145,7 +145,7 @@ impl<'a> Turn<'a> {
             }
             // What was born just before the run became full must not make its calls.
             if node.children.is_empty()
-                && let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.most_nodes)
+                && let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.max_nodes)
             {
                 return self.finish(at, Phase::Error, why);
             }
@@ -211,7 +211,7 @@ impl<'a> Turn<'a> {
         outbound: Vec<NodeIx>,
         log_bytes: u64,
     ) {
-        let room = (self.run.state.weight, self.world.most_bytes);
+        let room = (self.run.state.weight, self.world.max_bytes);
         let (phase, message, outputs) = super::room::ending(room, phase, message, outputs);
         self.close_containers(at, &[], phase, &message);
         if phase == Phase::Succeeded {

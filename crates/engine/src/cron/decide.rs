@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fmt, time::Duration};
 use octoflow_model::{RunId, Time};
 use serde_json::Value;
 
-use super::{CatchUp, Concurrency, Timetable, judge::Scene};
+use super::{CatchUp, Concurrency, Timetable, judge::ConditionEnv};
 
 /// A time that passed longer ago than this, and was not seen in time, counts as missed. The maintenance thread looks
 /// more often than this.
@@ -20,13 +20,13 @@ pub trait Ledger {
     fn newest(&self, until: Time) -> Option<Time>;
 }
 
-/// Everything a decision depends on besides the CronWorkflow itself.
-pub struct Circumstances<'a> {
+/// Input of a decision besides the CronWorkflow itself.
+pub struct CronState<'a> {
     pub now: Time,
     /// Time of the previous look without interruption; `None` for the first look after a start, a change or a pause.
     pub looked: Option<Time>,
     pub ledger: &'a dyn Ledger,
-    /// Its open runs.
+    /// Open runs of the CronWorkflow.
     pub active: &'a [RunId],
     pub succeeded: u64,
     pub failed: u64,
@@ -53,7 +53,7 @@ pub enum Act {
 pub enum Skip {
     /// An earlier run is still going on.
     Busy,
-    /// Its `when` condition is false, or cannot be evaluated.
+    /// The `when` condition is false, or cannot be evaluated.
     Unwanted,
     /// A newer time has passed already, and only the newest counts.
     Replaced,
@@ -70,17 +70,17 @@ impl fmt::Display for Skip {
 }
 
 /// Returns when to decide again, if nothing else happens.
-pub fn wake_at(timetable: &Timetable, catalog: &Circumstances<'_>) -> Option<Time> {
-    if timetable.suspended || catalog.stopped { None } else { timetable.next_after(catalog.now) }
+pub fn wake_at(timetable: &Timetable, state: &CronState<'_>) -> Option<Time> {
+    if timetable.suspended || state.stopped { None } else { timetable.next_after(state.now) }
 }
 
-pub fn decide(timetable: &Timetable, object: &Value, catalog: &Circumstances<'_>) -> Vec<Act> {
-    if catalog.stopped {
+pub fn decide(timetable: &Timetable, object: &Value, state: &CronState<'_>) -> Vec<Act> {
+    if state.stopped {
         return Vec::new();
     }
-    let scene = Scene::new(object, catalog);
+    let env = ConditionEnv::new(object, state);
     let mut acts = Vec::new();
-    match timetable.stop.as_deref().map(|stop| scene.stops(stop)) {
+    match timetable.stop.as_deref().map(|stop| env.stops(stop)) {
         Some(Ok(true)) => return vec![Act::Stop],
         Some(Err(why)) => return vec![Act::Trouble(why)],
         Some(Ok(false)) | None => {}
@@ -88,23 +88,23 @@ pub fn decide(timetable: &Timetable, object: &Value, catalog: &Circumstances<'_>
     if timetable.suspended {
         return acts;
     }
-    let due = due(timetable, catalog);
+    let due = due(timetable, state);
     let Some(newest) = due.last().copied() else { return acts };
     let mut trouble = None;
     let wanted = timetable.when.as_deref().is_none_or(|when| {
-        scene.runs(when).unwrap_or_else(|why| {
+        env.runs(when).unwrap_or_else(|why| {
             trouble = Some(why);
             false
         })
     });
     acts.extend(trouble.map(Act::Trouble));
-    let mut busy = !catalog.active.is_empty();
+    let mut busy = !state.active.is_empty();
     for nominal in due {
         let act = match timetable.concurrency {
             _ if !wanted => Act::Skip { nominal, why: Skip::Unwanted },
             Concurrency::Forbid if busy => Act::Skip { nominal, why: Skip::Busy },
             Concurrency::Replace if nominal != newest => Act::Skip { nominal, why: Skip::Replaced },
-            Concurrency::Replace => Act::Start { nominal, replaces: catalog.active.to_vec() },
+            Concurrency::Replace => Act::Start { nominal, replaces: state.active.to_vec() },
             Concurrency::Allow | Concurrency::Forbid => Act::Start { nominal, replaces: Vec::new() },
         };
         busy |= matches!(act, Act::Start { .. });
@@ -114,10 +114,10 @@ pub fn decide(timetable: &Timetable, object: &Value, catalog: &Circumstances<'_>
 }
 
 /// Returns the times that are due, oldest first.
-fn due(timetable: &Timetable, catalog: &Circumstances<'_>) -> BTreeSet<Time> {
-    let now = catalog.now;
+fn due(timetable: &Timetable, state: &CronState<'_>) -> BTreeSet<Time> {
+    let now = state.now;
     // After the clock was set back, the previous look is void.
-    let looked = catalog.looked.filter(|looked| *looked <= now);
+    let looked = state.looked.filter(|looked| *looked <= now);
     let fresh = Time(now.0.saturating_sub(i64::try_from(ON_TIME.as_micros()).unwrap_or(i64::MAX)));
     let seen = looked.map_or(now, |looked| looked.max(fresh));
     let mut due = BTreeSet::new();
@@ -126,20 +126,20 @@ fn due(timetable: &Timetable, catalog: &Circumstances<'_>) -> BTreeSet<Time> {
         due.insert(next);
         at = next;
     }
-    due.extend(missed(timetable, catalog, looked, seen));
-    due.retain(|nominal| !catalog.ledger.has(*nominal));
+    due.extend(missed(timetable, state, looked, seen));
+    due.retain(|nominal| !state.ledger.has(*nominal));
     due
 }
 
 /// Returns missed times that are to be caught up.
-fn missed(timetable: &Timetable, catalog: &Circumstances<'_>, looked: Option<Time>, until: Time) -> Vec<Time> {
-    let known = catalog.ledger.newest(until);
+fn missed(timetable: &Timetable, state: &CronState<'_>, looked: Option<Time>, until: Time) -> Vec<Time> {
+    let known = state.ledger.newest(until);
     // Without a `catchUp` policy, only a CronWorkflow that has run before can have missed a time.
     let since = match timetable.catch_up {
         Some(CatchUp::Skip) => return Vec::new(),
         Some(CatchUp::Latest | CatchUp::All(_)) => known.or(timetable.created),
         None if timetable.deadline.is_none() => return Vec::new(),
-        None => known.or(catalog.last.filter(|last| *last <= until)),
+        None => known.or(state.last.filter(|last| *last <= until)),
     };
     let Some(since) = since.map(|since| looked.map_or(since, |looked| since.max(looked))) else { return Vec::new() };
     let most = match timetable.catch_up {
@@ -149,7 +149,7 @@ fn missed(timetable: &Timetable, catalog: &Circumstances<'_>, looked: Option<Tim
     let mut missed = Vec::new();
     let mut at = until;
     while let Some(nominal) = timetable.latest(at).filter(|nominal| *nominal > since && missed.len() < most) {
-        let late = catalog.now.since(nominal);
+        let late = state.now.since(nominal);
         if timetable.deadline.is_some_and(|deadline| late > deadline) {
             break;
         }

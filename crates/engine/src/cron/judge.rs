@@ -4,27 +4,27 @@
 use octoflow_model::Time;
 use serde_json::Value as Json;
 
-use super::decide::Circumstances;
+use super::decide::CronState;
 use crate::{
     argo::substitute::close_of,
     expr::{
-        Meter, Moment, Value,
-        chance::Seed,
-        lang::{Env, Occasion},
+        Meter, OffsetDateTime, Value,
+        lang::{Env, EvalContext},
+        random::Seed,
         when,
     },
 };
 
 /// The variables that the conditions can reference.
-pub(super) struct Scene {
+pub(super) struct ConditionEnv {
     cron: Value,
     now: Time,
     seed: Seed,
     meter: Meter,
 }
 
-impl Scene {
-    pub(super) fn new(object: &Json, catalog: &Circumstances<'_>) -> Self {
+impl ConditionEnv {
+    pub(super) fn new(object: &Json, state: &CronState<'_>) -> Self {
         let metadata = &object["metadata"];
         let map = |field: &str| metadata[field].as_object().cloned().unwrap_or_default();
         let text = |field: &str| Value::from(metadata[field].as_str().unwrap_or_default());
@@ -32,21 +32,20 @@ impl Scene {
         let mut annotations = map("labels");
         annotations.extend(map("annotations"));
         let count = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
-        let last = catalog.last.map_or(Value::Nil, |last| Value::Date(Moment::utc(last.timestamp())));
+        let last = state.last.map_or(Value::Nil, |last| Value::Date(OffsetDateTime::utc(last.timestamp())));
         let namespace = metadata["namespace"].as_str().filter(|text| !text.is_empty()).unwrap_or("default");
         let cron = [
             ("name", text("name")),
             ("namespace", Value::from(namespace)),
             ("labels", Json::Object(map("labels")).into()),
             ("annotations", Json::Object(annotations).into()),
-            ("failed", count(catalog.failed)),
-            ("succeeded", count(catalog.succeeded)),
+            ("failed", count(state.failed)),
+            ("succeeded", count(state.succeeded)),
             ("lastScheduledTime", last),
         ];
         let cron = cron.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let seed =
-            Seed::of(namespace).with(metadata["name"].as_str().unwrap_or_default()).with(&catalog.now.to_string());
-        Self { cron, now: catalog.now, seed, meter: Meter::default() }
+        let seed = Seed::of(namespace).with(metadata["name"].as_str().unwrap_or_default()).with(&state.now.to_string());
+        Self { cron, now: state.now, seed, meter: Meter::default() }
     }
 
     /// Evaluates `stopStrategy`: true if no further run may start.
@@ -108,13 +107,13 @@ impl Scene {
     }
 }
 
-impl Env for Scene {
+impl Env for ConditionEnv {
     fn root(&self, name: &str) -> Option<Value> {
         (name == "cronworkflow").then(|| self.cron.clone())
     }
 
-    fn occasion(&self) -> Option<Occasion> {
-        Some(Occasion { moment: self.now.timestamp(), seed: self.seed })
+    fn eval_context(&self) -> Option<EvalContext> {
+        Some(EvalContext { moment: self.now.timestamp(), seed: self.seed })
     }
 
     fn names(&self) -> Vec<String> {

@@ -38,8 +38,8 @@ enum Rule {
 }
 
 impl Schedule {
-    /// Reads `0 6 * * 1-5`, `@daily`, `@every 90m`, each also behind `CRON_TZ=Zone` or `TZ=Zone`, which is stronger than
-    /// `zone`. Without a zone it is UTC. Intervals are counted from `anchor`.
+    /// Reads `0 6 * * 1-5`, `@daily`, `@every 90m`, each also behind `CRON_TZ=Zone` or `TZ=Zone`, which is stronger
+    /// than `zone`. Without a zone it is UTC. Intervals are counted from `anchor`.
     pub fn parse(text: &str, zone: Option<&str>, anchor: Time) -> Result<Self, String> {
         let trimmed = text.trim();
         let prefix = ["CRON_TZ=", "TZ="].iter().find_map(|prefix| trimmed.strip_prefix(prefix));

@@ -9,13 +9,13 @@ use super::Schedule;
 use crate::shape::short;
 
 /// Default number of missed times to catch up.
-pub const CAUGHT_UP: usize = 10;
+pub const DEFAULT_CAUGHT_UP: usize = 10;
 
 /// Maximum number of schedules: more would make every decision slow, and nobody could read them.
-pub const MOST_SCHEDULES: usize = 100;
+pub const MAX_SCHEDULES: usize = 100;
 
 /// Maximum number of missed times to catch up at once; more would flood the scheduler.
-pub const MOST_CAUGHT_UP: usize = 1000;
+pub const MAX_CAUGHT_UP: usize = 1000;
 
 #[derive(Clone, Debug)]
 pub struct Timetable {
@@ -34,7 +34,7 @@ pub struct Timetable {
     pub keep_failed: usize,
 }
 
-/// What to do when a time comes while an earlier run is active.
+/// Policy for a time that comes while an earlier run is active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Concurrency {
     #[default]
@@ -43,7 +43,7 @@ pub enum Concurrency {
     Replace,
 }
 
-/// What to do about missed times.
+/// Policy for missed times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatchUp {
     Skip,
@@ -71,10 +71,10 @@ impl Timetable {
         if written.is_empty() {
             wrong.push("cron workflow must have at least one schedule".to_owned());
         }
-        if written.len() > MOST_SCHEDULES {
-            wrong.push(format!("a CronWorkflow has at most {MOST_SCHEDULES} schedules, not {}", written.len()));
+        if written.len() > MAX_SCHEDULES {
+            wrong.push(format!("a CronWorkflow has at most {MAX_SCHEDULES} schedules, not {}", written.len()));
         }
-        for schedule in written.into_iter().take(MOST_SCHEDULES) {
+        for schedule in written.into_iter().take(MAX_SCHEDULES) {
             match Schedule::parse(schedule, zoned, created.unwrap_or_default()) {
                 Ok(schedule) => schedules.push(schedule),
                 Err(why) => wrong.push(why),
@@ -136,9 +136,9 @@ fn catch_up(value: &Value) -> Result<Option<CatchUp>, String> {
     if value.is_null() {
         return Ok(None);
     }
-    let limit = value["limit"].as_u64().map_or(CAUGHT_UP, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    if limit == 0 || limit > MOST_CAUGHT_UP {
-        return Err(format!("spec.catchUp.limit must be from 1 to {MOST_CAUGHT_UP}"));
+    let limit = value["limit"].as_u64().map_or(DEFAULT_CAUGHT_UP, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    if limit == 0 || limit > MAX_CAUGHT_UP {
+        return Err(format!("spec.catchUp.limit must be from 1 to {MAX_CAUGHT_UP}"));
     }
     match value["policy"].as_str() {
         Some("skip") => Ok(Some(CatchUp::Skip)),

@@ -13,9 +13,9 @@ use crate::{
 
 /// Open runs created by other open runs: pairs of parent and child.
 #[derive(Debug, Default)]
-pub(super) struct Descent(BTreeSet<(RunId, RunId)>);
+pub(super) struct ChildRuns(BTreeSet<(RunId, RunId)>);
 
-impl Descent {
+impl ChildRuns {
     pub(super) fn insert(&mut self, run: &Run) {
         self.0.extend(run.parent().map(|parent| (parent, run.id())));
     }
@@ -37,14 +37,14 @@ impl Engine {
             outcome.refusal = Some(Refusal::UnknownRun(id));
             return;
         }
-        let answer = self.tell(id, command, now, outcome);
+        let answer = self.send_command(id, command, now, outcome);
         if answer.is_ok() && matches!(command, Command::Stop | Command::Terminate) {
             self.end_owned(id, command, now, outcome);
         }
         outcome.refusal = answer.err();
     }
 
-    fn tell(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) -> Result<(), Refusal> {
+    fn send_command(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) -> Result<(), Refusal> {
         // A run that was only accepted begins first, so that commands never see a run that has not begun.
         self.turn(id, now, outcome, |_| ());
         let mut answer = Ok(());
@@ -59,7 +59,7 @@ impl Engine {
         while let Some(owner) = owners.pop() {
             for child in self.owned_by(owner) {
                 // A run that is already over refuses, but runs it created may still be open.
-                let _ = self.tell(child, command, now, outcome);
+                let _ = self.send_command(child, command, now, outcome);
                 owners.push(child);
             }
         }
@@ -69,9 +69,9 @@ impl Engine {
     fn owned_by(&self, id: RunId) -> Vec<RunId> {
         let Some(uid) = self.runs.get(&id).map(|run| run.uid().to_owned()) else { return Vec::new() };
         let is_owned = |child: &RunId| {
-            let ties = self.runs.get(child).map(|run| run.marks().ties).unwrap_or_default();
-            ties.owners.iter().any(|owner| owner["uid"] == uid.as_str())
+            let ownership = self.runs.get(child).map(|run| run.marks().ownership).unwrap_or_default();
+            ownership.owners.iter().any(|owner| owner["uid"] == uid.as_str())
         };
-        self.descent.children(id).filter(is_owned).collect()
+        self.children.children(id).filter(is_owned).collect()
     }
 }

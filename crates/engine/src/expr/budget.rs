@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use super::{
     Error, Span, Value,
-    lang::{self, Env, Limits, Program},
+    lang::{self, Env, Expression, Limits},
     when,
 };
 
@@ -21,7 +21,7 @@ pub(crate) const COMPILING: u64 = 5_000;
 
 /// The scope of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Payer {
+pub enum BudgetScope {
     #[default]
     Evaluation,
     Node,
@@ -69,24 +69,24 @@ impl Meter {
         self.run(&program, env)
     }
 
-    pub fn parse(&self, text: &str) -> Result<Program, Error> {
+    pub fn parse(&self, text: &str) -> Result<Expression, Error> {
         self.spend(1 + text.len() as u64 / PARSED_A_STEP)?;
         lang::parse(text)
     }
 
-    pub fn run(&self, program: &Program, env: &dyn Env) -> Result<Value, Error> {
-        let (left, payer) = self.left();
+    pub fn run(&self, program: &Expression, env: &dyn Env) -> Result<Value, Error> {
+        let (left, scope) = self.left();
         if left == 0 {
-            return Err(self.refuse(payer));
+            return Err(self.refuse(scope));
         }
         let most = Limits::default();
         let limits = match left < most.steps {
-            true => Limits { steps: left, bytes: capped(left, most.bytes), payer, ..most },
+            true => Limits { steps: left, bytes: capped(left, most.bytes), scope, ..most },
             false => most,
         };
         let (outcome, spent) = program.evaluate_counted(env, limits);
         self.note(spent);
-        if outcome.as_ref().is_err_and(Error::is_exhausted) && limits.payer == Payer::Run {
+        if outcome.as_ref().is_err_and(Error::is_exhausted) && limits.scope == BudgetScope::Run {
             self.exhausted.set(true);
         }
         outcome
@@ -101,9 +101,9 @@ impl Meter {
 
     /// Charges the work of an evaluation before it is done.
     pub fn spend(&self, steps: u64) -> Result<(), Error> {
-        let (left, payer) = self.left();
+        let (left, scope) = self.left();
         if left < steps {
-            return Err(self.refuse(payer));
+            return Err(self.refuse(scope));
         }
         self.note(steps);
         Ok(())
@@ -113,7 +113,11 @@ impl Meter {
     pub fn fill(&self, bytes: usize) -> Result<(), Error> {
         let steps = bytes as u64 / BYTES_A_STEP;
         self.filled.set(self.filled.get().saturating_add(steps));
-        if self.filled.get() > self.allowance() { Err(refusal(Payer::Run, "texts", self.allowance())) } else { Ok(()) }
+        if self.filled.get() > self.allowance() {
+            Err(refusal(BudgetScope::Run, "texts", self.allowance()))
+        } else {
+            Ok(())
+        }
     }
 
     fn note(&self, steps: u64) {
@@ -126,20 +130,20 @@ impl Meter {
     }
 
     /// Returns the steps left, and the scope that would be exhausted first.
-    fn left(&self) -> (u64, Payer) {
+    fn left(&self) -> (u64, BudgetScope) {
         if self.exhausted.get() {
-            return (0, Payer::Run);
+            return (0, BudgetScope::Run);
         }
         let run = self.allowance().saturating_sub(self.spent.get());
         let node = Self::NODE.saturating_sub(self.node.get());
-        if run <= node { (run, Payer::Run) } else { (node, Payer::Node) }
+        if run <= node { (run, BudgetScope::Run) } else { (node, BudgetScope::Node) }
     }
 
-    fn refuse(&self, payer: Payer) -> Error {
-        if payer == Payer::Run {
+    fn refuse(&self, scope: BudgetScope) -> Error {
+        if scope == BudgetScope::Run {
             self.exhausted.set(true);
         }
-        refusal(payer, "expressions", self.allowance())
+        refusal(scope, "expressions", self.allowance())
     }
 }
 
@@ -147,14 +151,14 @@ fn capped(left: u64, most: usize) -> usize {
     usize::try_from(left.saturating_mul(BYTES_A_STEP)).map_or(most, |bytes| bytes.min(most))
 }
 
-fn refusal(payer: Payer, what: &str, allowance: u64) -> Error {
-    let message = match payer {
-        Payer::Evaluation => too_many(Payer::Evaluation),
-        Payer::Node => format!(
+fn refusal(scope: BudgetScope, what: &str, allowance: u64) -> Error {
+    let message = match scope {
+        BudgetScope::Evaluation => too_many(BudgetScope::Evaluation),
+        BudgetScope::Node => format!(
             "too many steps: the {what} of this node have used up the {} steps that a node may take; compute this in a task instead",
             Meter::NODE
         ),
-        Payer::Run => format!(
+        BudgetScope::Run => format!(
             "too many steps: the {what} of this run have used up its budget of {allowance} steps; compute this in tasks instead, or loop over fewer items"
         ),
     };
@@ -162,17 +166,17 @@ fn refusal(payer: Payer, what: &str, allowance: u64) -> Error {
 }
 
 /// Returns the error message for an exhausted budget of this scope.
-pub(super) fn too_many(payer: Payer) -> String {
-    match payer {
-        Payer::Evaluation => format!(
+pub(super) fn too_many(scope: BudgetScope) -> String {
+    match scope {
+        BudgetScope::Evaluation => format!(
             "the expression takes too many steps: one evaluation may take {}; compute this in a task instead",
             Limits::STEPS
         ),
-        Payer::Node => format!(
+        BudgetScope::Node => format!(
             "the expression takes too many steps: all expressions of one node may take {} together; compute this in a task instead",
             Meter::NODE
         ),
-        Payer::Run => format!(
+        BudgetScope::Run => format!(
             "the expression takes too many steps: the expressions of this run have used up its budget of {} steps and {} for each node; compute this in tasks instead, or loop over fewer items",
             Meter::RUN,
             Meter::EACH

@@ -15,7 +15,7 @@ pub(crate) use zone::offset as zone;
 
 /// A point in time and the UTC offset it is displayed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub struct OffsetDateTime {
     pub at: Timestamp,
     pub offset: Offset,
 }
@@ -46,7 +46,7 @@ const KNOWN: [&str; 9] = [
     "2006-01-02T15:04:05Z0700",
 ];
 
-impl Moment {
+impl OffsetDateTime {
     pub(crate) fn utc(at: Timestamp) -> Self {
         Self { at, offset: Offset::UTC }
     }
@@ -97,7 +97,7 @@ impl Moment {
     }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for OffsetDateTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&Layout::new("2006-01-02 15:04:05.999999999 -0700 MST").write(*self))
     }
@@ -220,18 +220,18 @@ mod tests {
             ("2024-01-02T05:04:05+02:00", 1_704_164_645),
             ("2024-01-02T05:04:05+0200", 1_704_164_645),
         ] {
-            assert_eq!(Moment::iso(text).map(|m| m.at.as_second()), Some(seconds), "{text}");
+            assert_eq!(OffsetDateTime::iso(text).map(|m| m.at.as_second()), Some(seconds), "{text}");
         }
         for text in ["2024-13-02", "2024-01-32", "hello world", "2024-01-02x", "20240102"] {
-            assert_eq!(Moment::iso(text), None, "{text}");
+            assert_eq!(OffsetDateTime::iso(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_moment_is_shown_with_its_offset() {
-        let moment = Moment::iso("2024-01-02T05:04:05+02:00").unwrap();
+        let moment = OffsetDateTime::iso("2024-01-02T05:04:05+02:00").unwrap();
         assert_eq!(moment.rfc3339(), "2024-01-02T05:04:05+02:00");
-        let utc = Moment::known("2024-01-02").unwrap();
+        let utc = OffsetDateTime::known("2024-01-02").unwrap();
         assert_eq!(utc.to_string(), "2024-01-02 00:00:00 +0000 UTC");
     }
 }

@@ -15,14 +15,14 @@ pub struct Depends {
 pub struct Term {
     pub task: String,
     /// `None` for a bare name, whose meaning depends on the task (see [`Term::holds`]).
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TaskOutcome>,
     /// Column of the term: 1-based, in characters.
     pub column: usize,
 }
 
-/// How a task ended, as `task.Outcome` spells it.
+/// Outcome of a task, as in `task.Succeeded`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum TaskOutcome {
     Succeeded,
     Failed,
     Errored,
@@ -81,7 +81,7 @@ impl Depends {
     }
 
     /// Evaluates the condition, with bare names interpreted as in [`Term::holds`].
-    pub fn evaluate(&self, ask: &mut dyn FnMut(&str, Outcome) -> bool) -> bool {
+    pub fn evaluate(&self, ask: &mut dyn FnMut(&str, TaskOutcome) -> bool) -> bool {
         self.evaluate_terms(&mut |term| term.holds(ask))
     }
 
@@ -93,17 +93,17 @@ impl Depends {
 
 impl Term {
     /// Evaluates the term. A bare name holds if its task succeeded, was skipped, or runs as a daemon.
-    pub fn holds(&self, ask: &mut dyn FnMut(&str, Outcome) -> bool) -> bool {
+    pub fn holds(&self, ask: &mut dyn FnMut(&str, TaskOutcome) -> bool) -> bool {
         match self.outcome {
             Some(outcome) => ask(&self.task, outcome),
-            None => [Outcome::Succeeded, Outcome::Skipped, Outcome::Daemoned]
+            None => [TaskOutcome::Succeeded, TaskOutcome::Skipped, TaskOutcome::Daemoned]
                 .into_iter()
                 .any(|outcome| ask(&self.task, outcome)),
         }
     }
 }
 
-impl Outcome {
+impl TaskOutcome {
     const ALL: [(&'static str, Self); 8] = [
         ("Succeeded", Self::Succeeded),
         ("Failed", Self::Failed),
@@ -276,8 +276,8 @@ impl Parser {
                 return Err(Error::at(place, format!("expected a task result after '{task}.'")));
             };
             self.position += 1;
-            outcome = Some(Outcome::named(&word).ok_or_else(|| {
-                let known = nearest(&word, Outcome::ALL.map(|(name, _)| name));
+            outcome = Some(TaskOutcome::named(&word).ok_or_else(|| {
+                let known = nearest(&word, TaskOutcome::ALL.map(|(name, _)| name));
                 let hint = known.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
                 Error::at(place, format!("task result '{word}' for task '{task}' is invalid{hint}"))
             })?);

@@ -27,12 +27,12 @@ pub(crate) struct Span {
 const WINDOW: usize = 100;
 
 /// Maximum length of a message: it may quote a value, but megabytes help nobody.
-const LONGEST: usize = 4_000;
+const MAX_MESSAGE: usize = 4_000;
 
 impl Error {
     pub(crate) fn at(span: Span, message: impl Into<String>) -> Self {
         let mut message = message.into();
-        if let Some((cut, _)) = message.char_indices().nth(LONGEST) {
+        if let Some((cut, _)) = message.char_indices().nth(MAX_MESSAGE) {
             message.truncate(cut);
             message.push('…');
         }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_message_is_never_endless() {
-        assert_eq!(Error::at(Span::default(), "é".repeat(5_000)).message.chars().count(), LONGEST + 1);
+        assert_eq!(Error::at(Span::default(), "é".repeat(5_000)).message.chars().count(), MAX_MESSAGE + 1);
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! The language of `{{= }}`, of retry expressions and of hooks: values, operators, pipes, closures and functions.
-//! A text is parsed once into a [`Program`] and evaluated against an [`Env`] that answers names on demand. Evaluation is
-//! bounded by [`Limits`]. Time and chance come from the [`Occasion`] the environment hands in, so that an expression which is
-//! evaluated again gives the same again; functions that would need the machine are refused by name.
+//! The language of `{{= }}`, of retry expressions and of hooks: values, operators, pipes, closures and functions. A
+//! text is parsed once into an [`Expression`] and evaluated against an [`Env`] that resolves names on demand.
+//! Evaluation is bounded by [`Limits`]. Time and random numbers come from the [`EvalContext`] of the environment, so
+//! that evaluating an expression again yields the same value; functions that would need the machine are refused by
+//! name.
 
 use std::fmt;
 
-use super::{Error, TEXT, Value, budget::Payer, chance::Seed};
+use super::{Error, TEXT, Value, budget::BudgetScope, random::Seed};
 
 mod argument;
 mod builtin;
@@ -39,7 +40,7 @@ pub trait Env {
 
     /// Returns the time and the seed for `now()` and `sprig.uuidv4()`; `None` if an expression is only checked, so that
     /// what depends on them has no value yet.
-    fn occasion(&self) -> Option<Occasion> {
+    fn eval_context(&self) -> Option<EvalContext> {
         None
     }
 
@@ -51,7 +52,7 @@ pub trait Env {
 
 /// The time of an evaluation and the seed of its random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Occasion {
+pub struct EvalContext {
     pub moment: jiff::Timestamp,
     pub seed: Seed,
 }
@@ -73,7 +74,7 @@ pub struct Limits {
     /// Bytes of all values created.
     pub bytes: usize,
     /// The scope that set these limits.
-    pub payer: Payer,
+    pub scope: BudgetScope,
 }
 
 impl Limits {
@@ -89,27 +90,27 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { depth: Self::DEPTH, steps: Self::STEPS, bytes: Self::BYTES, payer: Payer::Evaluation }
+        Self { depth: Self::DEPTH, steps: Self::STEPS, bytes: Self::BYTES, scope: BudgetScope::Evaluation }
     }
 }
 
 /// A parsed expression.
 #[derive(Clone)]
-pub struct Program {
+pub struct Expression {
     tree: tree::Tree,
 }
 
 /// Parses an expression.
-pub fn parse(text: &str) -> Result<Program, Error> {
+pub fn parse(text: &str) -> Result<Expression, Error> {
     if text.len() > TEXT {
         let message = format!("the expression is longer than {TEXT} bytes");
         return Err(Error::at(super::Span::default(), message));
     }
     let tree = parse::parse(text)?;
-    Ok(Program { tree })
+    Ok(Expression { tree })
 }
 
-impl Program {
+impl Expression {
     /// Evaluates the expression.
     pub fn evaluate(&self, env: &dyn Env) -> Result<Value, Error> {
         self.evaluate_within(env, Limits::default())
@@ -138,7 +139,7 @@ impl Program {
     }
 }
 
-impl fmt::Debug for Program {
+impl fmt::Debug for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program").field("roots", &self.roots()).finish()
     }

@@ -1,7 +1,7 @@
 //! Suggests the known name a misspelt word most likely meant. It only suggests: nothing may act on a suggestion.
 
 /// Longer words are compared by their first characters only; mistyped names are short.
-const LONGEST: usize = 64;
+const MAX_WORD: usize = 64;
 
 /// Returns the known name nearest to `word` by edit distance (insert, delete, replace, transpose), if it is near enough
 /// to suggest: at most one edit in three characters. The first of several equally near names wins.
@@ -27,7 +27,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 
 fn fold(word: &str) -> Vec<char> {
     word.chars()
-        .take(LONGEST)
+        .take(MAX_WORD)
         .map(|c| match c.to_ascii_lowercase() {
             '_' => '-',
             lower => lower,

@@ -8,7 +8,7 @@ use regex::{Regex, RegexBuilder};
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     regex: Regex,
-    price: u64,
+    cost: u64,
 }
 
 /// Size classes of compiled patterns, in bytes, with the cost of matching one byte of text. The work per byte grows
@@ -17,23 +17,23 @@ pub(crate) struct Pattern {
 const SIZES: [(usize, u64); 3] = [(16 * 1024, 2), (64 * 1024, 20), (256 * 1024, 100)];
 
 /// Maximum length of a pattern; nobody could read a longer one.
-const LONGEST: usize = 16 * 1024;
+const MAX_LENGTH: usize = 16 * 1024;
 
 /// Maximum nesting of groups: the parser of patterns recurses.
-const NESTING: u32 = 50;
+const MAX_NESTING: u32 = 50;
 
 impl Pattern {
     pub(crate) fn new(source: &str) -> Result<Self, String> {
-        if source.len() > LONGEST {
-            return Err(format!("the pattern is longer than {LONGEST} bytes"));
+        if source.len() > MAX_LENGTH {
+            return Err(format!("the pattern is longer than {MAX_LENGTH} bytes"));
         }
         let translated = translate(source);
         let mut reason = String::new();
-        for (size, price) in SIZES {
+        for (size, cost) in SIZES {
             let built =
-                RegexBuilder::new(&translated).size_limit(size).dfa_size_limit(size).nest_limit(NESTING).build();
+                RegexBuilder::new(&translated).size_limit(size).dfa_size_limit(size).nest_limit(MAX_NESTING).build();
             match built {
-                Ok(regex) => return Ok(Self { regex, price }),
+                Ok(regex) => return Ok(Self { regex, cost }),
                 Err(regex::Error::CompiledTooBig(_)) => {
                     reason = format!("the pattern '{}' grows too large when compiled", shorten(source));
                 }
@@ -53,8 +53,8 @@ impl Pattern {
     }
 
     /// Returns the steps one pass over `text` may cost.
-    pub(crate) fn price(&self, text: &str) -> u64 {
-        self.price * (text.len() as u64 + 1)
+    pub(crate) fn cost(&self, text: &str) -> u64 {
+        self.cost * (text.len() as u64 + 1)
     }
 }
 
@@ -172,8 +172,8 @@ mod tests {
 
     #[test]
     fn a_large_pattern_costs_more_per_byte() {
-        let small = Pattern::new("a+b").unwrap().price("text");
-        let large = Pattern::new("(ab?c*){300}").unwrap().price("text");
+        let small = Pattern::new("a+b").unwrap().cost("text");
+        let large = Pattern::new("(ab?c*){300}").unwrap().cost("text");
         assert!(large > small);
     }
 }

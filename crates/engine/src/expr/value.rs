@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use super::{Moment, json, number};
+use super::{OffsetDateTime, json, number};
 
 /// A value of an expression.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +21,7 @@ pub enum Value {
     Str(Arc<str>),
     List(Arc<Vec<Value>>),
     Map(Arc<BTreeMap<String, Value>>),
-    Date(Moment),
+    Date(OffsetDateTime),
     Duration(SignedDuration),
 }
 
@@ -42,10 +42,11 @@ impl Value {
         }
     }
 
-    /// The value as JSON text: compact, keys sorted, `<`, `>` and `&` escaped, whole floats without a fraction.
+    /// Formats the value as JSON text: compact, keys sorted, `<`, `>` and `&` escaped, whole floats without a fraction.
     ///
-    /// Decided so because that is how the dialects' own tools spell the same values, and texts are compared.
-    /// A number JSON cannot hold becomes `null`; [`Program::evaluate`](super::lang::Program::evaluate) never returns one.
+    /// This is how the dialects' own tools format the same values, and texts are compared.
+    /// A number JSON cannot represent becomes `null`; [`Expression::evaluate`](super::lang::Expression::evaluate) never
+    /// returns one.
     #[must_use]
     pub fn to_json(&self) -> String {
         json::Style::COMPACT.write(self)

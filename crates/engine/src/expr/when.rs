@@ -69,8 +69,8 @@ fn decide(text: &str, lookup: Lookup<'_>) -> Result<bool, Error> {
 
 /// Truncates the text for a message.
 fn shorten(text: &str) -> String {
-    const LONGEST: usize = 1_000;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_SHOWN: usize = 1_000;
+    match text.char_indices().nth(MAX_SHOWN) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }

@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::fields::volume::SOURCES;
 use crate::{
     code,
-    report::{At, Report},
+    findings::{At, Findings},
     shape::short,
 };
 
-pub(crate) fn volumes(report: &mut Report, at: &At<'_>, volumes: &[Volume], raw: &Value) {
+pub(crate) fn volumes(report: &mut Findings, at: &At<'_>, volumes: &[Volume], raw: &Value) {
     let mut seen = HashSet::new();
     for (index, volume) in volumes.iter().enumerate() {
         let place = at.index(index);
@@ -49,7 +49,7 @@ pub(crate) fn volumes(report: &mut Report, at: &At<'_>, volumes: &[Volume], raw:
 }
 
 /// Checks that a path is absolute, so that it does not depend on the working directory, and has no `..`.
-pub(crate) fn absolute(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, path: &str) {
+pub(crate) fn absolute(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, path: &str) {
     if has_variables(path) {
         return;
     }

@@ -26,7 +26,7 @@ impl PodContext<'_> {
         mount: &VolumeMount,
     ) -> Result<Vec<File>, String> {
         let namespace = self.namespace;
-        let Some(data) = self.world.keyed(kind, namespace, name) else {
+        let Some(data) = self.shared.keyed(kind, namespace, name) else {
             let message = format!(
                 "volume '{}': '{name}' not found in namespace '{namespace}'; give the file that defines it along with it",
                 mount.name

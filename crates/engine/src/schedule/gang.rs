@@ -32,20 +32,20 @@ fn key(gang: &Gang) -> Key {
 
 #[derive(Debug, Default)]
 pub(super) struct Gangs {
-    known: BTreeMap<Key, Known>,
+    known: BTreeMap<Key, GangState>,
     /// Gangs that were joined since the last check.
     touched: BTreeSet<Key>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct GangState {
     least: u32,
     gathered: BTreeMap<TaskRef, (i32, Resources)>,
     /// Members that have started, whether they still run or not.
     started: BTreeSet<TaskRef>,
 }
 
-impl Known {
+impl GangState {
     fn there(&self) -> usize {
         self.gathered.len() + self.started.len()
     }

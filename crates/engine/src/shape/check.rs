@@ -12,7 +12,7 @@ use crate::expr::nearest;
 /// The result of a check.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// The first [`MOST_PROBLEMS`] of them.
+    /// The first [`MAX_PROBLEMS`] of them.
     pub problems: Vec<Problem>,
     /// One for each ignored field name, at its first place.
     pub warnings: Vec<Problem>,
@@ -24,10 +24,10 @@ pub struct Checked {
 }
 
 /// Maximum number of problems reported: a user fixes the first few and tries again; an endless list helps nobody.
-pub const MOST_PROBLEMS: usize = 100;
+pub const MAX_PROBLEMS: usize = 100;
 
 /// Maximum depth that is checked; the manifest reader allows less.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 pub fn check(value: &Value, shape: &Shape) -> Checked {
     let mut checker = Checker { path: Path::root(), checked: Checked::default(), warned: HashSet::new() };
@@ -44,8 +44,8 @@ struct Checker {
 impl Checker {
     /// Returns the clean copy, or `None` if the value itself has the wrong type.
     fn value(&mut self, value: &Value, shape: &Shape) -> Option<Value> {
-        if self.path.segments().len() >= DEEPEST {
-            self.wrong(code::OUT_OF_RANGE, || format!("nested deeper than {DEEPEST} levels"), None);
+        if self.path.segments().len() >= MAX_DEPTH {
+            self.wrong(code::OUT_OF_RANGE, || format!("nested deeper than {MAX_DEPTH} levels"), None);
             return None;
         }
         match (shape, value) {
@@ -184,7 +184,7 @@ impl Checker {
     }
 
     fn broken(&mut self) -> Option<Value> {
-        if self.checked.broken.len() < MOST_PROBLEMS {
+        if self.checked.broken.len() < MAX_PROBLEMS {
             self.checked.broken.push(self.path.clone());
         }
         None
@@ -216,7 +216,7 @@ impl Checker {
     }
 
     fn push(&mut self, problem: impl FnOnce(Path) -> Problem) {
-        if self.checked.problems.len() < MOST_PROBLEMS {
+        if self.checked.problems.len() < MAX_PROBLEMS {
             self.checked.problems.push(problem(self.path.clone()));
         }
     }

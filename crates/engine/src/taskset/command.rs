@@ -2,7 +2,7 @@
 
 use octoflow_model::{
     RunFact, Shutdown,
-    taskset::{Closing, KIND, ReplicaPhase, SetFact},
+    taskset::{KIND, ReplicaPhase, SetFact, StopReason},
 };
 
 use super::{ident, turn::Turn};
@@ -39,7 +39,7 @@ impl Turn<'_> {
                 }
             }
             Command::Mark { read, write } => {
-                let written = mark::written(self.run, read, write, self.now)?;
+                let written = mark::change(self.run, read, write, self.now)?;
                 written.into_iter().for_each(|fact| self.decide(fact));
             }
             Command::StopNodes { .. } | Command::Resume { .. } | Command::Set { .. } => {
@@ -65,7 +65,7 @@ impl Turn<'_> {
     }
 
     /// Evicts a pod; its replica fails, and may be retried.
-    fn evict(&mut self, pod: &str, why: Closing) -> Result<(), Refusal> {
+    fn evict(&mut self, pod: &str, why: StopReason) -> Result<(), Refusal> {
         let mut live = self.run.placed().map(|at| at.0);
         let Some(replica) = live.find(|replica| self.run.pod_of(*replica).as_deref() == Some(pod)) else {
             return Err(Refusal::NoSuchPod { pod: pod.to_owned() });

@@ -20,7 +20,7 @@ impl Turn<'_> {
                 effects.change.phase = true;
                 effects.change.units.push((*attempt, true));
             }
-            SetFact::Ended(parting) => effects.freed.push(NodeIx(parting.replica)),
+            SetFact::Ended(end) => effects.freed.push(NodeIx(end.replica)),
             SetFact::Over { attempt, .. } => {
                 effects.gangs_dissolved = true;
                 effects.change.phase = true;

@@ -6,7 +6,7 @@ use std::{ops::Deref, sync::Arc};
 use octoflow_model::{
     Fact, NodeIx, RunFact, RunId, RunPhase, Time,
     submission::Submission,
-    taskset::{Closing, PodEnd, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
+    taskset::{PodEnd, ReplicaPhase, RolePhase, SetFact, SetPhase, StopReason, SummaryState},
 };
 
 use super::{
@@ -47,8 +47,8 @@ impl Run {
             phase: SetPhase::AttemptPending,
             phase_message: String::new(),
             transition: submission.at,
-            standing: Standing::Waiting,
-            standing_message: String::new(),
+            summary: SummaryState::Waiting,
+            summary_message: String::new(),
             began: None,
             started: None,
             finished: None,
@@ -60,14 +60,14 @@ impl Run {
             replicas: vec![Replica::default(); program.replicas as usize],
             logs: Vec::new(),
         };
-        refresh(&program, &mut state, submission.at);
+        reset_for_attempt(&program, &mut state, submission.at);
         Self {
             id,
             state: Folded(state),
             hosts: peers::hosts(id, &submission.name, &program),
             peers: peers::lists(id, &program),
             manifest: crate::run::written(&submission.manifest),
-            replaced: submission.before.as_ref().map(|before| before.runs.clone()).unwrap_or_default(),
+            replaced: submission.previous.as_ref().map(|before| before.runs.clone()).unwrap_or_default(),
             todo: Todo { set: true, ..Todo::default() },
             notes: Vec::new(),
             program,
@@ -85,7 +85,7 @@ impl Run {
         } else if let Fact::TaskSet(fact) = fact {
             fold.apply(fact);
         }
-        self.heed();
+        self.enter_notes();
     }
 }
 
@@ -95,7 +95,7 @@ impl Fold<'_> {
     }
 
     /// Notes that every role must be visited, and that its replicas may be able to start.
-    fn look_at_roles(&mut self) {
+    fn note_all_roles(&mut self) {
         for role in 0..self.state.roles.len() {
             self.note(Note::RoleChanged(role));
             self.note(Note::MayStart(role));
@@ -108,7 +108,7 @@ impl Fold<'_> {
             RunFact::Submitted(_) | RunFact::Marked { .. } => {}
             RunFact::Suspended { at } => self.unqueue(*at),
             RunFact::Resumed { .. } => {
-                self.look_at_roles();
+                self.note_all_roles();
                 let delayed = self.state.replicas.iter().enumerate();
                 let delayed = delayed.filter(|(_, one)| one.phase == ReplicaPhase::AttemptRetryPending);
                 self.notes.extend(delayed.map(|(at, _)| Note::ReplicaChanged(at as u32)));
@@ -117,8 +117,8 @@ impl Fold<'_> {
             RunFact::ShuttingDown { .. } | RunFact::DeadlinePassed { .. } => self.note(Note::SetChanged),
             RunFact::Ended { phase, message, at } => {
                 let state = &mut self.state;
-                state.standing = Standing::of(*phase == RunPhase::Succeeded);
-                state.standing_message.clone_from(message);
+                state.summary = SummaryState::of(*phase == RunPhase::Succeeded);
+                state.summary_message.clone_from(message);
                 state.finished = Some(*at);
                 state.wake = None;
                 self.enter(SetPhase::Completed, String::new(), *at);
@@ -147,17 +147,17 @@ impl Fold<'_> {
             }
             SetFact::Started { replica, at } => {
                 self.move_to(*replica, ReplicaPhase::AttemptRunning, *at);
-                self.rise(*replica, *at);
+                self.replica_up(*replica, *at);
             }
             SetFact::Ending { replica, at, why, message } => {
                 self.move_to(*replica, ReplicaPhase::AttemptDeletionRequested, *at);
                 let slot = &mut self.state.replicas[*replica as usize];
-                slot.stopped = *why == Closing::Cleaning;
+                slot.stopped = *why == StopReason::Cleaning;
                 slot.closing = Some(*why);
                 slot.phase_message.clone_from(message);
                 slot.wake = None;
             }
-            SetFact::Ended(parting) => self.part(parting),
+            SetFact::Ended(end) => self.pod_ended(end),
             SetFact::Again { replica, at } => {
                 self.move_to(*replica, ReplicaPhase::AttemptPending, *at);
                 let slot = &mut self.state.replicas[*replica as usize];
@@ -170,7 +170,7 @@ impl Fold<'_> {
                 let slot = &mut self.state.replicas[*replica as usize];
                 slot.stopped = true;
                 slot.wake = None;
-                self.look_at_role_of(*replica);
+                self.note_role_of(*replica);
             }
             SetFact::RoleJudged { role, at, succeeded, message } => {
                 let slot = &mut self.state.roles[*role as usize];
@@ -186,11 +186,11 @@ impl Fold<'_> {
                 slot.phase_message = String::new();
                 slot.transition = *at;
                 if let Some(verdict) = &slot.verdict {
-                    slot.standing = Standing::of(verdict.succeeded);
-                    slot.standing_message.clone_from(&verdict.message);
+                    slot.summary = SummaryState::of(verdict.succeeded);
+                    slot.summary_message.clone_from(&verdict.message);
                 }
                 self.note(Note::SetChanged);
-                self.release(*role as usize);
+                self.note_dependents(*role as usize);
             }
             SetFact::Judged { at, succeeded, message, last } => {
                 self.state.verdict = Some(Verdict { succeeded: *succeeded, message: message.clone(), last: *last });
@@ -201,7 +201,7 @@ impl Fold<'_> {
                 self.state.wake = *next;
                 match next {
                     Some(next) => {
-                        self.state.standing = Standing::Waiting;
+                        self.state.summary = SummaryState::Waiting;
                         let message = legacy::or(message, || legacy::next_attempt(*next));
                         self.enter(SetPhase::AttemptRetryPending, message, *at);
                         self.note(Note::Wake(*next, None));
@@ -218,20 +218,20 @@ impl Fold<'_> {
         state.unit = Some(unit.into());
         state.verdict = None;
         state.wake = None;
-        state.standing = Standing::Waiting;
-        state.standing_message = String::new();
-        refresh(self.program, state, at);
+        state.summary = SummaryState::Waiting;
+        state.summary_message = String::new();
+        reset_for_attempt(self.program, state, at);
         if state.began.is_none() {
             state.began = Some(at);
             let deadline = state.deadline(self.program);
             self.notes.extend(deadline.map(|at| Note::Wake(at, None)));
         }
         self.enter(SetPhase::AttemptPreparing, String::new(), at);
-        self.look_at_roles();
+        self.note_all_roles();
     }
 
-    fn part(&mut self, parting: &PodEnd) {
-        let PodEnd { replica, at, started, terminated, reason, outcome, again, log_bytes, message } = parting;
+    fn pod_ended(&mut self, end: &PodEnd) {
+        let PodEnd { replica, at, started, terminated, reason, outcome, again, log_bytes, message } = end;
         if let (Some(attempt), true) = (self.state.attempt_of(self.id, *replica), *log_bytes > 0) {
             self.state.logs.push((attempt, *log_bytes));
         }
@@ -239,7 +239,7 @@ impl Fold<'_> {
             && self.state.replicas[*replica as usize].started.is_none()
         {
             // It ended before its start was reported.
-            self.rise(*replica, *started);
+            self.replica_up(*replica, *started);
         }
         let next = if again.is_some() { ReplicaPhase::AttemptRetryPending } else { ReplicaPhase::Completed };
         self.move_to(*replica, next, *at);
@@ -257,11 +257,11 @@ impl Fold<'_> {
             Some(false) => self.state.roles[role].failed += 1,
             None => {}
         }
-        self.look_at_role_of(*replica);
+        self.note_role_of(*replica);
     }
 
     /// Folds the start of a replica, which may be the start of its role and of the TaskSet.
-    fn rise(&mut self, replica: u32, at: Time) {
+    fn replica_up(&mut self, replica: u32, at: Time) {
         let role = self.program.role_of(replica);
         let slot = &mut self.state.replicas[replica as usize];
         slot.started = Some(at);
@@ -273,20 +273,20 @@ impl Fold<'_> {
         if state.phase == RolePhase::Waiting {
             state.enter(RolePhase::Running);
             state.transition = at;
-            state.standing = Standing::Running;
+            state.summary = SummaryState::Running;
         }
         if state.up == self.program.roles[role].count {
-            self.release(role);
+            self.note_dependents(role);
         }
         if self.state.phase == SetPhase::AttemptPreparing {
-            self.state.standing = Standing::Running;
+            self.state.summary = SummaryState::Running;
             self.state.started.get_or_insert(at);
             self.enter(SetPhase::AttemptRunning, String::new(), at);
         }
     }
 
     /// Notes that the roles that depend on this one must be visited.
-    fn release(&mut self, role: usize) {
+    fn note_dependents(&mut self, role: usize) {
         for after in &self.program.roles[role].before {
             self.note(Note::MayStart(*after));
             self.note(Note::RoleChanged(*after));
@@ -322,7 +322,7 @@ impl Fold<'_> {
         slot.transition = at;
     }
 
-    fn look_at_role_of(&mut self, replica: u32) {
+    fn note_role_of(&mut self, replica: u32) {
         self.note(Note::RoleChanged(self.program.role_of(replica)));
     }
 }
@@ -335,7 +335,7 @@ impl Role {
 }
 
 /// Resets roles and replicas for a new attempt; the list of earlier pods is kept.
-fn refresh(program: &Program, state: &mut State, at: Time) {
+fn reset_for_attempt(program: &Program, state: &mut State, at: Time) {
     let role = |plan: &super::program::Plan| {
         let mut role = Role { transition: at, ..Role::default() };
         role.counts[ReplicaPhase::AttemptPending as usize] = plan.count;

@@ -1,7 +1,7 @@
 //! Verdicts: success or failure of a role by its completion policy, and of the whole by the event policies of its
 //! roles. Pure functions of counts and policies; the caller records a verdict, which never changes.
 
-use octoflow_model::taskset::{Action, Event, RolePhase, Standing};
+use octoflow_model::taskset::{Action, Event, RolePhase, SummaryState};
 
 use super::{
     program::{Plan, Program},
@@ -22,7 +22,10 @@ pub(super) fn role(plan: &Plan, role: &Role, is_final: u32) -> Option<Verdict> {
         return None;
     }
     match plan.min_succeeded {
-        None => verdict(true, format!("all replicas are over and {failed} of {count} failed, which is not too many")),
+        None => verdict(
+            true,
+            format!("all replicas are over and {failed} of {count} failed, which the completion policy allows"),
+        ),
         Some(least) => verdict(
             false,
             format!(
@@ -40,7 +43,7 @@ pub(super) fn set(program: &Program, roles: &[Role]) -> Option<(bool, String)> {
         if role.phase != RolePhase::Completed {
             continue;
         }
-        let well = role.standing == Standing::Succeeded;
+        let well = role.summary == SummaryState::Succeeded;
         let own = if well { Event::RoleSucceeded } else { Event::RoleFailed };
         // An event without an action does not prevent later rules from deciding.
         let deciding = plan.events.iter().find(|policy| {
@@ -53,16 +56,16 @@ pub(super) fn set(program: &Program, roles: &[Role]) -> Option<(bool, String)> {
             Action::TaskSetCompleted => well,
         };
         let (name, word) = (&program.spec(at).name, if well { "succeeded" } else { "failed" });
-        return Some((succeeded, format!("role '{name}' {word}: {}", role.standing_message)));
+        return Some((succeeded, format!("role '{name}' {word}: {}", role.summary_message)));
     }
     if roles.iter().any(|role| role.phase != RolePhase::Completed) {
         return None;
     }
-    let bad = roles.iter().position(|role| role.standing != Standing::Succeeded);
+    let bad = roles.iter().position(|role| role.summary != SummaryState::Succeeded);
     Some(match bad {
         None => (true, "all roles succeeded".to_owned()),
         Some(at) => {
-            let (name, why) = (&program.spec(at).name, &roles[at].standing_message);
+            let (name, why) = (&program.spec(at).name, &roles[at].summary_message);
             (false, format!("all roles are over and role '{name}' failed: {why}"))
         }
     })

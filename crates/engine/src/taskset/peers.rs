@@ -10,18 +10,18 @@ use octoflow_model::{RunId, task::EnvValue};
 use super::{ident, program::Program};
 
 /// First address used, 127.1.0.0; lower ones are used by other programs.
-const FIRST: u64 = 0x7f01_0000;
+const FIRST_ADDRESS: u64 = 0x7f01_0000;
 /// Number of addresses below 127.255.0.0.
-const ROOM: u64 = 254 << 16;
+const ADDRESSES: u64 = 254 << 16;
 /// Number of addresses per TaskSet. A larger TaskSet shares some with the next ones.
-const EACH: u64 = 1 << 12;
+const ADDRESSES_PER_RUN: u64 = 1 << 12;
 /// Maximum number of addresses listed in an environment variable; the hosts file has all of them.
-const MOST_LISTED: u32 = 4_000;
+const MAX_LISTED: u32 = 4_000;
 
 /// Returns the address of a replica.
 pub(super) fn address(run: RunId, replica: u32) -> Ipv4Addr {
-    let place = (run.0.wrapping_mul(EACH) + u64::from(replica)) % ROOM;
-    Ipv4Addr::from_bits((FIRST + place) as u32)
+    let place = (run.0.wrapping_mul(ADDRESSES_PER_RUN) + u64::from(replica)) % ADDRESSES;
+    Ipv4Addr::from_bits((FIRST_ADDRESS + place) as u32)
 }
 
 /// Returns the hosts file: a line for each replica with its address, its short name, and the name qualified with its
@@ -45,7 +45,7 @@ pub(super) fn lists(run: RunId, program: &Program) -> Arc<[(String, EnvValue)]> 
     for (role, plan) in program.roles.iter().enumerate() {
         let name = program.spec(role).name.to_uppercase();
         found.push((format!("TASKROLE_{name}_REPLICAS"), EnvValue::Plain(plan.count.to_string())));
-        if program.replicas <= MOST_LISTED {
+        if program.replicas <= MAX_LISTED {
             let list: Vec<String> =
                 (plan.first..plan.first + plan.count).map(|peer| address(run, peer).to_string()).collect();
             found.push((format!("TASKROLE_{name}_ADDRESSES"), EnvValue::Plain(list.join(","))));

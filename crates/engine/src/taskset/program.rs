@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::pod::together;
 
 /// Maximum number of replicas of a TaskSet: a manifest must not be able to exhaust memory.
-pub const MOST_REPLICAS: u32 = 100_000;
+pub const MAX_REPLICAS: u32 = 100_000;
 
 #[derive(Debug)]
 pub struct Program {
@@ -74,8 +74,8 @@ impl Program {
             roles.push(plan(&set.spec, role, first, after));
             first = first
                 .checked_add(role.replicas)
-                .filter(|all| *all <= MOST_REPLICAS)
-                .ok_or_else(|| format!("more than {MOST_REPLICAS} replicas"))?;
+                .filter(|all| *all <= MAX_REPLICAS)
+                .ok_or_else(|| format!("more than {MAX_REPLICAS} replicas"))?;
         }
         for at in 0..roles.len() {
             for (up, _) in roles[at].after.clone() {
@@ -155,7 +155,7 @@ pub fn gang_name(role: &RoleSpec) -> Option<&str> {
 }
 
 /// Reports whether the policy allows a retry after this exit code, regardless of the retry count.
-pub fn is_worth_another(policy: &RetryPolicy, code: Option<i32>) -> bool {
+pub fn is_retryable(policy: &RetryPolicy, code: Option<i32>) -> bool {
     // A lost pod has no exit code, and its loss says nothing about the work itself.
     let Some(code) = code else { return true };
     let listed = |codes: &[ExitCodes]| codes.iter().any(|codes| codes.holds(code));
@@ -181,11 +181,11 @@ mod tests {
     fn exit_codes_say_what_is_worth_another_try() {
         let read = |text: &str| serde_json::from_str::<RetryPolicy>(text).unwrap();
         let open = read("{}");
-        assert!(is_worth_another(&open, Some(1)) && is_worth_another(&open, None));
+        assert!(is_retryable(&open, Some(1)) && is_retryable(&open, None));
         let only = read(r#"{"retryableExitCodes": [137, "140-150"]}"#);
-        assert!(is_worth_another(&only, Some(137)) && is_worth_another(&only, Some(143)));
-        assert!(!is_worth_another(&only, Some(1)) && is_worth_another(&only, None));
+        assert!(is_retryable(&only, Some(137)) && is_retryable(&only, Some(143)));
+        assert!(!is_retryable(&only, Some(1)) && is_retryable(&only, None));
         let never = read(r#"{"permanentExitCodes": ["2-3"]}"#);
-        assert!(!is_worth_another(&never, Some(2)) && is_worth_another(&never, Some(4)));
+        assert!(!is_retryable(&never, Some(2)) && is_retryable(&never, Some(4)));
     }
 }

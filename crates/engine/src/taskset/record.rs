@@ -16,6 +16,6 @@ pub(super) fn write(run: &Run, to: &mut dyn Write) -> io::Result<()> {
     }
     to.write_all(b"}")?;
     write_log_sizes(run.state.logs.iter().copied(), to)?;
-    write_runs(run.took_place_of(), to)?;
+    write_runs(run.replaced_runs(), to)?;
     to.write_all(b"}")
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::program::gang_name;
 use crate::{
     admit::Catalog,
-    rerun::{Fresh, Refusal, RerunOptions, RerunPlan, Reruns, ResubmitOptions, RunContext},
+    rerun::{Refusal, RerunManifest, RerunOptions, RerunPlan, Reruns, ResubmitOptions, RunContext},
 };
 
 /// Metadata fields that belong to the old run only.
@@ -40,7 +40,7 @@ impl Reruns for Retries {
         context: &RunContext,
         options: &RerunOptions,
         others: &dyn Catalog,
-    ) -> Result<Fresh, Refusal> {
+    ) -> Result<RerunManifest, Refusal> {
         let plan = self.plan(object, context, options)?;
         let manifest = renewed(object);
         let set = TaskSet::deserialize(&manifest)
@@ -52,16 +52,22 @@ impl Reruns for Retries {
             let least = group["spec"]["minMember"].as_u64().and_then(|least| u32::try_from(least).ok());
             stored.groups.insert(name.to_owned(), least.unwrap_or_default());
         }
-        Ok(Fresh { manifest, stored, generate_name: String::new(), plan })
+        Ok(RerunManifest { manifest, stored, generate_name: String::new(), plan })
     }
 
-    fn resubmit(&self, object: &Value, _: &RunContext, options: &ResubmitOptions, _: Time) -> Result<Fresh, Refusal> {
+    fn resubmit(
+        &self,
+        object: &Value,
+        _: &RunContext,
+        options: &ResubmitOptions,
+        _: Time,
+    ) -> Result<RerunManifest, Refusal> {
         if options.memoized || !options.parameters.is_empty() {
             return Err(Refusal::Said("a TaskSet has no parameters, and no results to take over".to_owned()));
         }
         let manifest = resubmitted(object);
         let generate_name = manifest["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
-        Ok(Fresh { manifest, stored: Stored::default(), generate_name, plan: RerunPlan::default() })
+        Ok(RerunManifest { manifest, stored: Stored::default(), generate_name, plan: RerunPlan::default() })
     }
 
     fn whole(&self) -> Option<&'static str> {

@@ -2,7 +2,7 @@
 
 use octoflow_model::{
     Order, Shutdown,
-    taskset::{Closing, Condition, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
+    taskset::{Condition, ReplicaPhase, RolePhase, SetFact, SetPhase, StopReason, SummaryState},
 };
 
 use super::{
@@ -17,7 +17,7 @@ pub(super) enum Waits {
     No,
     Yes,
     /// The condition can no longer be reached.
-    ForEver,
+    Never,
 }
 
 impl Turn<'_> {
@@ -31,7 +31,7 @@ impl Turn<'_> {
             self.decide(SetFact::RoleJudged { role: at as u32, at: self.now, succeeded, message });
         }
         if self.run.state.roles[at].verdict.is_some() {
-            self.clean(at);
+            self.stop_remaining(at);
         } else if self.run.todo.starting.remove(&at) && self.may_start(at) {
             self.start(at);
         }
@@ -42,7 +42,7 @@ impl Turn<'_> {
         let (plan, role) = (&self.run.program.roles[at], &state.roles[at]);
         if let Some(verdict) = &state.verdict {
             let word = if verdict.succeeded { "succeeded" } else { "failed" };
-            let message = format!("ended with the TaskSet, which {word}, before it came to a verdict of its own");
+            let message = format!("ended with the TaskSet, which {word}, before it had a verdict of its own");
             return Some(Verdict { succeeded: verdict.succeeded, message, last: false });
         }
         judge::role(plan, role, role.count(ReplicaPhase::Completed))
@@ -50,22 +50,23 @@ impl Turn<'_> {
 
     /// Fails a role that can never start, while the whole goes on. One at a time, because its end may affect the others
     /// and the whole.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn fail_unstartable(&mut self) {
         let open = |role: &usize| self.run.state.roles[*role].verdict.is_none();
-        let lost = (0..self.run.state.roles.len()).filter(open).find_map(|role| Some((role, self.hopeless(role)?)));
+        let lost =
+            (0..self.run.state.roles.len()).filter(open).find_map(|role| Some((role, self.why_unstartable(role)?)));
         if let Some((role, message)) = lost {
             self.decide(SetFact::RoleJudged { role: role as u32, at: self.now, succeeded: false, message });
         }
     }
 
     /// Returns why a role can never start: a dependency has failed, or its gang can no longer be complete.
-    fn hopeless(&self, at: usize) -> Option<String> {
+    fn why_unstartable(&self, at: usize) -> Option<String> {
         let (state, program) = (&self.run.state, &self.run.program);
         let plan = &program.roles[at];
-        let for_ever = |(up, condition): &&(usize, Condition)| {
-            waits(&state.roles[*up], self.count(*up), *condition) == Waits::ForEver
+        let never = |(up, condition): &&(usize, Condition)| {
+            waits(&state.roles[*up], self.count(*up), *condition) == Waits::Never
         };
-        if let Some((up, condition)) = plan.after.iter().find(for_ever).filter(|_| !state.roles[at].begun) {
+        if let Some((up, condition)) = plan.after.iter().find(never).filter(|_| !state.roles[at].begun) {
             let name = &program.spec(*up).name;
             return Some(format!("it waits for role '{name}' to be {condition:?}, which has failed"));
         }
@@ -114,10 +115,10 @@ impl Turn<'_> {
     }
 
     /// Stops what is left of a role that has its verdict.
-    fn clean(&mut self, at: usize) {
+    fn stop_remaining(&mut self, at: usize) {
         let plan = &self.run.program.roles[at];
         let (first, end) = (plan.first, plan.first + plan.count);
-        if self.run.state.roles[at].loose() > 0 {
+        if self.run.state.roles[at].unstopped() > 0 {
             for replica in first..end {
                 match self.run.state.replicas[replica as usize].phase {
                     ReplicaPhase::AttemptPending
@@ -127,7 +128,7 @@ impl Turn<'_> {
                     }
                     ReplicaPhase::AttemptAssigned | ReplicaPhase::AttemptRunning => {
                         let message = self.run.state.roles[at].phase_message.clone();
-                        self.end_pod(replica, Closing::Cleaning, message);
+                        self.end_pod(replica, StopReason::Cleaning, message);
                     }
                     ReplicaPhase::AttemptDeletionRequested | ReplicaPhase::Completed => {}
                 }
@@ -138,7 +139,7 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn end_pod(&mut self, replica: u32, why: Closing, message: String) {
+    pub(super) fn end_pod(&mut self, replica: u32, why: StopReason, message: String) {
         self.decide(SetFact::Ending { replica, at: self.now, why, message });
         self.resend_stop(octoflow_model::NodeIx(replica));
     }
@@ -154,12 +155,12 @@ impl Turn<'_> {
 /// Returns the state of a dependency on this role with this condition.
 pub(super) fn waits(role: &Role, count: u32, condition: Condition) -> Waits {
     let over = role.phase == RolePhase::Completed;
-    let well = over && role.standing == Standing::Succeeded;
+    let well = over && role.summary == SummaryState::Succeeded;
     match condition {
         Condition::Running if well || role.up == count && role.verdict.is_none() => Waits::No,
         Condition::Succeeded if well => Waits::No,
         Condition::Completed if over => Waits::No,
-        Condition::Running | Condition::Succeeded if over => Waits::ForEver,
+        Condition::Running | Condition::Succeeded if over => Waits::Never,
         Condition::Running | Condition::Succeeded | Condition::Completed => Waits::Yes,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use octoflow_model::{
     AttemptId, NodeIx, RunId, Time,
     task::EnvValue,
-    taskset::{Closing, ReplicaPhase, RolePhase, SetPhase, Standing, Terminated},
+    taskset::{ReplicaPhase, RolePhase, SetPhase, StopReason, SummaryState, Terminated},
 };
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
     program::Program,
     todo::{Note, Todo},
 };
-use crate::{dialect::Stand, head::Head, schedule::Gang};
+use crate::{dialect::TaskState, head::Head, schedule::Gang};
 
 /// State folded from the facts. Two folds of the same facts are equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,8 +24,8 @@ pub struct State {
     pub phase: SetPhase,
     pub phase_message: String,
     pub transition: Time,
-    pub standing: Standing,
-    pub standing_message: String,
+    pub summary: SummaryState,
+    pub summary_message: String,
     /// Start of the first attempt; the deadline counts from here.
     pub began: Option<Time>,
     /// Time when a replica was first up.
@@ -58,8 +58,8 @@ pub struct Role {
     pub phase: RolePhase,
     pub phase_message: String,
     pub transition: Time,
-    pub standing: Standing,
-    pub standing_message: String,
+    pub summary: SummaryState,
+    pub summary_message: String,
     pub verdict: Option<Verdict>,
     /// Number of replicas by phase, in the order of the phases.
     pub counts: [u32; PHASES],
@@ -79,7 +79,7 @@ impl Role {
     }
 
     /// Returns the number of replicas that a verdict would have to stop.
-    pub fn loose(&self) -> u32 {
+    pub fn unstopped(&self) -> u32 {
         use ReplicaPhase::*;
         [AttemptPending, AttemptPreparing, AttemptAssigned, AttemptRunning, AttemptRetryPending]
             .into_iter()
@@ -101,7 +101,7 @@ pub struct Replica {
     pub retried: u32,
     pub terminated: Option<Box<Terminated>>,
     pub reason: String,
-    pub closing: Option<Closing>,
+    pub closing: Option<StopReason>,
     /// Success or failure, once it is final and has an outcome.
     pub outcome: Option<bool>,
     /// True if it has been up in this attempt of the TaskSet.
@@ -171,7 +171,7 @@ impl Run {
         serde_json::from_str(&self.manifest).expect("a manifest survives being written down")
     }
 
-    pub fn took_place_of(&self) -> &[RunId] {
+    pub fn replaced_runs(&self) -> &[RunId] {
         &self.replaced
     }
 
@@ -198,18 +198,18 @@ impl Run {
     }
 
     /// Iterates over replicas that are queued or that a runtime has.
-    pub(crate) fn open_pods(&self) -> impl Iterator<Item = (NodeIx, Stand)> + '_ {
+    pub(crate) fn open_pods(&self) -> impl Iterator<Item = (NodeIx, TaskState)> + '_ {
         let all = self.state.replicas.iter().enumerate();
         all.filter_map(|(at, replica)| {
-            let stand = match replica.phase {
-                ReplicaPhase::AttemptPreparing => Stand::Queued,
-                ReplicaPhase::AttemptAssigned | ReplicaPhase::AttemptRunning => Stand::Placed,
-                ReplicaPhase::AttemptDeletionRequested => Stand::Ending,
+            let state = match replica.phase {
+                ReplicaPhase::AttemptPreparing => TaskState::Queued,
+                ReplicaPhase::AttemptAssigned | ReplicaPhase::AttemptRunning => TaskState::Placed,
+                ReplicaPhase::AttemptDeletionRequested => TaskState::Ending,
                 ReplicaPhase::AttemptPending | ReplicaPhase::AttemptRetryPending | ReplicaPhase::Completed => {
                     return None;
                 }
             };
-            Some((NodeIx(at as u32), stand))
+            Some((NodeIx(at as u32), state))
         })
     }
 

@@ -24,7 +24,7 @@ pub fn object(run: &Run) -> Value {
 /// Renders the whole object from the manifest it was submitted with.
 pub fn object_of(run: &Run, manifest: Value) -> Value {
     let mut object = manifest;
-    mark::stand(&mut object, &run.state.head, &run.state.head.labels);
+    mark::overlay(&mut object, &run.state.head, &run.state.head.labels);
     object["status"] = status(run);
     object
 }
@@ -36,8 +36,8 @@ pub fn status(run: &Run) -> Value {
         "phase": state.phase.word(),
         "phaseMessage": state.phase_message,
         "transitionTime": state.transition.to_string(),
-        "state": state.standing.word(),
-        "stateMessage": state.standing_message,
+        "state": state.summary.word(),
+        "stateMessage": state.summary_message,
         "controlUnitUID": state.unit.as_deref(),
         "controlUnitName": state.unit.as_ref().map(|_| ident::unit_name(&state.head.name, state.attempt)),
         "createdAt": state.head.created.to_string(),
@@ -59,8 +59,8 @@ fn role_status(run: &Run, at: usize) -> Value {
         "phase": role.phase.word(),
         "phaseMessage": role.phase_message,
         "transitionTime": role.transition.to_string(),
-        "state": role.standing.word(),
-        "stateMessage": role.standing_message,
+        "state": role.summary.word(),
+        "stateMessage": role.summary_message,
         "replicaStatus": replicas.map(|replica| replica_status(run, at, replica)).collect::<Vec<_>>(),
     })
 }

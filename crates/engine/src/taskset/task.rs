@@ -4,7 +4,7 @@ use octoflow_model::{
     NodeIx, Task,
     pod::{Member, Part, Pod},
     podspec::PodContainer,
-    task::{EnvValue, LastWords, Wanted},
+    task::{EnvValue, TerminationMessage, WantedOutputs},
 };
 
 use super::{ident, peers, turn::Turn};
@@ -35,7 +35,7 @@ impl Turn<'_> {
             path => keyed_field(path, "metadata.labels", &metadata.labels)
                 .or_else(|| keyed_field(path, "metadata.annotations", &metadata.annotations)),
         };
-        let context = PodContext { world: self.world, namespace: &run.state.head.namespace, field: &field };
+        let context = PodContext { shared: self.shared, namespace: &run.state.head.namespace, field: &field };
         let first = self.variables(at.0, role, retried);
         let mut members = Vec::with_capacity(template.init_containers.len() + template.containers.len());
         let lists = [(Part::Init, &template.init_containers), (Part::Main, &template.containers)];
@@ -58,7 +58,7 @@ impl Turn<'_> {
             main: container,
             files,
             mounts,
-            wanted: Wanted { message: Some(last_words(main)), ..Wanted::default() },
+            wanted: WantedOutputs { message: Some(termination_message(main)), ..WantedOutputs::default() },
             resources: together(
                 template.init_containers.iter().map(|container| &container.container),
                 template.containers.iter().map(|container| &container.container),
@@ -105,9 +105,9 @@ fn member(
 
 /// Returns where a container's termination message is found: in a file, and unless the manifest asks otherwise in the
 /// end of its log if it failed, so that users see at once what went wrong.
-fn last_words(container: &PodContainer) -> LastWords {
+fn termination_message(container: &PodContainer) -> TerminationMessage {
     let path = container.termination_message_path.clone().filter(|path| !path.is_empty());
-    LastWords {
+    TerminationMessage {
         path: Some(path.unwrap_or_else(|| MESSAGE_PATH.to_owned())),
         tail: container.termination_message_policy.as_deref() != Some("File"),
     }

@@ -22,7 +22,7 @@ pub(super) enum Note {
     Wake(Time, Option<NodeIx>),
 }
 
-/// What to visit next.
+/// Replicas and roles to visit next, and requests to the engine.
 #[derive(Default)]
 pub(super) struct Todo {
     pub(super) replicas: VecDeque<u32>,
@@ -36,7 +36,7 @@ pub(super) struct Todo {
 
 impl Run {
     /// Enters the notes of a fold into the work list.
-    pub(super) fn heed(&mut self) {
+    pub(super) fn enter_notes(&mut self) {
         for note in self.notes.drain(..) {
             self.todo.enter(note);
         }

@@ -10,21 +10,21 @@ use octoflow_model::{
 
 use super::{
     ident, judge,
-    replica::UNBUILT_PAUSE,
+    replica::MIN_RETRY_DELAY,
     run::{Replica, Run},
 };
-use crate::{effect::Effects, engine::World};
+use crate::{effect::Effects, engine::SharedState};
 
 pub struct Turn<'a> {
     pub run: &'a mut Run,
     pub now: Time,
-    pub world: &'a World,
+    pub shared: &'a SharedState,
     pub(super) effects: Effects,
 }
 
 impl<'a> Turn<'a> {
-    pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
-        Self { run, now, world, effects: Effects::default() }
+    pub fn new(run: &'a mut Run, now: Time, shared: &'a SharedState) -> Self {
+        Self { run, now, shared, effects: Effects::default() }
     }
 
     /// Decides until nothing is left to decide.
@@ -82,7 +82,7 @@ impl<'a> Turn<'a> {
                 } else if let Some((succeeded, message)) = judge::set(&self.run.program, &state.roles) {
                     self.decide(SetFact::Judged { at: self.now, succeeded, message, last: false });
                 } else {
-                    self.give_up();
+                    self.fail_unstartable();
                 }
             }
             SetPhase::AttemptDeletionRequested => {
@@ -114,7 +114,7 @@ impl<'a> Turn<'a> {
             state.replicas.iter().any(last)
         };
         // An attempt without a single pod fails again at once; without a delay this would be a busy loop.
-        let least = || if had_pods() { Duration::ZERO } else { UNBUILT_PAUSE };
+        let least = || if had_pods() { Duration::ZERO } else { MIN_RETRY_DELAY };
         (!over && left).then(|| self.now.saturating_add(Duration::from_secs(policy.delay).max(least())))
     }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::event::{Anchor, Event, Style, Tag};
 use super::tree::{Leaf, MERGE, NO_RANGE, REFUSED, Tree, number};
-use crate::places::{Entry, HIDDEN, Range};
 use crate::problem::{code, shorten};
 use crate::scalar::{Scalar, resolve};
-use crate::{Document, Limits, Path, Places, Problem, Problems, Segment, Source, number_text};
+use crate::source_map::{Entry, HIDDEN, Range};
+use crate::{Document, Limits, Path, Problem, Problems, Segment, Source, SourceMap, number_text};
 
 /// Reading was aborted; the reason is among the problems.
 #[derive(Debug)]
@@ -127,9 +127,9 @@ impl<'a> Composer<'a> {
             return;
         }
         let (value, entries, keys) = tree.finish();
-        let places = Places::new(Arc::clone(self.source), entries, keys);
-        let line = places.value(&Path::root()).line;
-        self.documents.push(Document { source: Arc::clone(self.source), value, places, line });
+        let source_map = SourceMap::new(Arc::clone(self.source), entries, keys);
+        let line = source_map.value(&Path::root()).line;
+        self.documents.push(Document { source: Arc::clone(self.source), value, source_map, line });
     }
 
     fn start(&mut self, kind: Leaf, anchor: Anchor, tag: &Tag, range: Range) -> Result<(), Stop> {

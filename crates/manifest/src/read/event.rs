@@ -17,7 +17,7 @@ pub(crate) enum Tag {
     Other(String),
 }
 
-/// How a scalar was written.
+/// Notation of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// Unquoted: its type depends on its text.

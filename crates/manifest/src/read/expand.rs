@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use super::compose::{Composer, Stop, is_key};
 use super::tree::{Leaf, MERGE};
 use crate::Problem;
-use crate::places::{Entry, children};
 use crate::problem::{code, shorten};
+use crate::source_map::{Entry, children};
 
 impl Composer<'_> {
     /// Reports duplicate keys, at the second occurrence, naming the first.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Number, Value};
 
-use crate::places::{Entry, HIDDEN, NO_KEY, Range, children};
+use crate::source_map::{Entry, HIDDEN, NO_KEY, Range, children};
 
 /// The step of a merge key.
 pub(super) const MERGE: u32 = HIDDEN;

@@ -5,7 +5,7 @@ use saphyr_parser::{Event as Raw, Parser, ScalarStyle, Tag as RawTag};
 
 use super::compose::{Composer, Stop, range};
 use super::event::{Event, Style, Tag};
-use super::guard::{Budget, Excess, Guard};
+use super::input::{Budget, BudgetedInput, Excess};
 use super::syntax;
 use super::tree::number;
 
@@ -15,7 +15,7 @@ pub(super) fn scan(composer: &mut Composer<'_>) -> Result<(), Stop> {
     let text = source.text();
     let offsets = Offsets::new(text);
     let budget = Budget::new(composer.limits);
-    let mut parser = Parser::new(Guard::new(text, &budget));
+    let mut parser = Parser::new(BudgetedInput::new(text, &budget));
     while let Some(result) = parser.next_event() {
         if let Some((excess, character)) = budget.excess() {
             let place = offsets.byte(budget.margin.character(character));

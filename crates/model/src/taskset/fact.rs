@@ -25,7 +25,7 @@ pub enum SetFact {
     Ending {
         replica: u32,
         at: Time,
-        why: Closing,
+        why: StopReason,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
     },
@@ -61,8 +61,8 @@ pub enum SetFact {
 
 /// Why a pod is being stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Closing {
-    /// Its role, or the whole TaskSet, has its verdict.
+pub enum StopReason {
+    /// The role, or the whole TaskSet, has its verdict.
     Cleaning,
     /// A user deleted the pod; it counts as failed.
     Deleted,
@@ -72,7 +72,7 @@ pub enum Closing {
     Deadline,
 }
 
-impl Closing {
+impl StopReason {
     /// The value of `podReason`.
     pub fn word(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl Closing {
     }
 }
 
-/// How a pod ended, and what follows for its replica.
+/// End of a pod, and what follows for its replica.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PodEnd {
@@ -112,7 +112,7 @@ pub struct PodEnd {
     pub message: String,
 }
 
-/// How the main container of a pod ended.
+/// End of the main container of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terminated {

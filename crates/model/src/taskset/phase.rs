@@ -53,13 +53,13 @@ phases! {
         /// Not queued yet: its role waits for other roles, or the run is suspended.
         #[default]
         AttemptPending = "TaskRoleReplicaAttemptPending" -> [AttemptPreparing, Completed],
-        /// Its pod is queued in the scheduler.
+        /// The pod is queued in the scheduler.
         AttemptPreparing = "TaskRoleReplicaAttemptPreparing" -> [AttemptAssigned, AttemptPending, AttemptRetryPending, Completed],
-        /// Its pod was given to a runtime.
+        /// The pod was given to a runtime.
         AttemptAssigned = "TaskRoleReplicaAttemptAssigned" -> [AttemptRunning, AttemptDeletionRequested, AttemptRetryPending, Completed],
-        /// Its main container runs.
+        /// The main container runs.
         AttemptRunning = "TaskRoleReplicaAttemptRunning" -> [AttemptDeletionRequested, AttemptRetryPending, Completed],
-        /// Its pod is being stopped.
+        /// The pod is being stopped.
         AttemptDeletionRequested = "TaskRoleReplicaAttemptDeletionRequested" -> [AttemptRetryPending, Completed],
         /// Waits before the next try.
         AttemptRetryPending = "TaskRoleReplicaAttemptRetryPending" -> [AttemptPending, Completed],
@@ -77,7 +77,7 @@ impl ReplicaPhase {
 
 /// The summary state shown for a TaskSet or a role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Standing {
+pub enum SummaryState {
     #[default]
     Waiting,
     Running,
@@ -85,7 +85,7 @@ pub enum Standing {
     Succeeded,
 }
 
-impl Standing {
+impl SummaryState {
     pub const WORDS: &[&str] = &["Waiting", "Running", "Failed", "Succeeded"];
 
     pub const fn word(self) -> &'static str {
@@ -97,7 +97,7 @@ impl Standing {
     }
 }
 
-impl std::fmt::Display for Standing {
+impl std::fmt::Display for SummaryState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.word())
     }

@@ -36,7 +36,7 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
         return Ok(Vec::new());
     }
     let capacity = Capacity { slots: 50, cpu_milli: 1_000_000, memory_bytes: u64::MAX };
-    let mut engine = Engine::new(Setup { most_nodes: MOST_NODES, most_bytes: MOST_BYTES, ..capacity.into() });
+    let mut engine = Engine::new(Setup { max_nodes: MOST_NODES, max_bytes: MOST_BYTES, ..capacity.into() });
     let (name, namespace, uid) = ("w".to_owned(), "default".to_owned(), "u".to_owned());
     let submission = Submission {
         name,
@@ -45,8 +45,8 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
         at: DAWN,
         manifest: manifest.clone(),
         stored,
-        known: Default::default(),
-        before: None,
+        context: Default::default(),
+        previous: None,
         parent: None,
     };
     let mut now = DAWN;

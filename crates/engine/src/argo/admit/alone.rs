@@ -4,7 +4,7 @@
 use octoflow_manifest::{Problem, Severity};
 use serde_json::{Value, json};
 
-use super::{Catalog, Standing, code, look, own_name, report::Report, version};
+use super::{Catalog, Standing, code, findings::Findings, look, own_name, version};
 use crate::{
     argo::{
         fields::{API_VERSION, WORKFLOW_TEMPLATE},
@@ -16,7 +16,7 @@ use crate::{
 /// Judges a WorkflowTemplate or ClusterWorkflowTemplate with everything in it. The answer are problems and warnings.
 pub fn examine_template(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &WORKFLOW_TEMPLATE);
-    let mut report = Report::new(checked.problems, checked.warnings);
+    let mut report = Findings::new(checked.problems, checked.warnings);
     version(&checked.value, &checked.broken, &mut report);
     let own = own_name(&checked.value, "template", &mut report);
     // Its specification is that of a workflow, and so are its places.

@@ -7,13 +7,13 @@ use octoflow_model::argo::Call;
 use super::{
     Subject, argument,
     book::{Callee, Entry, Spot},
-    code, hook, item, name,
-    report::{At, Report},
-    spec,
+    code,
+    findings::{At, Findings},
+    hook, item, name, spec,
 };
 use crate::{expr::when, shape::short};
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     let mut seen = HashSet::new();
     for ((spot, call), callee) in entry.calls().zip(&entry.callees) {
         let place = at.call(spot);
@@ -29,7 +29,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, ent
 
 fn one(
     subject: &Subject<'_>,
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
     spot: Spot,
@@ -66,7 +66,7 @@ fn one(
 }
 
 /// That it calls exactly one template, and one that is there.
-fn target(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>, spot: Spot, call: &Call) {
+fn target(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, spot: Spot, call: &Call) {
     let prefix = || format!("templates.{}.{}", entry.label, spot.of(&call.name));
     let named = call.template.as_deref().filter(|name| !name.is_empty());
     match (named, call.inline.is_some(), call.template_ref.is_some()) {
@@ -88,7 +88,7 @@ fn target(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry
 }
 
 /// Tells that a template does not exist, and which one may be meant.
-pub(super) fn undefined(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, prefix: &str, name: &str) {
+pub(super) fn undefined(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, prefix: &str, name: &str) {
     let gap = if prefix.is_empty() { "" } else { " " };
     report.error_with(at, code::UNKNOWN_TEMPLATE, || {
         (format!("{prefix}{gap}template name '{}' undefined", short(name)), name::suggest(name, subject.book.names()))
@@ -97,7 +97,7 @@ pub(super) fn undefined(subject: &Subject<'_>, report: &mut Report, at: &At<'_>,
 
 /// A condition without variables is decided by its text alone, so it must be one. That it is no truth value is found
 /// out when it runs, as the dialect has it.
-fn condition(report: &mut Report, at: &At<'_>, call: &Call) {
+fn condition(report: &mut Findings, at: &At<'_>, call: &Call) {
     let Some(text) = call.when.as_deref() else { return };
     if name::has_variables(text) {
         quotes(report, at, text);
@@ -111,7 +111,7 @@ fn condition(report: &mut Report, at: &At<'_>, call: &Call) {
 }
 
 /// Whatever the variables are, a quote that is opened must be closed.
-fn quotes(report: &mut Report, at: &At<'_>, text: &str) {
+fn quotes(report: &mut Findings, at: &At<'_>, text: &str) {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = rest.find("{{") {

@@ -7,11 +7,11 @@ use super::{
     Subject,
     book::{Callee, Entry, Kind, Spot},
     code,
-    report::{At, Report},
+    findings::{At, Findings},
 };
 use crate::graph;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings) {
     let entries = &subject.book.entries;
     let certain: Vec<Vec<usize>> = entries
         .iter()

@@ -6,12 +6,13 @@ use octoflow_model::argo::{Arguments, Artifact, template::Parameter};
 use super::{
     Subject,
     book::{Callee, Entry},
-    code, name,
-    report::{At, Report},
+    code,
+    findings::{At, Findings},
+    name,
 };
 use crate::shape::short;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings) {
     for entry in subject.book.entries.iter().filter(|entry| !entry.broken) {
         let base = At::base(&entry.path);
         outputs(report, &base, entry);
@@ -43,7 +44,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
 }
 
 /// Arguments nobody takes are not wrong for the dialect, but hardly anybody means them.
-fn extra(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, arguments: &Arguments) {
+fn extra(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, arguments: &Arguments) {
     if callee.broken {
         return;
     }
@@ -64,7 +65,7 @@ fn extra(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Ent
 }
 
 /// A value that can be seen to be wrong: not among those the input allows, or an artifact.
-fn value(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, given: &Parameter) {
+fn value(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, given: &Parameter) {
     let Some(text) = given.value.as_ref().map(|value| value.0.as_str()) else { return };
     let named = |parameter: &&Parameter| parameter.name == given.name;
     let choices = callee.template.inputs.parameters.iter().find(named).and_then(|input| input.choices.as_ref());
@@ -92,7 +93,7 @@ fn value(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Ent
 }
 
 fn tell(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
     callee: &Entry<'_>,
@@ -116,7 +117,7 @@ fn tell(
     });
 }
 
-fn outputs(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+fn outputs(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     let at = at.key("outputs");
     artifacts(report, &at.key("artifacts"), &entry.template.outputs.artifacts);
     let list = at.key("parameters");
@@ -142,7 +143,7 @@ fn outputs(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
 }
 
 /// `from` must name an artifact.
-fn artifacts(report: &mut Report, at: &At<'_>, artifacts: &[Artifact]) {
+fn artifacts(report: &mut Findings, at: &At<'_>, artifacts: &[Artifact]) {
     for (index, artifact) in artifacts.iter().enumerate() {
         let Some(from) = artifact.from.as_deref().filter(|from| name::has_variables(from)) else { continue };
         // What nests is only known when it runs.

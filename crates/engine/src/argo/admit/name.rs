@@ -7,7 +7,7 @@ pub(super) use crate::pod::check::has_variables;
 
 use super::{
     code,
-    report::{At, Report},
+    findings::{At, Findings},
 };
 use crate::{expr::nearest, shape::short};
 
@@ -29,7 +29,7 @@ pub(super) enum Rule {
 
 /// Checks every name of a list and that it is there once. `of` names the list in messages, such as `spec.templates`.
 pub(super) fn list<'n>(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
     rule: Rule,
@@ -44,7 +44,7 @@ pub(super) fn list<'n>(
 
 /// Checks one name of a list whose names so far are `seen`.
 pub(super) fn one<'n>(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
     rule: Rule,

@@ -11,9 +11,9 @@ use octoflow_model::{
 use super::{
     Subject,
     book::{Entry, Kind},
-    code, name,
-    report::{At, Report},
-    template, volume,
+    code,
+    findings::{At, Findings},
+    name, template, volume,
 };
 use crate::{
     argo::{
@@ -24,7 +24,7 @@ use crate::{
     shape::{self, short},
 };
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     let mut seen: HashSet<&str> = HashSet::new();
     if let (Kind::ContainerSet, Some(set)) = (entry.kind, &entry.template.container_set) {
         let at = at.key("containerSet");
@@ -56,7 +56,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, ent
 }
 
 /// A patch without variables can be read here and now.
-pub(super) fn check_patch(report: &mut Report, at: &At<'_>, of: &str, patch: &str) {
+pub(super) fn check_patch(report: &mut Findings, at: &At<'_>, of: &str, patch: &str) {
     if !name::has_variables(patch)
         && let Some(why) = task::patch_flaw(patch)
     {
@@ -66,7 +66,7 @@ pub(super) fn check_patch(report: &mut Report, at: &At<'_>, of: &str, patch: &st
 
 fn helpers<'e>(
     subject: &Subject<'_>,
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
     field: &str,
@@ -82,7 +82,7 @@ fn helpers<'e>(
 }
 
 fn container<'e>(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
     of: &str,
@@ -99,7 +99,7 @@ fn container<'e>(
 
 fn check_set<'e>(
     subject: &Subject<'_>,
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
     set: &'e ContainerSet,
@@ -151,7 +151,7 @@ fn check_set<'e>(
     }
 }
 
-fn dependencies(report: &mut Report, list: &At<'_>, entry: &Entry<'_>, set: &ContainerSet) {
+fn dependencies(report: &mut Findings, list: &At<'_>, entry: &Entry<'_>, set: &ContainerSet) {
     let label = &entry.label;
     let names: Vec<&str> = set.containers.iter().map(name_of).collect();
     if names.iter().any(|name| name::has_variables(name)) {

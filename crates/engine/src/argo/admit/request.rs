@@ -11,8 +11,9 @@ use octoflow_model::{
 
 use super::{
     book::Entry,
-    code, name,
-    report::{At, Report},
+    code,
+    findings::{At, Findings},
+    name,
 };
 use crate::{
     argo::{
@@ -24,7 +25,7 @@ use crate::{
     shape::short,
 };
 
-pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     if let Some(asked) = &entry.template.http {
         check_http(report, &at.key("http"), &entry.label, asked);
     }
@@ -36,7 +37,7 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
 }
 
-fn check_http(report: &mut Report, at: &At<'_>, label: &str, asked: &HttpTemplate) {
+fn check_http(report: &mut Findings, at: &At<'_>, label: &str, asked: &HttpTemplate) {
     let of = format!("templates.{label}.http");
     if asked.url.is_empty() {
         report.error(at, code::REQUIRED, || format!("{of}.url may not be empty"));
@@ -73,7 +74,7 @@ fn check_http(report: &mut Report, at: &At<'_>, label: &str, asked: &HttpTemplat
     }
 }
 
-fn headers(report: &mut Report, at: &At<'_>, of: &str, asked: &HttpTemplate) {
+fn headers(report: &mut Findings, at: &At<'_>, of: &str, asked: &HttpTemplate) {
     for (index, header) in asked.headers.iter().enumerate() {
         let place = at.index(index);
         if header.name.is_empty() {
@@ -89,7 +90,7 @@ fn headers(report: &mut Report, at: &At<'_>, of: &str, asked: &HttpTemplate) {
 }
 
 /// An expression that fills a whole field and knows only these names.
-fn condition_parses(report: &mut Report, at: &At<'_>, text: &str, roots: &[&str]) {
+fn condition_parses(report: &mut Findings, at: &At<'_>, text: &str, roots: &[&str]) {
     if text.trim().is_empty() || text.contains("{{") {
         return;
     }
@@ -113,7 +114,7 @@ fn condition_parses(report: &mut Report, at: &At<'_>, text: &str, roots: &[&str]
     }
 }
 
-fn check_resource(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, asked: &ResourceTemplate) {
+fn check_resource(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, asked: &ResourceTemplate) {
     let of = format!("templates.{}.resource", entry.label);
     let one_of = |word: &str, all: &[&str]| {
         let near = nearest(word, all.iter().copied()).map(|near| format!("did you mean `{near}`?"));
@@ -151,7 +152,7 @@ fn check_resource(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, asked: &R
     manifest(report, at, entry, &of, asked);
 }
 
-fn manifest(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, of: &str, asked: &ResourceTemplate) {
+fn manifest(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, of: &str, asked: &ResourceTemplate) {
     let text = asked.manifest.as_ref().map(|text| text.0.as_str()).filter(|text| !text.trim().is_empty());
     let artifact = asked.manifest_from.as_ref().and_then(|from| from.artifact.as_ref());
     match (text, artifact) {
@@ -186,7 +187,7 @@ fn manifest(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, of: &str, asked
 }
 
 /// Paths and filters into an object must at least be such.
-pub(super) fn sources(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, from: &ValueFrom) {
+pub(super) fn sources(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, from: &ValueFrom) {
     if let Some(path) = from.json_path.as_deref().filter(|path| !path.contains("{{"))
         && let Err(why) = resource::path_of(path)
     {
@@ -199,7 +200,7 @@ pub(super) fn sources(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String,
     }
 }
 
-fn check_data(report: &mut Report, at: &At<'_>, label: &str, asked: &DataTemplate) {
+fn check_data(report: &mut Findings, at: &At<'_>, label: &str, asked: &DataTemplate) {
     let of = format!("templates.{label}.data");
     if let Err(why) = data::source(asked) {
         report.error(&at.key("source"), code::REQUEST, || format!("{of}.source: {why}"));

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::{
     Subject,
     book::Entry,
-    code, name,
-    report::{At, Report},
+    code,
+    findings::{At, Findings},
+    name,
     template::absolute,
 };
 use crate::shape::short;
@@ -14,7 +15,7 @@ use octoflow_model::podspec::{ClaimTemplate, VolumeMount};
 
 pub(super) use crate::pod::check::volumes as list;
 
-pub(super) fn claims(report: &mut Report, at: &At<'_>, claims: &[ClaimTemplate]) {
+pub(super) fn claims(report: &mut Findings, at: &At<'_>, claims: &[ClaimTemplate]) {
     let mut seen = HashSet::new();
     for (index, claim) in claims.iter().enumerate() {
         let place = at.index(index);
@@ -34,7 +35,7 @@ pub(super) fn claims(report: &mut Report, at: &At<'_>, claims: &[ClaimTemplate])
 /// What a container mounts; `at` and `field` say where that container is.
 pub(super) fn mounts(
     subject: &Subject<'_>,
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
     field: &str,

@@ -4,7 +4,7 @@
 use jiff::civil::Date;
 use jiff::tz::Offset;
 
-use super::Moment;
+use super::OffsetDateTime;
 
 /// A layout, split into its parts.
 pub(crate) struct Layout<'a>(Vec<Part<'a>>);
@@ -125,7 +125,7 @@ impl<'a> Layout<'a> {
         Self(parts)
     }
 
-    pub(crate) fn write(&self, moment: Moment) -> String {
+    pub(crate) fn write(&self, moment: OffsetDateTime) -> String {
         let civil = moment.civil();
         let month = MONTHS[usize::from(civil.month().unsigned_abs()) - 1];
         let weekday = DAYS[usize::from(moment.weekday().to_monday_zero_offset().unsigned_abs())];
@@ -171,12 +171,12 @@ impl<'a> Layout<'a> {
     }
 
     /// Parses a date; a time without a zone is UTC, a time without a date is in the year 0.
-    pub(crate) fn read(&self, text: &str) -> Result<Moment, String> {
+    pub(crate) fn read(&self, text: &str) -> Result<OffsetDateTime, String> {
         self.read_in(text, Offset::UTC)
     }
 
     /// Parses a date; a time without a zone is in this zone.
-    pub(crate) fn read_in(&self, text: &str, zone: Offset) -> Result<Moment, String> {
+    pub(crate) fn read_in(&self, text: &str, zone: Offset) -> Result<OffsetDateTime, String> {
         let mut reader = Reader { offset: zone, ..Reader::new(text) };
         for part in &self.0 {
             reader.part(*part).ok_or_else(|| format!("'{}' does not fit the layout", reader.rest))?;
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    fn moment(&self) -> Option<Moment> {
+    fn moment(&self) -> Option<OffsetDateTime> {
         let hour = match self.afternoon {
             Some(true) if self.hour < 12 => self.hour + 12,
             Some(false) if self.hour == 12 => 0,
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
         };
         let time = jiff::civil::Time::new(hour, self.minute, self.second, self.nanosecond).ok()?;
         let at = self.offset.to_timestamp(date.to_datetime(time)).ok()?;
-        Some(Moment { at, offset: self.offset })
+        Some(OffsetDateTime { at, offset: self.offset })
     }
 
     fn padded(&mut self, pad: Pad) -> Option<i8> {

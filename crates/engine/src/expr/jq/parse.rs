@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Operator, Tree};
 
 /// Maximum nesting: deeper than anyone writes, and shallow enough for every stack.
-const DEEPEST: usize = 48;
+const MAX_DEPTH: usize = 48;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
@@ -121,8 +121,8 @@ impl Parser {
 
     fn pipe(&mut self) -> Result<Tree, String> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(format!("it nests more than {DEEPEST} deep"));
+        if self.depth > MAX_DEPTH {
+            return Err(format!("it nests more than {MAX_DEPTH} deep"));
         }
         let mut tree = self.comma()?;
         while self.sign("|") {
@@ -320,8 +320,8 @@ impl Parser {
     /// Parses an expression without commas, counted as a nesting level.
     fn nested(&mut self) -> Result<Tree, String> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(format!("it nests more than {DEEPEST} deep"));
+        if self.depth > MAX_DEPTH {
+            return Err(format!("it nests more than {MAX_DEPTH} deep"));
         }
         let tree = self.otherwise()?;
         self.depth -= 1;

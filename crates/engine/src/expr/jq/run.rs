@@ -9,7 +9,7 @@ use crate::expr::budget::BYTES_A_STEP;
 
 /// Maximum steps of one filter, including every part of every value it creates. Objects are small, so an honest filter
 /// never comes near. Values are copied here, so a step costs a few times as much as one of another expression.
-const MOST_STEPS: usize = 500_000;
+const MAX_STEPS: usize = 500_000;
 
 #[derive(Default)]
 pub(super) struct Machine {
@@ -24,7 +24,7 @@ impl Machine {
         let results = self.results(tree, input)?;
         // A filter that doubles its input is stopped before it has doubled it often.
         for value in &results {
-            self.weigh(value)?;
+            self.charge(value)?;
         }
         Ok(results)
     }
@@ -70,7 +70,7 @@ impl Machine {
                 let before = self.steps;
                 let results = self.run(inner, input);
                 // An exhausted budget is not suppressed as an error of the object.
-                if self.steps > MOST_STEPS {
+                if self.steps > MAX_STEPS {
                     return results;
                 } else {
                     self.steps = self.steps.max(before)
@@ -112,9 +112,9 @@ impl Machine {
 
     pub(super) fn step(&mut self, many: usize) -> Result<(), String> {
         self.steps = self.steps.saturating_add(many);
-        if self.steps > MOST_STEPS {
+        if self.steps > MAX_STEPS {
             Err(format!(
-                "the filter takes too many steps: it may take {MOST_STEPS}; take apart large objects in a task instead"
+                "the filter takes too many steps: it may take {MAX_STEPS}; take apart large objects in a task instead"
             ))
         } else {
             Ok(())
@@ -122,7 +122,7 @@ impl Machine {
     }
 
     /// Charges all parts of a value.
-    fn weigh(&mut self, value: &Value) -> Result<(), String> {
+    fn charge(&mut self, value: &Value) -> Result<(), String> {
         let mut open = vec![value];
         while let Some(value) = open.pop() {
             match value {

@@ -2,7 +2,7 @@
 //! A definite path yields its value, and a missing value is an error; a path that can match several values yields an
 //! array.
 
-use super::work::{Fault, Made, Work};
+use super::work::{CallResult, Fault, Work};
 use crate::expr::Value;
 
 mod filter;
@@ -13,7 +13,7 @@ use path::{Segment, Step};
 /// Maximum steps of a path: each walks all values found so far, and users write a handful.
 const STEPS: usize = 64;
 
-pub(super) fn query(document: &Value, path: &str, work: &mut Work) -> Made {
+pub(super) fn query(document: &Value, path: &str, work: &mut Work) -> CallResult {
     let steps = path::parse(path)?;
     let definite = steps.iter().all(Step::is_definite);
     let mut found = vec![document.clone()];

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::token::{Token, lex};
-use super::tree::{Binary, Id, Kind, Tree, Unary};
+use super::tree::{Binary, ExprKind, Id, Tree, Unary};
 use crate::expr::{Error, NESTING, Span};
 
 mod call;
@@ -148,7 +148,7 @@ impl Parser {
         }
         match parts.as_slice() {
             [only] => Ok(*only),
-            _ => Ok(self.tree.add(Kind::Sequence(parts), start)),
+            _ => Ok(self.tree.add(ExprKind::Sequence(parts), start)),
         }
     }
 
@@ -202,9 +202,9 @@ impl Parser {
             }
             // The power operator is right-associative: 2 ** 3 ** 2 is 2 ** 9.
             let right = self.expression(if operator == Binary::Power { strength } else { strength + 1 })?;
-            left = self.tree.add(Kind::Binary(operator, left, right), place);
+            left = self.tree.add(ExprKind::Binary(operator, left, right), place);
             if negated {
-                left = self.tree.add(Kind::Unary(Unary::Not, left), place);
+                left = self.tree.add(ExprKind::Unary(Unary::Not, left), place);
             }
         }
     }
@@ -212,13 +212,13 @@ impl Parser {
     /// Parses chained comparisons: `a < b <= c` holds if both comparisons do.
     fn comparisons(&mut self, left: Id, operator: Binary, strength: u16, place: Span) -> Result<Id, Error> {
         let mut previous = self.expression(strength + 1)?;
-        let mut all = self.tree.add(Kind::Binary(operator, left, previous), place);
+        let mut all = self.tree.add(ExprKind::Binary(operator, left, previous), place);
         while let Some((operator, _)) = binding(self.here().0).filter(|(operator, _)| chainable(*operator)) {
             let place = self.here().1;
             self.advance();
             let next = self.expression(strength + 1)?;
-            let one = self.tree.add(Kind::Binary(operator, previous, next), place);
-            all = self.tree.add(Kind::Binary(Binary::And, all, one), place);
+            let one = self.tree.add(ExprKind::Binary(operator, previous, next), place);
+            all = self.tree.add(ExprKind::Binary(Binary::And, all, one), place);
             previous = next;
         }
         Ok(all)
@@ -243,7 +243,7 @@ impl Parser {
     fn alternatives(&mut self, choices: Vec<(Id, Id, Span)>, last: Id) -> Id {
         choices
             .into_iter()
-            .rfold(last, |no, (condition, yes, place)| self.tree.add(Kind::Choose { condition, yes, no }, place))
+            .rfold(last, |no, (condition, yes, place)| self.tree.add(ExprKind::Choose { condition, yes, no }, place))
     }
 
     fn binding(&mut self) -> Result<Id, Error> {
@@ -263,7 +263,7 @@ impl Parser {
         self.locals.push(Arc::clone(&name));
         let body = self.sequence()?;
         self.locals.pop();
-        Ok(self.tree.add(Kind::Let { name, value, body }, span))
+        Ok(self.tree.add(ExprKind::Let { name, value, body }, span))
     }
 
     fn branch(&mut self) -> Result<Id, Error> {

@@ -1,6 +1,6 @@
 //! Collects the variables an expression mentions. Reads the tree only; whether a variable exists is checked elsewhere.
 
-use super::tree::{Id, Kind, Tree};
+use super::tree::{ExprKind, Id, Tree};
 
 /// One mention of a variable: its root and as much of the path below it as is written out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,17 +26,17 @@ pub(super) fn collect(tree: &Tree) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for (id, node) in tree.iter() {
-        let Kind::Name(name) = &node.kind else { continue };
+        let ExprKind::Name(name) = &node.kind else { continue };
         let mut path = vec![name.to_string()];
         let mut at = id;
         while let Some(next) = above[at.index()] {
             match &tree.node(next).kind {
-                Kind::Member { key, .. } => path.push(key.to_string()),
-                Kind::At { key, .. } => match &tree.node(*key).kind {
-                    Kind::Text(key) => path.push(key.to_string()),
+                ExprKind::Member { key, .. } => path.push(key.to_string()),
+                ExprKind::At { key, .. } => match &tree.node(*key).kind {
+                    ExprKind::Text(key) => path.push(key.to_string()),
                     _ => break,
                 },
-                Kind::Chain(_) => {}
+                ExprKind::Chain(_) => {}
                 _ => break,
             }
             at = next;
@@ -56,7 +56,7 @@ pub(super) fn collect(tree: &Tree) -> Vec<Reference> {
 fn parents(tree: &Tree) -> Vec<Option<Id>> {
     let mut above = vec![None; tree.len()];
     for (id, node) in tree.iter() {
-        if let Kind::Member { target, .. } | Kind::At { target, .. } | Kind::Chain(target) = &node.kind {
+        if let ExprKind::Member { target, .. } | ExprKind::At { target, .. } | ExprKind::Chain(target) = &node.kind {
             above[target.index()] = Some(id);
         }
     }

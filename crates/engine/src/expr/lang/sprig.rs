@@ -6,7 +6,6 @@ use super::builtin::Function;
 use crate::expr::nearest;
 
 mod case;
-mod chance;
 mod coerce;
 mod convert;
 mod date;
@@ -17,6 +16,7 @@ mod list;
 mod math;
 mod path;
 mod pattern;
+mod random;
 mod semver;
 mod text;
 mod wrap;
@@ -34,12 +34,12 @@ const FAMILIES: [&[Function]; 13] = [
     pattern::FUNCTIONS,
     date::FUNCTIONS,
     semver::FUNCTIONS,
-    chance::FUNCTIONS,
+    random::FUNCTIONS,
 ];
 
 /// Functions that also exist with the prefix `must`. In Sprig those fail where the others return nothing; here both
 /// fail, because a hidden mistake is found late.
-const STERN: [&str; 31] = [
+const MUST_VARIANTS: [&str; 31] = [
     "date_modify",
     "dateModify",
     "toDate",
@@ -75,13 +75,13 @@ const STERN: [&str; 31] = [
 
 pub(super) fn find(name: &str) -> Option<&'static Function> {
     let exact = FAMILIES.iter().copied().flatten().find(|function| function.name == name);
-    exact.or_else(|| find(stern(name)?))
+    exact.or_else(|| find(without_must(name)?))
 }
 
 /// Returns the name without its `must` prefix.
-fn stern(name: &str) -> Option<&'static str> {
+fn without_must(name: &str) -> Option<&'static str> {
     let rest = name.strip_prefix("must_").or_else(|| name.strip_prefix("must"))?;
-    STERN.iter().copied().find(|known| {
+    MUST_VARIANTS.iter().copied().find(|known| {
         let first = rest.chars().next().map(|c| c.to_ascii_lowercase());
         known.chars().next() == first && known.get(1..) == rest.get(1..)
     })

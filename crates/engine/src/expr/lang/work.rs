@@ -3,18 +3,18 @@
 
 use std::collections::HashMap;
 
-use super::{Limits, Occasion};
-use crate::expr::budget::{self, BYTES_A_STEP, COMPILING, Payer};
-use crate::expr::chance::Draws;
+use super::{EvalContext, Limits};
+use crate::expr::budget::{self, BYTES_A_STEP, BudgetScope, COMPILING};
 use crate::expr::pattern::Pattern;
-use crate::expr::{Moment, Value};
+use crate::expr::random::Rng;
+use crate::expr::{OffsetDateTime, Value};
 
 /// Why a function failed. The caller adds the position in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault(pub(super) String);
 
 /// The result of a function.
-pub(super) type Made = Result<Value, Fault>;
+pub(super) type CallResult = Result<Value, Fault>;
 
 /// Maximum nesting of lists and maps. JSON readers stop at the same depth, and everything that walks a value recurses.
 const VALUE_DEPTH: usize = 128;
@@ -29,27 +29,27 @@ pub(super) struct Work {
     steps: u64,
     bytes: usize,
     /// The scope that set the limits.
-    payer: Payer,
+    scope: BudgetScope,
     exhausted: bool,
     patterns: HashMap<String, Pattern>,
-    occasion: Option<(Moment, Draws)>,
+    context: Option<(OffsetDateTime, Rng)>,
 }
 
 impl Work {
-    pub(super) fn new(limits: Limits, occasion: Option<Occasion>) -> Self {
-        let occasion = occasion.map(|occasion| (Moment::utc(occasion.moment), Draws::new(occasion.seed)));
-        let Limits { steps, bytes, payer, .. } = limits;
-        Self { steps, bytes, payer, exhausted: false, patterns: HashMap::new(), occasion }
+    pub(super) fn new(limits: Limits, context: Option<EvalContext>) -> Self {
+        let context = context.map(|context| (OffsetDateTime::utc(context.moment), Rng::new(context.seed)));
+        let Limits { steps, bytes, scope, .. } = limits;
+        Self { steps, bytes, scope, exhausted: false, patterns: HashMap::new(), context }
     }
 
     /// Returns the time of the evaluation.
-    pub(super) fn moment(&self, asking: &str) -> Result<Moment, Fault> {
-        self.occasion.as_ref().map(|(moment, _)| *moment).ok_or_else(|| early(asking))
+    pub(super) fn moment(&self, asking: &str) -> Result<OffsetDateTime, Fault> {
+        self.context.as_ref().map(|(moment, _)| *moment).ok_or_else(|| early(asking))
     }
 
     /// Returns the random number generator of the evaluation.
-    pub(super) fn draws(&mut self, asking: &str) -> Result<&mut Draws, Fault> {
-        self.occasion.as_mut().map(|(_, draws)| draws).ok_or_else(|| early(asking))
+    pub(super) fn draws(&mut self, asking: &str) -> Result<&mut Rng, Fault> {
+        self.context.as_mut().map(|(_, draws)| draws).ok_or_else(|| early(asking))
     }
 
     /// Charges steps, or fails if there are none left.
@@ -61,7 +61,7 @@ impl Work {
             }
             None => {
                 (self.steps, self.exhausted) = (0, true);
-                Err(Fault(budget::too_many(self.payer)))
+                Err(Fault(budget::too_many(self.scope)))
             }
         }
     }
@@ -98,7 +98,7 @@ impl Work {
     }
 
     /// Charges a value that was built for this evaluation outside of it.
-    pub(super) fn look_at(&mut self, value: &Value) -> Result<(), Fault> {
+    pub(super) fn charge_value(&mut self, value: &Value) -> Result<(), Fault> {
         let mut open = vec![value];
         while let Some(value) = open.pop() {
             match value {
@@ -125,7 +125,7 @@ impl Work {
 
     /// Charges a new value, and refuses one that nests too deep. Because every new list and map passes here, no value
     /// has more parts than there are steps, however often it shares them.
-    pub(super) fn made(&mut self, value: Value) -> Made {
+    pub(super) fn made(&mut self, value: Value) -> CallResult {
         match &value {
             Value::Str(text) => self.claim(text.len())?,
             Value::List(_) | Value::Map(_) => self.measure(&value, 0)?,
@@ -169,7 +169,7 @@ impl Work {
                 pattern
             }
         };
-        self.spend(pattern.price(text))?;
+        self.spend(pattern.cost(text))?;
         Ok(pattern)
     }
 }

@@ -1,7 +1,7 @@
 //! Evaluates a condition while parsing it, from left to right, by operator precedence. A short-circuited side (`false
 //! && …`) is parsed but not evaluated. Depth, text and matching are limited.
 
-use super::operate::{Allowance, binary, negate};
+use super::operate::{Budget, binary, negate};
 use super::token::{Lexer, Sign, Token};
 use super::{Fault, Lookup, Span};
 use crate::expr::{NESTING, Value};
@@ -12,7 +12,7 @@ pub(super) struct Computer<'a> {
     span: Span,
     lookup: Lookup<'a>,
     depth: usize,
-    allowance: Allowance,
+    budget: Budget,
 }
 
 /// A value and its span. In a short-circuited side the value is nil.
@@ -56,7 +56,7 @@ impl<'a> Computer<'a> {
             span: Span::default(),
             lookup,
             depth: 0,
-            allowance: Allowance::default(),
+            budget: Budget::default(),
         }
     }
 
@@ -132,7 +132,7 @@ impl<'a> Computer<'a> {
             if live && !settled {
                 left = match sign {
                     Sign::And | Sign::Or => Value::Bool(truth(&right, end, sign)?),
-                    _ => binary(sign, &left, &right, place, &mut self.allowance)?,
+                    _ => binary(sign, &left, &right, place, &mut self.budget)?,
                 };
             }
             span = span.to(end);

@@ -1,7 +1,7 @@
 //! The tokenizer of conditions. It splits text into tokens and never checks whether they fit together.
 
 use super::{Fault, Span};
-use crate::expr::{Moment, Value, number};
+use crate::expr::{OffsetDateTime, Value, number};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
@@ -119,7 +119,7 @@ impl Lexer {
             Some(c) if c.is_alphabetic() || c == '_' => word(self.name()),
             Some(quote @ ('\'' | '"')) => {
                 let text = self.until(quote, "text")?;
-                let date = Moment::iso(&text).map(|moment| Value::Float(number::real(moment.at.as_second())));
+                let date = OffsetDateTime::iso(&text).map(|moment| Value::Float(number::real(moment.at.as_second())));
                 Token::Literal(date.unwrap_or_else(|| Value::from(text)))
             }
             Some('[') => Token::Name(self.until(']', "name")?),

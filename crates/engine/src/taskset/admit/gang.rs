@@ -8,14 +8,14 @@ use super::super::program::gang_name;
 use crate::{
     argo::admit::Catalog,
     code,
-    graph::{self, Ties},
-    report::{At, Report},
+    findings::{At, Findings},
+    graph::{self, TieBreak},
     shape,
 };
 
 /// Checks the gangs; returns `minMember` of each existing PodGroup.
 pub(super) fn check(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     set: &TaskSet,
     namespace: &str,
@@ -83,7 +83,7 @@ pub(super) fn check(
 /// Refuses gangs that wait for each other, or for themselves through a role in between: they would never be complete.
 /// The roles of a gang that needs all of them are one vertex here; where they wait for each other directly, that is
 /// already reported.
-fn circle(report: &mut Report, at: &At<'_>, set: &TaskSet, groups: &BTreeMap<String, u32>) {
+fn circle(report: &mut Findings, at: &At<'_>, set: &TaskSet, groups: &BTreeMap<String, u32>) {
     let roles = &set.spec.roles;
     let members = |name: &str| -> u64 {
         roles.iter().filter(|role| gang_name(role) == Some(name)).map(|role| u64::from(role.replicas)).sum()
@@ -106,7 +106,7 @@ fn circle(report: &mut Report, at: &At<'_>, set: &TaskSet, groups: &BTreeMap<Str
         });
         needs[place[index]].extend(ups.filter(|up| *up != place[index]));
     }
-    let waits = graph::sort(needs.len(), Ties::Arrival, |index| needs[index].iter().copied()).open;
+    let waits = graph::sort(needs.len(), TieBreak::Arrival, |index| needs[index].iter().copied()).open;
     let stuck = (0..roles.len()).find(|index| waits[*index] > 0 && whole(*index).is_some());
     if let Some(index) = stuck {
         let role_at = at.index(index);

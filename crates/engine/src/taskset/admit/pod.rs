@@ -12,8 +12,8 @@ use crate::{
     argo::admit::{Catalog, loaded::Look},
     code,
     expr::nearest,
+    findings::{At, Findings},
     pod::check::{absolute, volumes},
-    report::{At, Report},
     shape,
 };
 
@@ -29,7 +29,7 @@ const POD_FIELDS: &[&str] = &[
 ];
 
 pub(super) fn check(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     set: &TaskSet,
     manifest: &Value,
@@ -75,7 +75,7 @@ pub(super) fn check(
 }
 
 fn container<'s>(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     role: &'s RoleSpec,
     one: &'s PodContainer,

@@ -40,7 +40,7 @@ fn replica(role: &str, role_id: &str, one: &Value) -> Value {
     let pod = text(one, "podName");
     json!({
         "id": if pod.is_empty() { &name } else { pod }, "name": name, "displayName": name, "type": "Pod",
-        "phase": standing(one), "message": message(one), "boundaryID": role_id, "rank": one["index"],
+        "phase": display_phase(one), "message": message(one), "boundaryID": role_id, "rank": one["index"],
         "startedAt": one["startAt"], "finishedAt": one["finishAt"], "podName": pod, "step": one["phase"],
         "retries": one["totalRetriedCount"], "address": one["podIP"], "templateName": role,
         "outputs": {"exitCode": one["terminatedInfo"]["exitCode"]},
@@ -48,7 +48,7 @@ fn replica(role: &str, role_id: &str, one: &Value) -> Value {
 }
 
 /// Returns the display phase of a replica.
-fn standing(one: &Value) -> &'static str {
+fn display_phase(one: &Value) -> &'static str {
     match text(one, "phase").trim_start_matches("TaskRoleReplica") {
         "AttemptRunning" | "AttemptDeletionRequested" => "Running",
         "Completed" if one["stopped"] == true => "Stopped",

@@ -36,7 +36,7 @@ impl Stage<'_> {
         }
         for run in begun {
             let mut outcome = self.engine.handle(Input::Continue { runs: vec![id(run)] }, self.now);
-            for (attempt, task) in std::mem::take(&mut outcome.believed) {
+            for (attempt, task) in std::mem::take(&mut outcome.assumed_running) {
                 if !self.flights.contains_key(&attempt) {
                     self.fly(attempt, task);
                 }

@@ -7,7 +7,7 @@ use octoflow_engine::{
         status,
     },
 };
-use octoflow_model::{AttemptId, NodeIx, RunId, RunPhase, before::Before, submission::Submission};
+use octoflow_model::{AttemptId, NodeIx, RunId, RunPhase, previous::PreviousRun, submission::Submission};
 
 use super::Sim;
 use crate::sim::{
@@ -53,7 +53,7 @@ impl Sim<'_> {
             }
         }
         let fresh = renewed(&object, &[]);
-        let before: Before = plan.before(vec![old]);
+        let before: PreviousRun = plan.before(vec![old]);
         let submission = Submission {
             name: seen.state.head.name.to_string(),
             namespace: seen.state.head.namespace.to_string(),
@@ -61,9 +61,9 @@ impl Sim<'_> {
             at: seen.state.head.created,
             manifest: fresh.manifest,
             stored: fresh.stored,
-            known: Default::default(),
+            context: Default::default(),
             parent: None,
-            before: Some(Box::new(before)),
+            previous: Some(Box::new(before)),
         };
         let run = RunId(old.0 + NEXT);
         self.tell(|| format!("person   retries run {old} as run {run} with {options:?}"));

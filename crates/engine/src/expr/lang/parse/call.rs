@@ -6,7 +6,7 @@ use crate::expr::lang::builtin::{self, Function};
 use crate::expr::lang::predicate::Predicate;
 use crate::expr::lang::sprig;
 use crate::expr::lang::token::Token;
-use crate::expr::lang::tree::{Id, Kind};
+use crate::expr::lang::tree::{ExprKind, Id};
 use crate::expr::{Error, Span, nearest};
 
 impl Parser {
@@ -58,7 +58,7 @@ impl Parser {
         if given < function.least || given > function.most {
             return Err(Error::at(span, function.wrong_count(given)));
         }
-        Ok(self.tree.add(Kind::Call { function, arguments }, span))
+        Ok(self.tree.add(ExprKind::Call { function, arguments }, span))
     }
 
     pub(super) fn arguments(&mut self) -> Result<Vec<Id>, Error> {
@@ -112,7 +112,7 @@ impl Parser {
             return Err(Error::at(span, format!("{name}() has too many arguments")));
         }
         self.advance();
-        let kind = Kind::Over { predicate, list, closure, extra };
+        let kind = ExprKind::Over { predicate, list, closure, extra };
         Ok(self.tree.add(kind, span))
     }
 

@@ -6,7 +6,7 @@ use super::coerce;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::{Function, MANY};
-use crate::expr::lang::work::{Fault, Made, Work};
+use crate::expr::lang::work::{CallResult, Fault, Work};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("dict", 0, MANY, dict),
@@ -71,7 +71,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("dig", 3, MANY, dig),
 ];
 
-fn dict(a: &Arguments<'_>, work: &mut Work) -> Made {
+fn dict(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let mut map = BTreeMap::new();
     for pair in a.values.chunks(2) {
         let key = coerce::text(&pair[0], work)?;
@@ -121,7 +121,7 @@ fn merge(
 }
 
 /// Implements `dig(key, key, …, default, map)`.
-fn dig(a: &Arguments<'_>, _: &mut Work) -> Made {
+fn dig(a: &Arguments<'_>, _: &mut Work) -> CallResult {
     let last = a.len() - 1;
     let mut at = Value::Map(a.map(last)?.clone());
     for index in 0..last - 1 {

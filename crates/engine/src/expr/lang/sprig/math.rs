@@ -4,7 +4,7 @@ use super::coerce;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::{Function, MANY};
-use crate::expr::lang::work::{Fault, Made};
+use crate::expr::lang::work::{CallResult, Fault};
 use crate::expr::number;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -37,24 +37,24 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn whole(a: &Arguments<'_>, start: i64, step: fn(i64, i64) -> Option<i64>) -> Made {
+fn whole(a: &Arguments<'_>, start: i64, step: fn(i64, i64) -> Option<i64>) -> CallResult {
     let total = a.values.iter().try_fold(start, |total, value| step(total, coerce::int(value)));
     total.map(Value::Int).ok_or_else(|| overflow(a))
 }
 
-fn both(a: &Arguments<'_>, step: fn(i64, i64) -> Option<i64>) -> Made {
+fn both(a: &Arguments<'_>, step: fn(i64, i64) -> Option<i64>) -> CallResult {
     let result = step(coerce::int(a.any(0)), coerce::int(a.any(1)));
     result.map(Value::Int).ok_or_else(|| overflow(a))
 }
 
-fn divided(a: &Arguments<'_>, step: fn(i64, i64) -> Option<i64>) -> Made {
+fn divided(a: &Arguments<'_>, step: fn(i64, i64) -> Option<i64>) -> CallResult {
     if coerce::int(a.any(1)) == 0 {
         return Err(a.fault("division by zero"));
     }
     both(a, step)
 }
 
-fn extreme(a: &Arguments<'_>, choose: fn(i64, i64) -> i64) -> Made {
+fn extreme(a: &Arguments<'_>, choose: fn(i64, i64) -> i64) -> CallResult {
     let chosen = a.values.iter().map(coerce::int).reduce(choose);
     Ok(Value::Int(chosen.unwrap_or_default()))
 }

@@ -2,7 +2,7 @@
 
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{Fault, Made, Work};
+use crate::expr::lang::work::{CallResult, Fault, Work};
 use crate::expr::{Value, pattern};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -35,7 +35,7 @@ fn again(text: &str, end: usize, work: &mut Work) -> Result<(), Fault> {
     work.spend(text.len().saturating_sub(end) as u64 / 16)
 }
 
-fn find_all(a: &Arguments<'_>, work: &mut Work) -> Made {
+fn find_all(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let text = a.text(1)?;
     let pattern = work.pattern(a.text(0)?, text)?;
     let mut found = Vec::new();
@@ -47,7 +47,7 @@ fn find_all(a: &Arguments<'_>, work: &mut Work) -> Made {
     Ok(Value::list(found))
 }
 
-fn split(a: &Arguments<'_>, work: &mut Work) -> Made {
+fn split(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let text = a.text(1)?;
     let pattern = work.pattern(a.text(0)?, text)?;
     let mut parts = Vec::new();
@@ -61,7 +61,7 @@ fn split(a: &Arguments<'_>, work: &mut Work) -> Made {
     Ok(Value::list(parts))
 }
 
-fn replace_all(a: &Arguments<'_>, work: &mut Work, expand: bool) -> Made {
+fn replace_all(a: &Arguments<'_>, work: &mut Work, expand: bool) -> CallResult {
     let (text, replacement) = (a.text(1)?, a.text(2)?);
     let pattern = work.pattern(a.text(0)?, text)?;
     let mut out = String::new();

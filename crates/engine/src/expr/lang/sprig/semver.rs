@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{Fault, Made};
+use crate::expr::lang::work::{CallResult, Fault};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("semver", 1, 1, |a, _| semver(a)),
@@ -24,7 +24,7 @@ struct Version {
     metadata: String,
 }
 
-fn semver(a: &Arguments<'_>) -> Made {
+fn semver(a: &Arguments<'_>) -> CallResult {
     let text = a.text(0)?;
     let version = version(a, text)?;
     let number = |index: usize| Value::Int(i64::try_from(version.at(index)).unwrap_or(i64::MAX));

@@ -79,7 +79,7 @@ impl Budget {
 }
 
 /// An input that ends early once its budget is spent.
-pub(super) struct Guard<'a> {
+pub(super) struct BudgetedInput<'a> {
     rest: &'a str,
     /// Spaces to hand out before the rest.
     spaces: usize,
@@ -87,7 +87,7 @@ pub(super) struct Guard<'a> {
     budget: &'a Budget,
 }
 
-impl<'a> Guard<'a> {
+impl<'a> BudgetedInput<'a> {
     pub(super) fn new(text: &'a str, budget: &'a Budget) -> Self {
         Self { rest: text, spaces: 0, lookahead: 0, budget }
     }
@@ -110,17 +110,17 @@ impl<'a> Guard<'a> {
             self.rest = "";
         }
         self.spaces = self.budget.margin.taken(letter, self.rest, read);
-        self.forgive(self.spaces);
+        self.exclude(self.spaces);
         Some(letter)
     }
 
     /// Excludes characters from the current token's length.
-    fn forgive(&self, characters: usize) {
+    fn exclude(&self, characters: usize) {
         self.budget.token_start.set(self.budget.token_start.get() + characters);
     }
 }
 
-impl Input for Guard<'_> {
+impl Input for BudgetedInput<'_> {
     #[inline]
     fn lookahead(&mut self, count: usize) {
         self.lookahead = self.lookahead.max(count);
@@ -192,7 +192,7 @@ impl Input for Guard<'_> {
         let mut count = 0;
         while !ends_line(self.peek()) {
             // This skips comments only.
-            self.forgive(1);
+            self.exclude(1);
             self.take();
             count += 1;
         }

@@ -35,14 +35,14 @@ impl Seed {
 
 /// A sequence of pseudo-random numbers derived from a seed: two sequences of SplitMix64, one for each half of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Draws {
+pub(crate) struct Rng {
     high: u64,
     low: u64,
 }
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-impl Draws {
+impl Rng {
     pub(crate) fn new(seed: Seed) -> Self {
         Self { high: (seed.0 >> 64) as u64, low: seed.0 as u64 }
     }
@@ -78,11 +78,11 @@ mod tests {
 
     #[test]
     fn other_names_give_other_numbers_and_the_same_names_the_same() {
-        let first = |seed: Seed| Draws::new(seed).next();
+        let first = |seed: Seed| Rng::new(seed).next();
         assert_eq!(first(Seed::of("run").with("node")), first(Seed::of("run").with("node")));
         assert_ne!(Seed::of("ab").with("c"), Seed::of("a").with("bc"));
         let mut drawn: Vec<u64> = (0..1000).map(|number| first(Seed::of("run").nth(number))).collect();
-        let mut draws = Draws::new(Seed::of("run"));
+        let mut draws = Rng::new(Seed::of("run"));
         drawn.extend((0..1000).map(|_| draws.next()));
         drawn.sort_unstable();
         drawn.dedup();
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_number_stays_below_its_end_and_every_one_of_few_comes_up() {
-        let mut draws = Draws::new(Seed::of("dice"));
+        let mut draws = Rng::new(Seed::of("dice"));
         let mut seen = [0; 6];
         for _ in 0..600 {
             seen[draws.below(6) as usize] += 1;

@@ -13,19 +13,19 @@ use crate::{
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Before {
+pub struct PreviousRun {
     /// The runs this one replaced, oldest first. It owns the logs of their attempts, which are deleted with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunId>,
     /// Reused results by node name without the run's name, which is empty for the root.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub results: BTreeMap<String, Done>,
+    pub results: BTreeMap<String, NodeResult>,
 }
 
 /// The result of a node in the previous run; the node ends the same way without being executed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Done {
+pub struct NodeResult {
     /// The node type it is displayed as.
     pub kind: NodeKind,
     pub phase: Phase,
@@ -52,13 +52,13 @@ pub struct Done {
     pub progress: Option<(u32, u32)>,
     /// The cache lookup of a memoized node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memo: Option<Remembered>,
+    pub memo: Option<CacheLookup>,
 }
 
 /// A cache lookup of a memoized node and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Remembered {
+pub struct CacheLookup {
     pub cache: String,
     pub key: String,
     pub hit: bool,
@@ -67,7 +67,7 @@ pub struct Remembered {
 /// Separators between a node's name and the rest of a descendant's name.
 const BELOW: [char; 3] = ['(', '.', '['];
 
-impl Before {
+impl PreviousRun {
     /// Reports whether there is a result of the node or of one of its descendants.
     pub fn touches(&self, suffix: &str) -> bool {
         self.results.contains_key(suffix) || self.reaches_below(suffix)
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_name_is_touched_by_what_belongs_to_it_and_by_nothing_else() {
-        let done = Done {
+        let done = NodeResult {
             kind: NodeKind::Pod,
             phase: Phase::Succeeded,
             message: String::new(),
@@ -104,7 +104,7 @@ mod tests {
             memo: None,
         };
         let results = [".a.b", ".running", "[0].x(0)"].map(|name| (name.to_owned(), done.clone()));
-        let before = Before { results: results.into(), ..Before::default() };
+        let before = PreviousRun { results: results.into(), ..PreviousRun::default() };
         for (name, touched) in
             [(".a", true), (".a.b", true), (".run", false), ("[0]", true), ("[0].x", true), (".a.b.c", false)]
         {

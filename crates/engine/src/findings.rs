@@ -3,7 +3,7 @@
 
 use octoflow_manifest::{Path, Problem, Problems, Segment};
 
-use crate::{code, shape::MOST_PROBLEMS};
+use crate::{code, shape::MAX_PROBLEMS};
 
 /// Position of a call in its template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,12 +78,12 @@ impl<'a> At<'a> {
 
 /// Errors and warnings found so far.
 #[derive(Default)]
-pub(crate) struct Report {
+pub(crate) struct Findings {
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
 }
 
-impl Report {
+impl Findings {
     pub(crate) fn new(problems: Vec<Problem>, warnings: Vec<Problem>) -> Self {
         Self { problems, warnings }
     }
@@ -132,14 +132,14 @@ impl Report {
 
     /// Adds the findings of another check.
     pub(crate) fn absorb(&mut self, problems: Vec<Problem>, warnings: Vec<Problem>) {
-        let room = MOST_PROBLEMS.saturating_sub(self.problems.len());
+        let room = MAX_PROBLEMS.saturating_sub(self.problems.len());
         self.problems.extend(problems.into_iter().take(room));
         self.warnings.extend(warnings);
     }
 
     /// Reports whether the limit is reached and further errors are dropped.
     pub(crate) fn is_full(&self) -> bool {
-        self.problems.len() >= MOST_PROBLEMS
+        self.problems.len() >= MAX_PROBLEMS
     }
 
     pub(crate) fn warn(&mut self, at: &At<'_>, code: &'static str, message: impl FnOnce() -> String) {
@@ -153,7 +153,7 @@ impl Report {
         code: &'static str,
         tell: impl FnOnce() -> (String, Option<String>),
     ) {
-        if self.warnings.len() < MOST_PROBLEMS {
+        if self.warnings.len() < MAX_PROBLEMS {
             let (message, help) = tell();
             let mut problem = Problem::warning(code, message).path(at.path());
             problem.help = help;
@@ -168,8 +168,8 @@ impl Report {
             return Ok(self.warnings);
         }
         if self.is_full() {
-            let message = format!("only the first {MOST_PROBLEMS} problems are shown, there may be more");
-            self.problems.push(Problem::error(code::UNTOLD, message).help("mend these and try again"));
+            let message = format!("only the first {MAX_PROBLEMS} problems are shown, there may be more");
+            self.problems.push(Problem::error(code::UNTOLD, message).help("fix these and try again"));
         }
         self.problems.append(&mut self.warnings);
         Err(Problems(self.problems))

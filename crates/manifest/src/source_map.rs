@@ -35,7 +35,7 @@ pub(crate) struct Entry {
 /// A lookup walks the siblings of a mapping and does a binary search in a list, so it is meant for reporting, not for
 /// every value of a large document.
 #[derive(Clone)]
-pub struct Places {
+pub struct SourceMap {
     source: Arc<Source>,
     table: Arc<Table>,
 }
@@ -45,7 +45,7 @@ struct Table {
     keys: Vec<Arc<str>>,
 }
 
-impl Places {
+impl SourceMap {
     pub(crate) fn new(source: Arc<Source>, mut entries: Vec<Entry>, keys: Vec<Arc<str>>) -> Self {
         assert!(!entries.is_empty(), "a document has at least its root");
         entries.shrink_to_fit();
@@ -127,9 +127,9 @@ impl Places {
     }
 }
 
-impl fmt::Debug for Places {
+impl fmt::Debug for SourceMap {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Places({} values of {:?})", self.table.entries.len(), self.source)
+        write!(out, "SourceMap({} values of {:?})", self.table.entries.len(), self.source)
     }
 }
 

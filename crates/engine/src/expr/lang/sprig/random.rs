@@ -1,12 +1,12 @@
 //! Random functions of `sprig.*`: identifiers, letters, numbers. They are deterministic in the evaluation context, see
-//! [`crate::expr::chance`]; the machine's random source is never used.
+//! [`crate::expr::random`]; the machine's random source is never used.
 
 use octoflow_model::base64;
 
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{Fault, Made, Work};
+use crate::expr::lang::work::{CallResult, Fault, Work};
 
 use super::coerce;
 
@@ -45,7 +45,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn letters(a: &Arguments<'_>, work: &mut Work, among: &[u8]) -> Made {
+fn letters(a: &Arguments<'_>, work: &mut Work, among: &[u8]) -> CallResult {
     let bytes = drawn(a, work, |work, a| Ok(among[work.draws(a.name)?.below(among.len() as u64) as usize]))?;
     Ok(Value::from(bytes.into_iter().map(char::from).collect::<String>()))
 }
@@ -63,7 +63,7 @@ fn drawn(
     (0..count).map(|_| one(work, a)).collect()
 }
 
-fn uuid(a: &Arguments<'_>, work: &mut Work) -> Made {
+fn uuid(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let draws = work.draws(a.name)?;
     let (high, low) = (draws.next(), draws.next());
     // UUID version 4, RFC variant.
