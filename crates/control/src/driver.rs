@@ -53,7 +53,7 @@ pub struct Cut {
 impl Cut {
     /// Notes what others must hear of a run once this is durable.
     fn note(&mut self, run: RunId, change: Change, engine: &Engine) {
-        let Change { submitted, phase, steered: _, marked, ended, caches, units, urgent } = change;
+        let Change { submitted, phase, lifecycle: _, marked, ended, caches, units, urgent } = change;
         let sets = [
             (submitted, &mut self.submitted),
             (phase, &mut self.changed),

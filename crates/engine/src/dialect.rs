@@ -54,8 +54,9 @@ pub struct Dialect {
     pub pod_delete_refusal: Option<&'static str>,
     /// True if every attempt has an object that its pods belong to ([`DialectRun::unit`]).
     pub has_units: bool,
-    /// True if events of the run as a whole are reported separately from those of its parts.
-    pub separate_run_events: bool,
+    /// True if changes of the run as a whole are distinguishable from changes of its parts, so that an observer of the
+    /// former only is not woken for each part.
+    pub has_run_level_changes: bool,
     /// True if field selectors may use fields of the whole object, not only those in the index of runs.
     pub selects_by_object: bool,
     /// True if Argo's API serves its runs.

@@ -38,8 +38,8 @@ pub struct Change {
     pub submitted: bool,
     /// True if its phase, or another field that lists show, changed.
     pub phase: bool,
-    /// True if it began, was suspended, resumed or shut down, or ended.
-    pub steered: bool,
+    /// True if its lifecycle changed: it began, was suspended, resumed or shut down, or ended.
+    pub lifecycle: bool,
     /// True if labels, annotations, owners or finalizers changed.
     pub marked: bool,
     /// True if the run ended (its last fact).
@@ -67,14 +67,16 @@ impl Effects {
         change.urgent = true;
         match fact {
             RunFact::Submitted(_) => change.submitted = true,
-            RunFact::Suspended { .. } | RunFact::Resumed { .. } | RunFact::ShuttingDown { .. } => change.steered = true,
+            RunFact::Suspended { .. } | RunFact::Resumed { .. } | RunFact::ShuttingDown { .. } => {
+                change.lifecycle = true
+            }
             RunFact::DeadlinePassed { .. } => {}
             RunFact::Marked { .. } => {
                 change.phase = true;
                 change.marked = true;
             }
             RunFact::Ended { .. } => {
-                change.steered = true;
+                change.lifecycle = true;
                 change.ended = true;
             }
         }

@@ -60,7 +60,7 @@ pub static DIALECT: Dialect = Dialect {
     reruns: &rerun::Retries,
     pod_delete_refusal: Some("stop or terminate that, or set podGC to have its pods removed"),
     has_units: false,
-    separate_run_events: true,
+    has_run_level_changes: true,
     selects_by_object: false,
     in_argo_api: true,
     takes_arguments: true,

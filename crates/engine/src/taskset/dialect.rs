@@ -46,7 +46,7 @@ pub static DIALECT: Dialect = Dialect {
     reruns: &rerun::Retries,
     pod_delete_refusal: None,
     has_units: true,
-    separate_run_events: false,
+    has_run_level_changes: false,
     selects_by_object: true,
     in_argo_api: false,
     takes_arguments: false,
