@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use octoflow_engine::{Command, engine::World};
+use octoflow_engine::{Command, engine::SharedState};
 use octoflow_model::{Fact, RunId, Time, submission::Stored};
 use octoflow_runtime::{
     artifacts::ArtifactClient,
@@ -142,7 +142,7 @@ impl Controller {
         let (supervisor, busy) = (Supervisor::default(), BusyTimer::default());
         let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone(), supervisor.clone());
         for doomed in sweep::leftovers(&config.data_dir, &reader)? {
-            sweeper.send(doomed.mission(engine.world()));
+            sweeper.send(doomed.mission(engine.shared()));
         }
         let sweeper = Arc::new(Mutex::new(sweeper));
         let (runtime, mut notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
@@ -367,8 +367,8 @@ impl Controller {
 }
 
 /// What runs can refer to, as the store has it.
-pub(crate) fn world(reader: &Reader) -> Result<World, Error> {
-    let mut world = World::default();
+pub(crate) fn world(reader: &Reader) -> Result<SharedState, Error> {
+    let mut world = SharedState::default();
     each_keyed(reader, |parsed| world.put(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
     Ok(world)
 }

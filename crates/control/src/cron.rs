@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use octoflow_engine::{
     argo::{CRON_WORKFLOW, admit::examine_cron},
-    cron::{Act, Circumstances, Timetable, decide, wake_at},
+    cron::{Act, CronState, Timetable, decide, wake_at},
 };
 use octoflow_model::{Revision, RunId, Time};
 use octoflow_store::{Batch, Change, ChangedItem, Object};
@@ -220,7 +220,7 @@ impl Timekeeper {
     ) -> Result<Option<Time>, Fault> {
         let (acts, wake) = self.registry.read(|reader| {
             let books = Books::new(reader, &entry.uid);
-            let catalog = Circumstances {
+            let state = CronState {
                 now,
                 looked: entry.looked,
                 ledger: &books,
@@ -230,7 +230,7 @@ impl Timekeeper {
                 last: status.last,
                 stopped: status.stopped,
             };
-            let decided = (decide(timetable, &entry.object, &catalog), wake_at(timetable, &catalog));
+            let decided = (decide(timetable, &entry.object, &state), wake_at(timetable, &state));
             books.trouble()?;
             Ok(decided)
         })?;

@@ -90,8 +90,7 @@ pub struct Limits {
 
 impl From<Capacity> for Limits {
     fn from(capacity: Capacity) -> Self {
-        let Setup { most_nodes, most_bytes, .. } = capacity.into();
-        let (max_nodes, max_bytes) = (most_nodes, most_bytes);
+        let Setup { max_nodes, max_bytes, .. } = capacity.into();
         Self { capacity, slice: SLICE, max_nodes, max_bytes, large_run: LARGE_RUN, all_facts: false }
     }
 }
@@ -99,7 +98,7 @@ impl From<Capacity> for Limits {
 impl Limits {
     pub(crate) fn engine(&self, meters: Meters) -> Engine {
         let Self { capacity, slice, max_nodes, max_bytes, .. } = *self;
-        Engine::new(Setup { capacity, slice, most_nodes: max_nodes, most_bytes: max_bytes, meters })
+        Engine::new(Setup { capacity, slice, max_nodes, max_bytes, meters })
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 
 use octoflow_model::{
     Time,
-    submission::{Earlier, Known},
+    submission::{EarlierDurations, SubmitContext},
 };
 use octoflow_store::{Filter, LabelTest, Page, Reader, RunRow, Store};
 use serde_json::Value;
@@ -31,8 +31,13 @@ pub fn looks_back(manifest: &Value) -> bool {
     ORIGINS.into_iter().any(|origin| labels[origin].is_string()) || manifest["spec"]["workflowTemplateRef"].is_object()
 }
 
-pub(crate) fn known(store: &Store, namespace: &str, manifest: &Value, host: Option<&str>) -> Result<Known, Error> {
-    let mut known = Known { host: host.map(str::to_owned), earlier: None, skew: clock::skew() };
+pub(crate) fn known(
+    store: &Store,
+    namespace: &str,
+    manifest: &Value,
+    host: Option<&str>,
+) -> Result<SubmitContext, Error> {
+    let mut known = SubmitContext { host: host.map(str::to_owned), earlier: None, skew: clock::skew() };
     let labels = &manifest["metadata"]["labels"];
     let origins = || ORIGINS.into_iter().filter_map(|origin| Some((origin, labels[origin].as_str()?)));
     if origins().next().is_none() {
@@ -66,9 +71,9 @@ fn newest(reader: &Reader, namespace: &str, origin: &str, value: &str) -> Result
     Ok(rows.into_iter().next())
 }
 
-fn of(reader: &Reader, row: &RunRow) -> Result<Earlier, Error> {
+fn of(reader: &Reader, row: &RunRow) -> Result<EarlierDurations, Error> {
     let span = row.started.zip(row.finished).map_or(Duration::ZERO, |(started, finished)| finished.since(started));
-    let mut earlier = Earlier { run: whole_seconds(span), ..Earlier::default() };
+    let mut earlier = EarlierDurations { run: whole_seconds(span), ..EarlierDurations::default() };
     let tasks = row.progress.split_once('/').and_then(|(_, all)| all.parse::<usize>().ok()).unwrap_or(0);
     if tasks > MOST_NODES || reader.archive_size(row.run)?.is_some_and(|bytes| bytes > MOST_BYTES) {
         return Ok(earlier);

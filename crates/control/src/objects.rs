@@ -315,7 +315,7 @@ impl ResourceWorker {
             return self.answer(attempt, Answer::Object(done.object));
         };
         if let Target::Run(run, _) = &target {
-            let whole = dialect::of(&done.object).is_ok_and(|dialect| dialect.whole_apart);
+            let whole = dialect::of(&done.object).is_ok_and(|dialect| dialect.has_run_level_changes);
             let shallow = whole && [&success, &failure].into_iter().flatten().all(Condition::shallow);
             self.handle.ring(*run, shallow);
         }

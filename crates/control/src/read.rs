@@ -150,7 +150,7 @@ pub fn numbers(reader: &Reader, run: RunId) -> Result<Vec<RunId>, Error> {
         Some(bytes) => brief::attempts(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?.runs,
         None => match folded(reader, run) {
             Err(Error::UnknownRun(run)) if reader.archive(run)?.is_some() => return numbers(reader, run),
-            found => found?.took_place_of().to_vec(),
+            found => found?.replaced_runs().to_vec(),
         },
     };
     runs.push(run);

@@ -48,7 +48,7 @@ pub(crate) fn read(first: u64, lines: &[u8]) -> Result<Vec<Fact>, String> {
 
 /// The state that a journal describes.
 pub(crate) fn fold(run: RunId, facts: Vec<Fact>) -> Result<Run, String> {
-    guarded(|| engine::fold(run, facts))
+    guarded(|| engine::fold(run, facts).map_err(|error| error.to_string()))
 }
 
 /// Keeps the locks that an unfinished run holds which is not taken up here.

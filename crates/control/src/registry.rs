@@ -51,7 +51,7 @@ pub use logs::{
 pub use octoflow_engine::{
     argo::resource::document,
     dialect::Summary,
-    kinds::{self, Keeping, Kind},
+    kinds::{self, Kind, Storage},
 };
 pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
 pub use run::Named;
@@ -135,14 +135,14 @@ impl Registry {
 
     /// The object as people see it.
     pub fn get(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Value, Fault> {
-        let found = match kind.keeping {
-            Keeping::Run(_) => match self.row(kind, namespace, name)? {
+        let found = match kind.storage {
+            Storage::Run(_) => match self.row(kind, namespace, name)? {
                 Some(row) => Some(self.shown_run(&row)?),
                 None => None,
             },
-            Keeping::Stored if kind.name == "Namespace" => self.namespace(kind, name)?,
-            Keeping::Stored => self.stored_object(kind, namespace, name)?.map(|kept| kept.object),
-            Keeping::View => self.view(kind, namespace, name)?,
+            Storage::Stored if kind.name == "Namespace" => self.namespace(kind, name)?,
+            Storage::Stored => self.stored_object(kind, namespace, name)?.map(|kept| kept.object),
+            Storage::View => self.view(kind, namespace, name)?,
         };
         found.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })
     }

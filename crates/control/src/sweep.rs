@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use octoflow_engine::{argo::garbage, engine::World};
+use octoflow_engine::{argo::garbage, engine::SharedState};
 use octoflow_model::{
     RunId,
     garbage::{Garbage, GcStrategy},
@@ -65,7 +65,7 @@ impl Doomed {
         fs::rename(half, path)
     }
 
-    pub(crate) fn mission(self, world: &World) -> Mission {
+    pub(crate) fn mission(self, world: &SharedState) -> Mission {
         let places =
             self.items.iter().map(|item| garbage::remote_location(world, &self.namespace, &item.artifact)).collect();
         Mission { doomed: self, places }
@@ -119,7 +119,7 @@ pub(crate) fn leftovers(data_dir: &Path, reader: &Reader) -> Result<Vec<Doomed>,
         let row = reader.run(RunId(doomed.run))?;
         let due = match doomed.strategy {
             GcStrategy::OnWorkflowDeletion => row.is_none(),
-            GcStrategy::OnWorkflowCompletion | GcStrategy::Unsaid | GcStrategy::Never => {
+            GcStrategy::OnWorkflowCompletion | GcStrategy::Unset | GcStrategy::Never => {
                 row.is_none_or(|row| row.archived)
             }
         };
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         let artifact_client = ArtifactClient::new(dir.path(), Policy::strict());
         for doomed in found {
-            assert_eq!(sweep(doomed.mission(&World::default()), &artifact_client, &store, dir.path()), [""; 0]);
+            assert_eq!(sweep(doomed.mission(&SharedState::default()), &artifact_client, &store, dir.path()), [""; 0]);
         }
         let record: Value =
             serde_json::from_slice(&store.reader().unwrap().archive(RunId(1)).unwrap().unwrap()).unwrap();
@@ -421,7 +421,7 @@ mod tests {
         let doomed = Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![item]);
         doomed.write(dir.path()).unwrap();
         let artifact_client = ArtifactClient::new(dir.path(), Policy::strict());
-        let warnings = sweep(doomed.mission(&World::default()), &artifact_client, &store, dir.path());
+        let warnings = sweep(doomed.mission(&SharedState::default()), &artifact_client, &store, dir.path());
         assert!(warnings[0].contains("Secret 'gone'"), "{warnings:?}");
         let record: Value =
             serde_json::from_slice(&store.reader().unwrap().archive(RunId(1)).unwrap().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The codes of what admission finds, one for each kind of mistake. Each has a page under `docs/errors`.
+//! Error codes of admission, one for each kind of mistake. Each has a page under `docs/errors`.
 
 pub const KIND: &str = "OF1012";
 pub const NAME: &str = "OF1014";

@@ -1,11 +1,11 @@
-//! The seam between the engine and the dialects: what is asked of a run and of its turn. A dialect implements these traits in
-//! its own folder and has one row in the table; nothing outside asks which dialect a run is.
+//! The interface between the engine and the dialects: traits of runs, turns and programs. A dialect implements them in
+//! its own folder and has one row in the table of kinds; nothing outside asks which dialect a run is.
 
 use std::{any::Any, fmt, io, sync::Arc};
 
 use octoflow_manifest::Problems;
 use octoflow_model::{
-    AttemptId, Claim, Fact, Marks, NodeIx, Order, Report, RunId, Submission, Task, Time,
+    AttemptId, Claim, Fact, MutableMetadata, NodeIx, Order, Report, RunId, Submission, Task, Time,
     garbage::{Garbage, GcStrategy},
     submission::Stored,
     task::{Labels, Resources},
@@ -16,7 +16,7 @@ use crate::{
     admit::{Admitted, Catalog},
     argo::outlook::{Bounds, Outlook},
     effect::Effects,
-    engine::World,
+    engine::SharedState,
     explain::Explanation,
     follow::Follow,
     head::Head,
@@ -32,97 +32,99 @@ use crate::{
     view::RunView,
 };
 
-/// What is known of the runs of a kind: the part of its row in the table of kinds that only runs have.
+/// A dialect: the part of a row in the table of kinds that only kinds of runs have.
 #[derive(Debug)]
 pub struct Dialect {
     /// The kind of the objects that run.
     pub kind: &'static Kind,
-    /// The words for how a run stands, in the order in which they are told.
+    /// The phases of a run, in display order.
     pub phases: &'static [PhaseWord],
     pub status: StatusFields,
-    /// How many letters the name of a run may have.
-    pub longest_name: usize,
-    /// The label by which a pod says whose it is.
+    /// Maximum length of the name of a run.
+    pub max_name_length: usize,
+    /// The label of a pod that names its run.
     pub pod_label: &'static str,
-    /// The views of its runs' objects.
+    /// Renders pods, events, logs and nodes from the objects of its runs.
     pub view: &'static dyn RunView,
-    /// What its facts mean to whoever follows a run.
+    /// Interprets its facts for clients that follow a run.
     pub follow: &'static dyn Follow,
-    /// What retry and resubmit mean.
+    /// Implements retry and resubmit.
     pub reruns: &'static dyn Reruns,
-    /// Why a pod cannot be deleted by itself, and what to do instead. Without it, the run makes up for one that is.
-    pub keeps_pods: Option<&'static str>,
-    /// Attempts come and go with an object that their pods belong to ([`DialectRun::unit`]).
+    /// Why a pod cannot be deleted on its own, and what to do instead. `None`: the run replaces a deleted pod.
+    pub pod_delete_refusal: Option<&'static str>,
+    /// True if every attempt has an object that its pods belong to ([`DialectRun::unit`]).
     pub has_units: bool,
-    /// What becomes of a run as a whole is told apart from what becomes of its parts.
-    pub whole_apart: bool,
-    /// Fields that the index of runs does not have are looked for in the whole object when somebody selects by them.
+    /// True if changes of the run as a whole are distinguishable from changes of its parts, so that an observer of the
+    /// former only is not woken for each part.
+    pub has_run_level_changes: bool,
+    /// True if field selectors may use fields of the whole object, not only those in the index of runs.
     pub selects_by_object: bool,
-    /// Argo's own API speaks of its runs.
+    /// True if Argo's API serves its runs.
     pub in_argo_api: bool,
-    /// A run takes parameters and an entrypoint from whoever submits it.
+    /// True if submitters may pass parameters and an entrypoint.
     pub takes_arguments: bool,
-    /// What would run, in which order, as far as that can be known beforehand; or why that is not told.
+    /// Previews what would run, in which order, as far as that is known beforehand; or the reason why there is no
+    /// preview.
     pub outlook: Result<OutlookOf, &'static str>,
-    /// How a table of its nodes looks.
+    /// Layout of a table of its nodes.
     pub node_table: NodeTable,
-    /// The cells of a table's row, where the index of runs has everything the columns want.
+    /// Renders a table row from the index of runs alone, if the index has everything the columns need.
     pub summary_cells: Option<fn(&Summary<'_>, Time) -> Vec<Value>>,
-    /// Judges a manifest, and tells of a refused one everything there is to tell.
+    /// Admits a manifest; a refused one gets all errors and warnings.
     pub examine: fn(&Value, &dyn Catalog) -> Result<Admitted, Problems>,
-    /// Makes an admitted manifest ready to run; the reason, in one sentence, when it cannot be.
+    /// Compiles an admitted manifest; on error returns the reason in one sentence.
     pub compile: fn(&Value, &Stored) -> Result<Program, String>,
-    /// Tells from the object of a run that is over what became of it.
+    /// Explains a finished run from its object.
     pub explain_ended: fn(&Value) -> Vec<Explanation>,
 }
 
-/// What a plan of a manifest is made by.
+/// A function that previews a manifest.
 pub type OutlookOf = fn(&Value, &Stored, Bounds) -> Result<Outlook, String>;
 
-/// How a table of a run's nodes looks.
+/// Layout of a table of a run's nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeTable {
     /// Steps that call templates.
     Steps,
-    /// Members that are tried again and have addresses.
+    /// Replicas, which have retries and addresses.
     Members,
 }
 
-/// A word for how a run stands.
+/// A phase of a run, as displayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PhaseWord {
     pub word: &'static str,
-    pub stand: PhaseStand,
+    pub class: PhaseClass,
 }
 
-/// What a phase means to those who do not know the dialect.
+/// The dialect-independent meaning of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PhaseStand {
-    /// Nothing of it has run.
+pub enum PhaseClass {
+    /// Nothing has run yet.
     Waiting,
     Running,
-    /// It is over, and well.
-    Good,
-    /// It is over, and not well.
-    Bad,
+    /// Over, successfully.
+    Succeeded,
+    /// Over, unsuccessfully.
+    Failed,
 }
 
 impl PhaseWord {
-    pub const fn new(word: &'static str, stand: PhaseStand) -> Self {
-        Self { word, stand }
+    pub const fn new(word: &'static str, class: PhaseClass) -> Self {
+        Self { word, class }
     }
 }
 
-impl PhaseStand {
+impl PhaseClass {
     pub fn is_final(self) -> bool {
         match self {
             Self::Waiting | Self::Running => false,
-            Self::Good | Self::Bad => true,
+            Self::Succeeded | Self::Failed => true,
         }
     }
 }
 
-/// Where the status of a run's object keeps what every run has.
+/// Names of the status fields that every run has.
 #[derive(Debug, Clone, Copy)]
 pub struct StatusFields {
     pub phase: &'static str,
@@ -132,11 +134,11 @@ pub struct StatusFields {
 }
 
 impl StatusFields {
-    /// Where most objects of Kubernetes keep them, for a run of a kind that nobody knows here.
+    /// The names most Kubernetes objects use, for a run of an unknown kind.
     pub const USUAL: Self = Self { phase: "phase", message: "message", started: "startedAt", finished: "finishedAt" };
 }
 
-/// What the index of runs knows of one.
+/// A run as the index of runs describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Summary<'a> {
     pub name: &'a str,
@@ -150,12 +152,12 @@ pub struct Summary<'a> {
 }
 
 impl Dialect {
-    /// What a phase means; nothing for a word that is none.
-    pub fn stand(&self, phase: &str) -> Option<PhaseStand> {
-        self.phases.iter().find(|known| known.word == phase).map(|known| known.stand)
+    /// Returns the class of a phase; `None` for an unknown word.
+    pub fn phase_class(&self, phase: &str) -> Option<PhaseClass> {
+        self.phases.iter().find(|known| known.word == phase).map(|known| known.class)
     }
 
-    /// How a run stands by its object, in the dialect's word; the first one for a run nobody has looked at yet.
+    /// Returns the phase of a run from its object; the first phase if the object has none yet.
     pub fn phase_of<'a>(&self, object: &'a Value) -> &'a str {
         match object["status"][self.status.phase].as_str() {
             None | Some("") => self.phases.first().map_or("", |first| first.word),
@@ -163,125 +165,125 @@ impl Dialect {
         }
     }
 
-    /// The phase of the object says how the run ended.
+    /// Reports whether the object's phase is final.
     pub fn is_decided(&self, object: &Value) -> bool {
-        self.stand(self.phase_of(object)).is_some_and(PhaseStand::is_final)
+        self.phase_class(self.phase_of(object)).is_some_and(PhaseClass::is_final)
     }
 }
 
-/// The dialect of a manifest; the reason, in one sentence, when it is of none.
+/// Returns the dialect of a manifest; on error, the reason in one sentence.
 pub fn of(manifest: &Value) -> Result<&'static Dialect, String> {
     kinds::dialect_of(manifest).map_err(|problem| problem.message)
 }
 
-/// A manifest with what it refers to, made ready to run. It never changes, so runs of the same manifest can share it.
+/// A compiled manifest with the objects it refers to. It is immutable, so runs of the same manifest can share it.
 #[derive(Clone, Debug)]
 pub struct Program(pub(crate) Arc<dyn DialectProgram>);
 
 impl Program {
-    /// The reason, in one sentence, when the manifest cannot be made ready. An admitted manifest always can.
+    /// Compiles a manifest; on error returns the reason in one sentence. An admitted manifest always compiles.
     pub fn compile(manifest: &Value, stored: &Stored) -> Result<Self, String> {
         (of(manifest)?.compile)(manifest, stored)
     }
 }
 
 pub(crate) trait DialectProgram: fmt::Debug + Send + Sync {
-    /// Begins a run with what was submitted.
+    /// Creates a run of a submission.
     fn open(self: Arc<Self>, id: RunId, submission: &Submission) -> Run;
 }
 
-/// Where a task of an open run stands.
+/// The scheduling state of a task of an open run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stand {
-    /// It waits for room.
+pub enum TaskState {
+    /// Queued in the scheduler.
     Queued,
     /// A runtime has it.
     Placed,
-    /// A runtime has it and was told to end it.
+    /// A runtime has it and was ordered to end it.
     Ending,
 }
 
-/// A run of some dialect. Everything here reads, but for the fold and the lists it fills for the engine.
+/// A run of some dialect. All methods only read, except the fold and the lists that the engine drains.
 pub trait DialectRun: Any + Send {
     fn dialect(&self) -> &'static Dialect;
     fn id(&self) -> RunId;
     fn head(&self) -> &Head;
     fn finished(&self) -> bool;
-    /// How it stands, in its dialect's word.
+    /// Returns its phase, in the dialect's word.
     fn phase(&self) -> &'static str;
     fn message(&self) -> &str;
     fn began(&self) -> Option<Time>;
     fn ended(&self) -> Option<Time>;
 
-    /// The labels people can select it by.
+    /// Returns the labels it can be selected by.
     fn labels(&self) -> Labels {
         self.head().labels.clone()
     }
 
-    /// The work done, and the work known so far.
+    /// Returns its progress: the work done, and the work known so far.
     fn progress(&self) -> (u64, u64);
-    /// The priority of the run as a whole.
-    fn importance(&self) -> i32;
+    /// Returns the priority of the run as a whole.
+    fn run_priority(&self) -> i32;
 
-    /// The parameters it was submitted with, by name.
+    /// Returns the parameters it was submitted with, by name.
     fn parameters(&self) -> Vec<(&str, &str)> {
         Vec::new()
     }
 
-    /// The manifest names owners.
+    /// Reports whether the manifest names owners.
     fn is_owned(&self) -> bool;
-    /// What people have written on it.
-    fn marks(&self) -> Marks {
+    /// Returns its mutable metadata.
+    fn marks(&self) -> MutableMetadata {
         mark::marks(self.manifest(), self.head(), &self.labels())
     }
 
-    /// The manifest as it was given.
+    /// Returns the manifest as it was given.
     fn manifest(&self) -> Value;
-    /// The run as people see it, for whoever has the manifest at hand: the one it was submitted with.
+    /// Renders the object of the run from the manifest it was submitted with.
     fn object_of(&self, manifest: Value) -> Value;
-    /// The run as people see it, of its nodes only those whose id and type are wanted.
+    /// Renders the object of the run with only the nodes for which `keep`, given id and type, is true.
     fn object_where(&self, keep: &dyn Fn(&str, &str) -> bool) -> Value {
         let _ = keep;
         self.object_of(self.manifest())
     }
 
-    /// How many nodes or replicas it has.
+    /// Returns the number of its nodes or replicas.
     fn size(&self) -> usize;
-    /// The run as people see it, but for what grows with its size.
+    /// Renders the object of the run without the parts that grow with its size.
     fn summary(&self) -> Value;
-    /// When it is to be deleted after its end, in its own time; never when nobody says.
+    /// Returns when it expires after its end, in its local time; `None`: never.
     fn due(&self) -> Option<Time>;
-    /// A runtime has this attempt, and no later one took its place.
+    /// Reports whether a runtime has this attempt, and it is the current one.
     fn is_placed(&self, attempt: AttemptId) -> bool;
-    /// Nothing that a runtime says of this task can have been earlier.
-    fn known_since(&self, at: NodeIx) -> Time;
+    /// Returns the earliest time that reports about this task can have.
+    fn earliest_report(&self, at: NodeIx) -> Time;
 
-    /// The artifacts to be deleted with the run, or before.
+    /// Returns the artifacts to be deleted with the run, or before.
     fn garbage(&self, strategy: Option<GcStrategy>) -> Vec<Garbage> {
         let _ = strategy;
         Vec::new()
     }
 
-    /// Which attempt's log belongs to which task, by the id people know: a node's, or the name of a pod.
+    /// Returns the attempts whose logs belong to its tasks, by node id or pod name.
     fn attempts(&self) -> Vec<(String, AttemptId)>;
-    /// How long the logs of ended attempts were, of those that wrote something.
+    /// Returns the log lengths of ended attempts that wrote something.
     fn log_sizes(&self) -> Vec<(AttemptId, u64)>;
-    fn took_place_of(&self) -> &[RunId];
+    fn replaced_runs(&self) -> &[RunId];
 
-    /// The object that comes and goes with an attempt at the whole, and that its pods belong to.
+    /// Returns the control unit of an attempt: the object that its pods belong to.
     fn unit(&self, attempt: u32) -> Option<Value> {
         let _ = attempt;
         None
     }
 
-    /// What ended badly so far, and why everything that is open is.
+    /// Explains what has failed so far, and why everything open is open.
     fn explain(&self, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation>;
 
-    /// Writes `{"object": …, "tasks": {node id: index}, "elsewhere": {node id or pod: its attempt}, "logs": {attempt: how
-    /// long its log was}, "runs": [whose place it took], "garbage": [artifacts to be deleted]}`.
+    /// Writes the record: `{"object": …, "tasks": {node id: index}, "elsewhere": {node id or pod: its attempt}, "logs":
+    /// {attempt: length of its log}, "runs": [runs it replaced], "garbage": [artifacts to be deleted]}`.
     fn write_record(&self, to: &mut dyn io::Write) -> io::Result<()>;
 
-    /// The gauges that follow it, as they stand at its own time.
+    /// Returns the gauges that track it, evaluated at its local time.
     fn live_meters(&self, now: Time) -> Vec<Live> {
         let _ = now;
         Vec::new()
@@ -289,48 +291,48 @@ pub trait DialectRun: Any + Send {
 
     /// Folds one fact into the state.
     fn apply(&mut self, fact: &Fact);
-    /// Forgets what reading an old journal noted about work done long ago.
+    /// Drops the notes that folding an old journal left about work done long ago.
     fn settle_journal(&mut self);
-    /// Looks at everything open once, and sets every wake-up again.
+    /// Schedules a visit of everything open, and sets every timer again.
     fn reopen(&mut self);
-    /// A wake-up set earlier still has something to wake.
+    /// Reports whether a timer set earlier is still needed.
     fn awaits(&self, at: Time, node: Option<NodeIx>) -> bool;
     fn take_queued(&mut self) -> Vec<NodeIx>;
     fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)>;
     fn is_queued(&self, at: NodeIx) -> bool;
     fn resources(&self, at: NodeIx) -> Resources;
     fn priority(&self, at: NodeIx) -> i32;
-    /// Tasks that are not over, leaving out those that may not go on yet.
-    fn open_tasks(&self) -> Vec<(NodeIx, Stand)>;
+    /// Returns tasks that are not over, except those that may not start yet.
+    fn open_tasks(&self) -> Vec<(NodeIx, TaskState)>;
 
-    /// The task is a request, which needs nothing of the machine.
+    /// Reports whether the task is a request, which uses no resources of the machine.
     fn is_request(&self, at: NodeIx) -> bool {
         let _ = at;
         false
     }
 
-    /// A task that is with a runtime takes none of the room others wait for.
+    /// Reports whether a task that a runtime has occupies no room in the scheduler.
     fn is_weightless(&self, at: NodeIx) -> bool {
         self.is_request(at)
     }
 
-    /// The gang it must start with.
+    /// Returns the gang it must start with.
     fn gang(&self, at: NodeIx) -> Option<Gang> {
         let _ = at;
         None
     }
 
-    /// Tasks that started with their gangs.
+    /// Returns tasks that started with their gangs.
     fn joined(&self) -> Vec<(NodeIx, Gang)> {
         Vec::new()
     }
 
-    /// Those that asked for locks since this was last called.
-    fn take_wants(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
+    /// Drains the nodes (or the run itself) that requested locks since the last call.
+    fn take_lock_requests(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
         Vec::new()
     }
 
-    /// Those that wait for locks: nodes, or the run itself.
+    /// Returns the nodes (or the run itself) that wait for locks.
     fn waiters(&self) -> Vec<(Option<NodeIx>, Waiter)> {
         Vec::new()
     }
@@ -344,32 +346,32 @@ pub trait DialectRun: Any + Send {
         Ready::Later
     }
 
-    /// Begins a turn at the run's own time.
-    fn turn<'a>(&'a mut self, now: Time, world: &'a World) -> Box<dyn DialectTurn + 'a>;
+    /// Begins a turn at the run's local time.
+    fn turn<'a>(&'a mut self, now: Time, shared: &'a SharedState) -> Box<dyn DialectTurn + 'a>;
 }
 
-/// One turn of a run: an input has changed something, and what follows is decided.
+/// One turn of a run: applies a change and decides what follows from it.
 pub trait DialectTurn {
-    /// Lets it do so much. A dialect whose turns are bounded anyway need not listen.
+    /// Limits the work of the turn. A dialect whose turns are bounded anyway may ignore it.
     fn limit(&mut self, work: Work) {
         let _ = work;
     }
 
     fn done(&self) -> Work;
-    /// Decides until nothing is left, or until its limit; tells whether something is left.
+    /// Decides until nothing is left or the limit is reached; returns whether something is left.
     fn settle(&mut self) -> bool;
     fn wake(&mut self, node: Option<NodeIx>);
     fn report(&mut self, report: Report);
     fn command(&mut self, command: &Command) -> Result<(), Refusal>;
-    /// Starts a task that was given room.
+    /// Starts a task that the scheduler admitted.
     fn launch(&mut self, at: NodeIx);
-    /// Tells a task that is being ended so once more: the first order may have been lost.
+    /// Repeats the stop order of a task that is being ended: the first one may have been lost.
     fn resend_stop(&mut self, at: NodeIx);
     fn attempt_id(&self, at: NodeIx) -> AttemptId;
     fn describe(&mut self, at: NodeIx) -> Result<Task, String>;
     fn order(&mut self, order: Order);
 
-    /// All locks that the node, or the run itself, asked for are held from here on.
+    /// Records that the node, or the run itself, acquired all locks it requested.
     fn locked(&mut self, node: Option<NodeIx>) {
         unreachable!("{node:?} of a dialect without locks asked for none");
     }

@@ -1,27 +1,27 @@
-//! Effects: everything one turn of a run did beside changing the run itself. A dialect notes them where it decides, in one
-//! exhaustive match; nobody downstream looks through facts to find out what happened.
+//! Effects: everything one turn of a run did beyond changing the run itself. A dialect records them where it decides,
+//! in one exhaustive match; no caller scans facts to find out what happened.
 
 use octoflow_model::{Fact, NodeIx, Order, RunFact, RunId, Time, argo::OutputValues, meter::Metered};
 
-/// What one turn did.
+/// The effects of one turn.
 #[derive(Debug, Default)]
 pub struct Effects {
     pub facts: Vec<Fact>,
     pub orders: Vec<Order>,
-    /// Tasks whose room is free: no runtime has them any more, or they need none.
+    /// Tasks whose room is freed: no runtime has them any more, or they need none.
     pub(crate) freed: Vec<NodeIx>,
-    /// Nodes that are over and give their locks back.
+    /// Nodes that are over and release their locks.
     pub(crate) unlocked: Vec<NodeIx>,
-    /// The run's gangs dissolve; its next attempt gathers new ones.
+    /// True if the run's gangs dissolve; its next attempt forms new ones.
     pub(crate) gangs_dissolved: bool,
     /// Readings of custom metrics, in the order they were taken.
     pub(crate) metered: Vec<Metered>,
-    /// Entries for caches, in the order they were made.
+    /// New cache entries, in order of creation.
     pub(crate) cached: Vec<CacheEntry>,
     pub change: Change,
 }
 
-/// An entry that a memoized node puts into a cache.
+/// A cache entry written by a memoized node.
 #[derive(Clone, Debug)]
 pub(crate) struct CacheEntry {
     pub node: String,
@@ -31,28 +31,28 @@ pub(crate) struct CacheEntry {
     pub outputs: OutputValues,
 }
 
-/// What others must hear about a run after a turn.
+/// Changes of a run in a turn, for observers outside the engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Its first fact was decided.
+    /// True if the run was submitted (its first fact).
     pub submitted: bool,
-    /// Its phase, or something else that lists show, is not what it was.
+    /// True if its phase, or another field that lists show, changed.
     pub phase: bool,
-    /// It began, was suspended, resumed or shut down, or it ended.
-    pub steered: bool,
-    /// Labels, annotations, owners or finalizers were written.
+    /// True if its lifecycle changed: it began, was suspended, resumed or shut down, or ended.
+    pub lifecycle: bool,
+    /// True if labels, annotations, owners or finalizers changed.
     pub marked: bool,
-    /// Its last fact was decided.
+    /// True if the run ended (its last fact).
     pub ended: bool,
-    /// Caches that were filled, by name.
+    /// Names of the caches that got entries.
     pub caches: Vec<String>,
-    /// Control units by attempt: whether they exist from now on.
+    /// Control units by attempt: true if created, false if deleted.
     pub units: Vec<(u32, bool)>,
-    /// Somebody waits for the facts to be durable. Others may wait for the next ones that are.
+    /// True if a caller waits for the facts to be durable. Other facts may wait for the next commit.
     pub urgent: bool,
 }
 
-/// What one run decided for an input.
+/// The decisions of one run for an input.
 #[derive(Debug)]
 pub struct Decided {
     pub run: RunId,
@@ -61,20 +61,22 @@ pub struct Decided {
 }
 
 impl Effects {
-    /// Notes what any run can meet.
+    /// Records the effects of a fact that all dialects share.
     pub(crate) fn note(&mut self, fact: &RunFact) {
         let change = &mut self.change;
         change.urgent = true;
         match fact {
             RunFact::Submitted(_) => change.submitted = true,
-            RunFact::Suspended { .. } | RunFact::Resumed { .. } | RunFact::ShuttingDown { .. } => change.steered = true,
+            RunFact::Suspended { .. } | RunFact::Resumed { .. } | RunFact::ShuttingDown { .. } => {
+                change.lifecycle = true
+            }
             RunFact::DeadlinePassed { .. } => {}
             RunFact::Marked { .. } => {
                 change.phase = true;
                 change.marked = true;
             }
             RunFact::Ended { .. } => {
-                change.steered = true;
+                change.lifecycle = true;
                 change.ended = true;
             }
         }

@@ -1,5 +1,5 @@
-//! The engine: open runs, the scheduler, the wake-ups, and the one entry point through which everything happens.
-//! It is a pure state machine; whoever owns it keeps the facts it returns before sending its orders.
+//! The engine: open runs, the scheduler, the timers, and the single entry point [`Engine::handle`]. It is a pure state
+//! machine: its owner makes the returned facts durable before it sends the returned orders.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -10,12 +10,12 @@ use octoflow_model::{
 
 use crate::{
     argo::{self, memo},
-    dialect::{DialectRun, DialectTurn, Program, Stand},
+    dialect::{DialectRun, DialectTurn, Program, TaskState},
     effect::{Change, Decided, Effects},
     input::{Input, Outcome, Refusal},
-    locks::{Holder, Locks, Ready, Verdict},
+    locks::{Holder, LockDecision, Locks, Ready},
     meters::{Live, Meters},
-    run::Run,
+    run::{OpenError, Run},
     schedule::{Scheduler, TaskRef},
     slice::Work,
 };
@@ -24,37 +24,37 @@ pub use crate::schedule::Capacity;
 
 mod command;
 
-use command::Descent;
+use command::ChildRuns;
 
-/// The two kinds of objects whose values tasks and parameters can ask for.
+/// Kinds of objects whose values tasks and parameters can reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Keyed {
     ConfigMap,
     Secret,
 }
 
-/// What runs can refer to beside their own manifest.
+/// State shared by all runs: ConfigMaps and Secrets, custom metrics, size limits.
 #[derive(Debug)]
-pub struct World {
+pub struct SharedState {
     keyed: BTreeMap<(Keyed, String, String), KeyedData>,
     pub(crate) meters: Meters,
-    /// How many nodes a run may have, and how many bytes of names and values.
-    pub(crate) most_nodes: usize,
-    pub(crate) most_bytes: u64,
+    /// Maximum number of nodes of a run, and of bytes of its names and values.
+    pub(crate) max_nodes: usize,
+    pub(crate) max_bytes: u64,
 }
 
-impl Default for World {
+impl Default for SharedState {
     fn default() -> Self {
         Self {
             keyed: BTreeMap::new(),
             meters: Meters::default(),
-            most_nodes: argo::MOST_NODES,
-            most_bytes: argo::MOST_BYTES,
+            max_nodes: argo::MOST_NODES,
+            max_bytes: argo::MOST_BYTES,
         }
     }
 }
 
-impl World {
+impl SharedState {
     pub fn keyed(&self, kind: Keyed, namespace: &str, name: &str) -> Option<&KeyedData> {
         self.keyed.get(&(kind, namespace.to_owned(), name.to_owned()))
     }
@@ -63,7 +63,7 @@ impl World {
         self.keyed.insert((kind, namespace.to_owned(), name.to_owned()), data);
     }
 
-    /// How many may hold a lock now.
+    /// Returns how many holders a lock allows now.
     fn limit(&self, claim: &Claim) -> Result<u32, String> {
         let Limit::Key { namespace, map, key, otherwise } = &claim.limit else { return Ok(1) };
         let data = self.keyed(Keyed::ConfigMap, namespace, map);
@@ -83,37 +83,38 @@ impl World {
 
 pub struct Engine {
     runs: HashMap<RunId, Run>,
-    descent: Descent,
-    world: World,
+    children: ChildRuns,
+    shared: SharedState,
     scheduler: Scheduler,
     locks: Locks,
     wakes: BTreeSet<(Time, RunId, Option<NodeIx>)>,
-    /// What one input may decide.
+    /// Work that one input may do.
     slice: Work,
-    /// What is left of that for the present one.
+    /// Work left for the current input.
     left: Work,
-    /// Runs that have more to decide than one input may, each once, who waited longest first. Until such a run has
-    /// decided everything, only commands reach it: reports, timers, locks and room wait, so that it decides what it
-    /// would have decided at once.
+    /// Runs with more to decide than one input may, each once, longest waiting first. Until such a run has decided
+    /// everything, only commands reach it: reports, timers, locks and room wait, so that it decides what it would have
+    /// decided in one go.
     unsettled: VecDeque<RunId>,
-    /// Reports about tasks of unsettled runs, in the order they came.
+    /// Reports about tasks of unsettled runs, in order of arrival.
     deferred: BTreeMap<RunId, Vec<Report>>,
-    /// Tasks of unsettled runs that have been given room.
+    /// Tasks of unsettled runs that the scheduler has admitted.
     postponed: BTreeMap<RunId, Vec<TaskRef>>,
-    /// Somebody may be given room, or a lock, and was not looked at yet.
+    /// True if scheduling was cut short by the work limit: a task may be admitted, or a lock granted, with the next
+    /// input.
     unscheduled: bool,
 }
 
-/// What an engine is made with.
+/// Construction parameters of an engine.
 #[derive(Debug)]
 pub struct Setup {
     pub capacity: Capacity,
-    /// How much one input may decide. What is left is decided with the next [`Input::Tick`], which is due at once.
+    /// Work that one input may do. The rest is done with the next [`Input::Tick`], which is due at once.
     pub slice: Work,
-    /// How many nodes a run may have, and how many bytes of names and values; never more than it may have anyway.
-    pub most_nodes: usize,
-    pub most_bytes: u64,
-    /// The custom metrics that were kept.
+    /// Limits on the nodes of a run and on the bytes of its names and values; capped by the engine's own.
+    pub max_nodes: usize,
+    pub max_bytes: u64,
+    /// Persisted custom metrics.
     pub meters: Meters,
 }
 
@@ -122,8 +123,8 @@ impl From<Capacity> for Setup {
         Self {
             capacity,
             slice: Work::MAX,
-            most_nodes: argo::MOST_NODES,
-            most_bytes: argo::MOST_BYTES,
+            max_nodes: argo::MOST_NODES,
+            max_bytes: argo::MOST_BYTES,
             meters: Meters::default(),
         }
     }
@@ -131,18 +132,18 @@ impl From<Capacity> for Setup {
 
 impl Engine {
     pub fn new(setup: impl Into<Setup>) -> Self {
-        let Setup { capacity, slice, most_nodes, most_bytes, meters } = setup.into();
-        let world = World {
+        let Setup { capacity, slice, max_nodes, max_bytes, meters } = setup.into();
+        let shared = SharedState {
             meters,
-            most_nodes: most_nodes.min(argo::MOST_NODES),
-            most_bytes: most_bytes.min(argo::MOST_BYTES),
-            ..World::default()
+            max_nodes: max_nodes.min(argo::MOST_NODES),
+            max_bytes: max_bytes.min(argo::MOST_BYTES),
+            ..SharedState::default()
         };
         let slice = slice.max(1);
         Self {
             runs: HashMap::new(),
-            descent: Descent::default(),
-            world,
+            children: ChildRuns::default(),
+            shared,
             scheduler: Scheduler::new(capacity),
             locks: Locks::default(),
             wakes: BTreeSet::new(),
@@ -155,25 +156,26 @@ impl Engine {
         }
     }
 
-    /// The run has more to decide than one input may, and goes on with a later one.
+    /// Reports whether the run has more to decide than one input may, and continues with a later one.
     pub fn is_unsettled(&self, run: RunId) -> bool {
         self.unsettled.contains(&run)
     }
 
-    /// Something is left that no input needs to come for.
+    /// Reports whether work is left that needs no further input.
     pub fn has_more(&self) -> bool {
         self.unscheduled || !self.unsettled.is_empty()
     }
 
-    /// Whoever waits for a semaphore whose limit it holds is looked at again.
+    /// Stores or removes a ConfigMap or Secret. All lock waiters are checked again: it may hold the limit of a
+    /// semaphore.
     fn put_object(&mut self, key: (Keyed, String, String), data: Option<KeyedData>) {
-        self.locks.look_again();
+        self.locks.recheck_all();
         let Some(data) = data else {
-            self.world.keyed.remove(&key);
+            self.shared.keyed.remove(&key);
             return;
         };
-        let slot = self.world.keyed.entry(key).or_default();
-        // A cache that is given anew keeps what runs have put into it.
+        let slot = self.shared.keyed.entry(key).or_default();
+        // A cache that is replaced keeps the entries that runs have added to it.
         let before = std::mem::replace(slot, data);
         if memo::is_cache(slot) && memo::is_cache(&before) {
             for (key, entry) in before.entries {
@@ -182,32 +184,32 @@ impl Engine {
         }
     }
 
-    /// A ConfigMap or Secret as it is now, with what runs have put into it.
+    /// Returns a ConfigMap or Secret as it is now, including cache entries added by runs.
     pub fn keyed(&self, kind: Keyed, namespace: &str, name: &str) -> Option<&KeyedData> {
-        self.world.keyed(kind, namespace, name)
+        self.shared.keyed(kind, namespace, name)
     }
 
     pub fn run(&self, run: RunId) -> Option<&Run> {
         self.runs.get(&run)
     }
 
-    /// The run as its dialect has it.
+    /// Returns the run as its dialect's type.
     pub fn run_of<R: DialectRun>(&self, run: RunId) -> Option<&R> {
         self.run(run)?.of()
     }
 
-    /// The values of custom metrics. They are not part of any run: what runs gave stays when they are gone.
+    /// Returns the values of custom metrics. They belong to no run and outlive the runs that published them.
     pub fn meters(&self) -> &Meters {
-        &self.world.meters
+        &self.shared.meters
     }
 
-    /// The gauges that follow open runs, as they stand now.
+    /// Returns the gauges that track open runs, evaluated now.
     pub fn live_meters(&self, now: Time) -> Vec<Live> {
         self.runs.values().flat_map(|run| run.live_meters(run.local(now))).collect()
     }
 
-    pub fn world(&self) -> &World {
-        &self.world
+    pub fn shared(&self) -> &SharedState {
+        &self.shared
     }
 
     pub fn scheduler(&self) -> &Scheduler {
@@ -218,14 +220,14 @@ impl Engine {
         &self.locks
     }
 
-    /// When to call again with [`Input::Tick`] if nothing else happens before.
+    /// Returns when to call again with [`Input::Tick`] if no other input comes first.
     pub fn wake_at(&self) -> Option<Time> {
         if self.has_more() { Some(Time(i64::MIN)) } else { self.wakes.first().map(|(at, _, _)| *at) }
     }
 
     fn release(&mut self, run: RunId) -> Option<Run> {
         let released = self.runs.remove(&run);
-        released.iter().for_each(|run| self.descent.remove(run));
+        released.iter().for_each(|run| self.children.remove(run));
         self.locks.release_run(run);
         self.scheduler.leave(run);
         self.wakes.retain(|(_, owner, _)| *owner != run);
@@ -246,17 +248,18 @@ impl Engine {
                 if let (Report::Ended { attempt, .. } | Report::Answered { attempt, .. }, false) =
                     (&report, self.runs.contains_key(&run))
                 {
-                    // Its run is over and gone; only the runtime still remembers it.
+                    // The run was released; only the runtime still keeps the attempt.
                     outcome.orders.push(Order::Forget { attempt: *attempt });
                 }
                 if let Some(run) = self.runs.get(&run) {
-                    // The runtime's clock may have been set: nothing began before it was ordered, or is yet to come.
+                    // The runtime's clock may have been changed: nothing began before it was ordered, or is yet to
+                    // come.
                     let now = run.local(now);
-                    let since = run.known_since(report.attempt().task).min(now);
+                    let since = run.earliest_report(report.attempt().task).min(now);
                     report.retime(|time| run.local(time).clamp(since, now));
                 }
                 if self.is_unsettled(run) {
-                    self.vacate(&report);
+                    self.free_room(&report);
                     self.deferred.entry(run).or_default().push(report);
                 } else {
                     self.turn(run, now, &mut outcome, |turn| turn.report(report));
@@ -267,11 +270,11 @@ impl Engine {
             Input::Continue { runs } => {
                 for run in runs {
                     self.left = self.slice;
-                    let believed = self.rejoin(run, now, &mut outcome);
-                    outcome.believed.extend(believed);
+                    let assumed_running = self.continue_run(run, now, &mut outcome);
+                    outcome.assumed_running.extend(assumed_running);
                 }
             }
-            // Nobody is given room while runs come and go that were decided about elsewhere.
+            // Nothing is scheduled while runs that were decided elsewhere are added and removed.
             Input::Restore(run) => {
                 self.restore(*run);
                 return outcome;
@@ -286,14 +289,15 @@ impl Engine {
             }
         }
         self.schedule(now, &mut outcome);
-        self.prune();
-        outcome.series = self.world.meters.take_touched();
+        self.prune_timers();
+        outcome.series = self.shared.meters.take_touched();
         outcome
     }
 
-    /// A task that is over gives its room to others at once, also while its own run has too much to decide to hear of it.
-    /// Only room is given: what follows from its end waits, so that the run decides what it would have decided at once.
-    fn vacate(&mut self, report: &Report) {
+    /// Frees the room of a task that is over at once, even while its own run has too much to decide to process the
+    /// report. Only room is freed: what follows from the end waits, so that the run decides what it would have decided
+    /// in one go.
+    fn free_room(&mut self, report: &Report) {
         let attempt = report.attempt();
         let over = matches!(report, Report::Ended { .. } | Report::Answered { .. } | Report::Lost { .. });
         if over && self.runs.get(&attempt.run).is_some_and(|run| run.is_placed(attempt)) {
@@ -301,8 +305,8 @@ impl Engine {
         }
     }
 
-    /// Wake-ups at the head that have nothing to wake any more would only wake the caller for nothing.
-    fn prune(&mut self) {
+    /// Removes timers at the head that have become pointless; they would only wake the caller for nothing.
+    fn prune_timers(&mut self) {
         while let Some((at, id, node)) = self.wakes.first().copied()
             && self.runs.get(&id).is_none_or(|run| !run.awaits(run.local(at), node))
         {
@@ -317,13 +321,13 @@ impl Engine {
         };
         match opened {
             Ok(run) => {
-                self.descent.insert(&run);
+                self.children.insert(&run);
                 self.runs.insert(id, run);
                 let change = Change { submitted: true, urgent: true, ..Change::default() };
                 let facts = vec![Fact::Run(RunFact::Submitted(submission))];
                 outcome.decided.push(Decided { run: id, facts, change });
             }
-            Err(why) => outcome.refusal = Some(Refusal::Invalid(why)),
+            Err(why) => outcome.refusal = Some(Refusal::Invalid(why.to_string())),
         }
     }
 
@@ -334,30 +338,30 @@ impl Engine {
             if self.left == 0 {
                 break;
             }
-            // One that was due before may have left this run with more to decide.
+            // An earlier timer may have left this run with more to decide.
             if !self.is_unsettled(run) {
                 self.wakes.remove(&wake);
                 self.turn(run, now, outcome, |turn| turn.wake(node));
             }
         }
-        // Timers of one run must not keep another from going on.
+        // Timers of one run must not starve another.
         self.left = self.slice;
         while let Some(run) = self.unsettled.pop_front() {
             if self.runs.contains_key(&run) {
                 self.turn(run, now, outcome, |_| ());
-                return self.catch_up(run, now, outcome);
+                return self.deliver_deferred(run, now, outcome);
             }
         }
     }
 
-    /// Hands a run that has decided everything what came for it meanwhile.
-    fn catch_up(&mut self, run: RunId, now: Time, outcome: &mut Outcome) {
+    /// Delivers the deferred reports and admitted tasks to a run that has decided everything.
+    fn deliver_deferred(&mut self, run: RunId, now: Time, outcome: &mut Outcome) {
         if self.is_unsettled(run) {
             return;
         }
-        self.locks.look_at_passed();
+        self.locks.recheck_skipped();
         for task in self.postponed.remove(&run).unwrap_or_default() {
-            // A command may have ended it meanwhile, which gave its room back.
+            // A command may have ended it meanwhile, which freed its room.
             if self.runs.get(&run).is_some_and(|run| run.is_queued(task.node)) {
                 self.launch(task, now, outcome);
             }
@@ -373,7 +377,7 @@ impl Engine {
         }
     }
 
-    /// Starts a task that was given room, or remembers it while its run is not ready for it.
+    /// Starts a task that the scheduler admitted, or defers it while its run is unsettled.
     fn launch(&mut self, task: TaskRef, now: Time, outcome: &mut Outcome) {
         if self.is_unsettled(task.run) {
             self.postponed.entry(task.run).or_default().push(task);
@@ -386,19 +390,22 @@ impl Engine {
         let id = run.id();
         if !run.finished() {
             self.adopt_locks(&run);
-            // Those who wait are in their queues before the first run goes on, so that nobody overtakes them.
+            // Waiters are queued before the first run continues, so that nothing overtakes them.
             for (node, waiter) in run.waiters() {
                 self.locks.enqueue(Holder { run: id, node }, waiter);
             }
-            // What is with a runtime has its place before the first run goes on, so that nobody is given it twice.
+            // Tasks that a runtime has occupy their room before the first run continues, so that it is not assigned
+            // twice.
             let open = run.open_tasks();
-            for (node, _) in open.iter().filter(|(node, stand)| *stand != Stand::Queued && !run.is_weightless(*node)) {
+            for (node, _) in
+                open.iter().filter(|(node, state)| *state != TaskState::Queued && !run.is_weightless(*node))
+            {
                 self.scheduler.adopt(TaskRef { run: id, node: *node }, run.resources(*node));
             }
             for (node, gang) in run.joined() {
                 self.scheduler.join(TaskRef { run: id, node }, &gang);
             }
-            self.descent.insert(&run);
+            self.children.insert(&run);
             self.runs.insert(id, run);
         }
     }
@@ -409,46 +416,46 @@ impl Engine {
         }
     }
 
-    /// A restored run goes on: what is believed to be with a runtime is told, everything open is looked at once.
-    fn rejoin(&mut self, id: RunId, now: Time, outcome: &mut Outcome) -> Vec<(AttemptId, Box<Task>)> {
-        let (mut believed, mut gone) = (Vec::new(), Vec::new());
+    /// Continues a restored run: returns the tasks assumed to be with a runtime, and visits everything open once.
+    fn continue_run(&mut self, id: RunId, now: Time, outcome: &mut Outcome) -> Vec<(AttemptId, Box<Task>)> {
+        let (mut assumed_running, mut gone) = (Vec::new(), Vec::new());
         if let Some(run) = self.runs.get_mut(&id) {
             run.reopen();
-            for (node, stand) in run.open_tasks() {
-                if stand == Stand::Queued {
+            for (node, state) in run.open_tasks() {
+                if state == TaskState::Queued {
                     enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
                     continue;
                 }
                 let local = run.local(now);
-                let mut turn = run.turn(local, &self.world);
+                let mut turn = run.turn(local, &self.shared);
                 match turn.describe(node) {
-                    Ok(task) => believed.push((turn.attempt_id(node), Box::new(task))),
+                    Ok(task) => assumed_running.push((turn.attempt_id(node), Box::new(task))),
                     Err(why) => gone.push((turn.attempt_id(node), why)),
                 }
-                if stand == Stand::Ending {
+                if state == TaskState::Ending {
                     turn.resend_stop(node);
                     outcome.orders.append(&mut turn.into_effects().orders);
                 }
             }
         }
         self.turn(id, now, outcome, |turn| {
-            // What cannot be described cannot be asked for: it is ended, and counts as lost.
+            // A task that cannot be rebuilt cannot be adopted: it is killed, and counts as lost.
             for (attempt, why) in gone {
                 turn.order(Order::Kill { attempt });
                 turn.report(Report::Lost { attempt, at: now, why });
             }
         });
-        believed
+        assumed_running
     }
 
-    /// Lets one run decide everything that follows from a change, and takes over what comes of it.
+    /// Runs one turn: lets a run decide everything that follows from a change, and applies the effects.
     fn turn(&mut self, id: RunId, now: Time, outcome: &mut Outcome, change: impl FnOnce(&mut dyn DialectTurn)) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let local = run.local(now);
-        let mut turn = run.turn(local, &self.world);
+        let mut turn = run.turn(local, &self.shared);
         turn.limit(self.left);
         change(&mut *turn);
-        // What has more to decide than one input may waits for its turn, whatever else comes in for it.
+        // A run with more to decide than one input may waits for its turn, whatever other input it gets.
         let more = self.unsettled.contains(&id) || {
             let more = turn.settle();
             if more {
@@ -458,9 +465,9 @@ impl Engine {
         };
         self.left = self.left.saturating_sub(turn.done());
         let effects = turn.into_effects();
-        self.follow_up(id, effects, outcome);
+        self.apply_effects(id, effects, outcome);
         let Some(run) = self.runs.get_mut(&id).filter(|_| !more) else { return };
-        for (node, waiter) in run.take_wants() {
+        for (node, waiter) in run.take_lock_requests() {
             self.locks.enqueue(Holder { run: id, node }, waiter);
         }
         for node in run.take_queued() {
@@ -470,11 +477,11 @@ impl Engine {
         self.wakes.extend(wakes.into_iter().map(|(at, node)| (run.engine_time(at), id, node)));
     }
 
-    /// Does what a turn asks for outside its run, and hands on what is to be kept and sent.
-    fn follow_up(&mut self, id: RunId, effects: Effects, outcome: &mut Outcome) {
+    /// Applies the effects of a turn outside its run, and adds its facts and orders to the outcome.
+    fn apply_effects(&mut self, id: RunId, effects: Effects, outcome: &mut Outcome) {
         let Effects { facts, orders, freed, unlocked, gangs_dissolved, metered, cached, change } = effects;
         if !freed.is_empty() {
-            self.locks.look_at_passed();
+            self.locks.recheck_skipped();
         }
         for node in freed {
             self.scheduler.release(TaskRef { run: id, node });
@@ -488,13 +495,13 @@ impl Engine {
         if gangs_dissolved {
             self.scheduler.leave(id);
         }
-        metered.iter().for_each(|metered| self.world.meters.take(metered));
+        metered.iter().for_each(|metered| self.shared.meters.take(metered));
         if let Some(run) = self.runs.get(&id) {
             for entry in cached {
                 let name = (Keyed::ConfigMap, run.namespace().to_owned(), entry.cache);
-                // Somebody may have put a map of that name there meanwhile which is no cache.
-                if self.world.keyed.get(&name).is_none_or(memo::is_cache) {
-                    let map = self.world.keyed.entry(name).or_default();
+                // A user may have created a ConfigMap of that name meanwhile that is not a cache.
+                if self.shared.keyed.get(&name).is_none_or(memo::is_cache) {
+                    let map = self.shared.keyed.entry(name).or_default();
                     memo::keep(map, &entry.node, entry.at, &entry.key, &entry.outputs);
                 }
             }
@@ -505,28 +512,28 @@ impl Engine {
         outcome.orders.extend(orders);
     }
 
-    /// Gives free locks to those who wait for them, and tells the others what they wait for.
+    /// Grants free locks to waiters, and notifies the others which lock they wait for.
     fn grant(&mut self, now: Time, outcome: &mut Outcome) {
         loop {
             if self.left == 0 {
                 self.unscheduled = true;
                 return;
             }
-            let (runs, world, unsettled) = (&self.runs, &self.world, &self.unsettled);
+            let (runs, shared, unsettled) = (&self.runs, &self.shared, &self.unsettled);
             let ready = |holder: Holder| {
                 if unsettled.contains(&holder.run) {
                     return Ready::Later;
                 }
                 runs.get(&holder.run).map_or(Ready::Later, |run| run.ready_for_locks(holder.node))
             };
-            match self.locks.next(|claim| world.limit(claim), ready) {
-                Some(Verdict::Take(holder)) => {
+            match self.locks.next(|claim| shared.limit(claim), ready) {
+                Some(LockDecision::Grant(holder)) => {
                     self.turn(holder.run, now, outcome, |turn| turn.locked(holder.node));
                 }
-                Some(Verdict::Wait(holder, wait)) => {
+                Some(LockDecision::Wait(holder, wait)) => {
                     self.turn(holder.run, now, outcome, |turn| turn.wait_for(holder.node, wait));
                 }
-                Some(Verdict::Wrong(holder, why)) => {
+                Some(LockDecision::Refuse(holder, why)) => {
                     self.turn(holder.run, now, outcome, |turn| turn.refuse_locks(holder.node, &why));
                 }
                 None => return,
@@ -534,9 +541,9 @@ impl Engine {
         }
     }
 
-    /// Gives free room to waiting tasks until there is none.
+    /// Admits waiting tasks until there is no room left.
     fn schedule(&mut self, now: Time, outcome: &mut Outcome) {
-        // However much was decided before, somebody is looked at with every input.
+        // However much was decided before, every input considers at least one waiter.
         self.left = self.left.max(1);
         self.unscheduled = false;
         loop {
@@ -547,7 +554,7 @@ impl Engine {
             }
             let (runs, unsettled) = (&self.runs, &self.unsettled);
             let waits = |task: TaskRef| runs.get(&task.run).is_some_and(|run| run.is_queued(task.node));
-            // Room that is given to a run which cannot use it yet is nobody's.
+            // Room given to a run that cannot use it yet would be wasted.
             let picked = self.scheduler.pick_of(waits, |run| !unsettled.contains(&run));
             let Some(task) = picked else { return };
             self.launch(task, now, outcome);
@@ -555,7 +562,7 @@ impl Engine {
     }
 }
 
-/// Requests wait for nobody: one that waits for another run must not hold the room that run needs.
+/// Queues a task. Requests bypass the queue: one that waits for another run must not hold the room that run needs.
 fn enqueue(scheduler: &mut Scheduler, run: &Run, task: TaskRef) {
     if run.is_request(task.node) {
         scheduler.enqueue_weightless(task);
@@ -568,11 +575,11 @@ fn enqueue(scheduler: &mut Scheduler, run: &Run, task: TaskRef) {
     }
 }
 
-/// The state an old journal describes.
-pub fn fold(id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<Run, String> {
+/// Rebuilds a run from its journal.
+pub fn fold(id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<Run, OpenError> {
     let mut facts = facts.into_iter();
     let Some(Fact::Run(RunFact::Submitted(submission))) = facts.next() else {
-        return Err(format!("the journal of run {id} does not begin with its submission"));
+        return Err(OpenError::NoSubmission(id));
     };
     let mut run = Run::open(id, &submission)?;
     facts.for_each(|fact| run.apply(&fact));

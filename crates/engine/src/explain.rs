@@ -1,8 +1,8 @@
-//! Why a part of a run waits, or what became of it, in words that every dialect shares.
+//! Explanations of why a part of a run waits, or how it ended, in words that every dialect shares.
 
 use octoflow_model::Time;
 
-/// The reason for one part of a run: a node, a role, a replica, or the whole.
+/// The state of one part of a run (a node, a role, a replica, or the whole) and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     pub node: String,

@@ -1,11 +1,10 @@
-//! The expression languages: `when` conditions, `{{= }}` expressions and `depends` logic.
-//! Everything here is pure: text and values in, a value or an [`Error`] with a column out. Nothing here reads a clock,
-//! asks the machine for chance or touches the outside, and no input can drive the stack deep.
+//! The expression languages: `when` conditions, `{{= }}` expressions and `depends` logic. Everything here is pure: text
+//! and values in, a value or an [`Error`] with a column out. Nothing here reads a clock, draws random numbers or does
+//! IO, and no input can exhaust the stack.
 
 pub(crate) mod base32;
 pub mod budget;
 mod calendar;
-pub mod chance;
 pub mod depends;
 pub(crate) mod digest;
 mod error;
@@ -15,20 +14,21 @@ pub mod lang;
 mod nearest;
 mod number;
 mod pattern;
+pub mod random;
 mod value;
 pub mod when;
 
 pub use budget::Meter;
-pub use calendar::Moment;
+pub use calendar::OffsetDateTime;
 pub use error::Error;
 pub(crate) use error::Span;
 pub use nearest::nearest;
 pub use value::Value;
 
-/// How many levels of nesting a parser follows. A person loses count at ten; sixty-four leaves room for generated text,
-/// and the deepest chain of calls it allows fits four times into the 2 MiB stack of a plain thread, even unoptimised.
+/// Maximum nesting a parser follows. A person loses count at ten; sixty-four leaves room for generated text, and the
+/// deepest call chain it allows fits four times into the 2 MiB stack of a plain thread, even unoptimised.
 pub(crate) const NESTING: usize = 64;
 
-/// How long a text may be, in bytes. Expressions are written by people; a mebibyte holds a `when` into which a large
+/// Maximum length of a text, in bytes. Expressions are written by hand; a mebibyte holds a `when` into which a large
 /// parameter was substituted, and bounds the work of a parser to a few milliseconds.
 pub(crate) const TEXT: usize = 1024 * 1024;

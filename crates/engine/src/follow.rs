@@ -1,5 +1,5 @@
-//! A run as its facts tell it while it is under way: just enough to show progress.
-//! It decides nothing and is thrown away at the end; the truth is the object.
+//! Live progress of a run, folded from its facts: just enough to display it. It decides nothing and is dropped at the
+//! end; the object is authoritative.
 
 use std::{fmt, time::Duration};
 
@@ -14,28 +14,29 @@ use crate::{
     kinds,
 };
 
-/// How many enclosing nodes a label names before it is cut.
+/// Maximum number of enclosing nodes in a label.
 const LABEL_LEVELS: usize = 4;
 
 #[derive(Debug)]
-pub struct Followed {
+pub struct FollowedRun {
     pub name: String,
-    /// What is known of its kind, once its submission was heard of.
+    /// The dialect, once the submission was seen.
     pub dialect: Option<&'static Dialect>,
-    pub nodes: Vec<Seen>,
+    pub nodes: Vec<FollowedNode>,
     pub phase: RunPhase,
     pub message: String,
     pub began: Option<Time>,
     pub ended: Option<Time>,
-    /// Tasks that ended well, and all that are known.
+    /// Succeeded tasks, and all known ones (`total`).
     pub done: usize,
     pub total: usize,
-    /// How many groups of members it has, where its nodes are members: they come after the node of the whole, then all members.
+    /// Number of roles, for a run of roles and replicas: nodes are then the whole, the roles, and all replicas, in this
+    /// order.
     pub(crate) groups: usize,
 }
 
 #[derive(Debug)]
-pub struct Seen {
+pub struct FollowedNode {
     pub name: String,
     pub display: String,
     pub kind: NodeKind,
@@ -43,26 +44,26 @@ pub struct Seen {
     pub template: String,
     pub message: String,
     pub started: Time,
-    /// When its process began, if it did.
+    /// Start time of its process, if it started.
     pub running: Option<Time>,
     pub finished: Option<Time>,
     pub boundary: Option<NodeIx>,
-    /// The node it is drawn below.
+    /// The parent in the displayed tree.
     pub holder: Option<NodeIx>,
-    /// How far it says it is.
+    /// Progress it reported: done and total.
     pub progress: (u32, u32),
-    /// Its place among its siblings, where that does not follow from when it started.
+    /// Sort position among its siblings, if not by start time.
     pub rank: Option<usize>,
-    /// How often it was tried again.
+    /// Number of retries.
     pub retries: u32,
 }
 
-/// Something a person following along wants to hear of.
+/// A change worth displaying to a user who follows a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     Began,
     Started(NodeIx),
-    /// Final, whether it ran or was born so.
+    /// A node is final, whether it ran or was created so.
     Finished(NodeIx),
     /// A suspend node waits for a person or a duration.
     Waits(NodeIx),
@@ -71,22 +72,22 @@ pub enum Event {
         until: Time,
         message: String,
     },
-    /// Others hold a lock that the node, or the run as a whole, needs.
+    /// The node, or the run as a whole, is blocked on a lock that others hold.
     Locked {
         node: Option<NodeIx>,
         lock: String,
         holders: Vec<String>,
     },
-    /// A replica was ended by us, because its role is over.
+    /// A replica was stopped because its role is over.
     Stopped(NodeIx),
     /// A role has its verdict.
     Judged(NodeIx),
-    /// An attempt of the whole is over, and another one follows.
+    /// An attempt of the whole run is over, and another one follows.
     TriedAgain {
         until: Time,
         message: String,
     },
-    /// An attempt of the whole begins that is not the first.
+    /// A further attempt of the whole run begins.
     Attempt(u32),
     Suspended,
     Resumed,
@@ -95,10 +96,10 @@ pub enum Event {
     Ended,
 }
 
-/// A task's way through a runtime, for whoever reads what it writes.
+/// Start and end of a task's execution, for log readers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskLife {
-    /// A runtime has it from here on. Without a number it is one more attempt at the task than before.
+pub enum TaskEvent {
+    /// A runtime has the task from now on. Without a number it is the next attempt of the task.
     Launched {
         task: NodeIx,
         attempt: Option<u32>,
@@ -109,32 +110,32 @@ pub enum TaskLife {
     },
 }
 
-/// What the facts of a dialect mean to whoever follows a run.
+/// Interprets the facts of a dialect for clients that follow a run.
 pub trait Follow: fmt::Debug + Sync {
-    /// What is known from the manifest before anything happens.
-    fn enrol(&self, run: &mut Followed, manifest: &Value, at: Time) {
+    /// Adds the nodes that are known from the manifest.
+    fn add_known_nodes(&self, run: &mut FollowedRun, manifest: &Value, at: Time) {
         let _ = (run, manifest, at);
     }
 
-    /// Takes in a fact of the dialect; says what is worth telling, and when it happened.
-    fn take(&self, run: &mut Followed, fact: &Fact) -> Option<(Time, Event)>;
+    /// Folds a fact of the dialect; returns the event to display and its time.
+    fn take(&self, run: &mut FollowedRun, fact: &Fact) -> Option<(Time, Event)>;
 
-    /// The run is over.
-    fn end(&self, run: &mut Followed, phase: RunPhase, at: Time) {
+    /// Folds the end of the run.
+    fn end(&self, run: &mut FollowedRun, phase: RunPhase, at: Time) {
         let _ = (run, phase, at);
     }
 
-    /// A message with names where it has ids.
-    fn readable(&self, run: &Followed, message: &str) -> String {
+    /// Replaces ids in a message by names.
+    fn readable(&self, run: &FollowedRun, message: &str) -> String {
         let _ = run;
         message.to_owned()
     }
 
-    /// What a fact says of a task's way.
-    fn life(&self, run: &Followed, fact: &Fact) -> Option<TaskLife>;
+    /// Returns the start or end of a task that a fact stands for.
+    fn task_event(&self, run: &FollowedRun, fact: &Fact) -> Option<TaskEvent>;
 }
 
-impl Followed {
+impl FollowedRun {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -150,12 +151,12 @@ impl Followed {
         }
     }
 
-    /// What to call it in a sentence.
+    /// Returns the noun for it in messages.
     pub fn noun(&self) -> &'static str {
         self.dialect.map_or(kinds::UNKNOWN.noun, |dialect| dialect.kind.noun)
     }
 
-    /// Takes in a fact; says what is worth telling, and when it happened.
+    /// Folds a fact; returns the event to display and its time.
     pub fn take(&mut self, fact: &Fact) -> Option<(Time, Event)> {
         let Fact::Run(of_run) = fact else { return self.dialect?.follow.take(self, fact) };
         match of_run {
@@ -177,19 +178,19 @@ impl Followed {
             }
             RunFact::Submitted(submission) => {
                 self.dialect = dialect::of(&submission.manifest).ok();
-                self.dialect?.follow.enrol(self, &submission.manifest, submission.at);
+                self.dialect?.follow.add_known_nodes(self, &submission.manifest, submission.at);
                 None
             }
             RunFact::Marked { .. } => None,
         }
     }
 
-    /// What a fact says of the way of one of its tasks.
-    pub fn life(&self, fact: &Fact) -> Option<TaskLife> {
-        self.dialect?.follow.life(self, fact)
+    /// Returns the start or end of a task that a fact stands for.
+    pub fn task_event(&self, fact: &Fact) -> Option<TaskEvent> {
+        self.dialect?.follow.task_event(self, fact)
     }
 
-    /// How it stands, in its dialect's word.
+    /// Returns its phase, in the dialect's word.
     pub fn phase_word(&self) -> &'static str {
         match (self.phase, self.dialect.and_then(|dialect| dialect.phases.first())) {
             (RunPhase::Pending, Some(first)) => first.word,
@@ -197,7 +198,7 @@ impl Followed {
         }
     }
 
-    /// The node's display name behind those of the nodes around it: `outer/inner`.
+    /// Returns the node's display name, prefixed with those of the enclosing nodes: `outer/inner`.
     pub fn label(&self, node: NodeIx) -> String {
         let mut words: Vec<&str> = Vec::new();
         let mut next = Some(node);
@@ -218,12 +219,12 @@ impl Followed {
     }
 }
 
-impl Seen {
+impl FollowedNode {
     pub fn waits_for_resume(&self) -> bool {
         self.kind == NodeKind::Suspend && !self.phase.fulfilled()
     }
 
-    /// How long it ran, or has run.
+    /// Returns how long it ran, or has run so far.
     pub fn took(&self, now: Time) -> Duration {
         self.finished.unwrap_or(now).since(self.running.unwrap_or(self.started))
     }

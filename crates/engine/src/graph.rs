@@ -1,15 +1,16 @@
-//! Dependency graphs: one topological sort and what follows from it. It owns Kahn's algorithm for every graph a manifest can
-//! draw: tasks, roles, gangs, containers, templates. It takes time linear to the graph's size (with a logarithm where ties are
-//! broken by index) and never recurses: a chain of a hundred thousand tasks is an ordinary manifest.
+//! Dependency graphs: one topological sort and what follows from it. It owns Kahn's algorithm for every graph a
+//! manifest can draw: tasks, roles, gangs, containers, templates. It takes time linear to the graph's size (with a
+//! logarithm where ties are broken by index) and never recurses: a chain of a hundred thousand tasks is an ordinary
+//! manifest.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Which of several vertices that are ready comes first.
+/// Tie-breaking order of vertices that are ready at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ties {
+pub(crate) enum TieBreak {
     /// The one that became ready first.
     Arrival,
-    /// The one with the lowest index, so that the order written is kept where no edge speaks against it.
+    /// The one with the lowest index, so that the order written is kept where no edge requires otherwise.
     Index,
 }
 
@@ -17,12 +18,12 @@ pub(crate) enum Ties {
 pub(crate) struct Sorted {
     /// The vertices that could be sorted, each after all it needs.
     pub order: Vec<usize>,
-    /// For every vertex how many of its needs could not be sorted: more than none in a cycle and behind one.
+    /// For every vertex the number of its needs that could not be sorted: non-zero in a cycle and behind one.
     pub open: Vec<usize>,
 }
 
-/// Sorts the vertices `0..count` so that each comes after those it needs. `needs` is asked twice for each vertex.
-pub(crate) fn sort<N: IntoIterator<Item = usize>>(count: usize, ties: Ties, needs: impl Fn(usize) -> N) -> Sorted {
+/// Sorts the vertices `0..count` so that each comes after those it needs. `needs` is called twice for each vertex.
+pub(crate) fn sort<N: IntoIterator<Item = usize>>(count: usize, ties: TieBreak, needs: impl Fn(usize) -> N) -> Sorted {
     let mut open = vec![0; count];
     let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (vertex, open) in open.iter_mut().enumerate() {
@@ -33,8 +34,8 @@ pub(crate) fn sort<N: IntoIterator<Item = usize>>(count: usize, ties: Ties, need
     }
     let mut arrived = 0..;
     let mut rank = |vertex: usize| match ties {
-        Ties::Arrival => arrived.next().unwrap_or(usize::MAX),
-        Ties::Index => vertex,
+        TieBreak::Arrival => arrived.next().unwrap_or(usize::MAX),
+        TieBreak::Index => vertex,
     };
     let free = (0..count).filter(|vertex| open[*vertex] == 0);
     let mut ready: BinaryHeap<Reverse<(usize, usize)>> = free.map(|vertex| Reverse((rank(vertex), vertex))).collect();
@@ -52,13 +53,13 @@ pub(crate) fn sort<N: IntoIterator<Item = usize>>(count: usize, ties: Ties, need
 }
 
 impl Sorted {
-    /// The order of all vertices, or nothing when there is a cycle.
+    /// Returns the order of all vertices, or `None` if there is a cycle.
     pub(crate) fn complete(self) -> Option<Vec<usize>> {
         (self.order.len() == self.open.len()).then_some(self.order)
     }
 }
 
-/// Puts everything after what it needs; nothing when there is a cycle.
+/// Orders vertices so that each comes after its needs; `None` if there is a cycle.
 pub(crate) fn order(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
     sort_lists(needs).complete()
 }
@@ -67,7 +68,7 @@ pub(crate) fn order(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
 pub(crate) fn find_cycle(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
     let Sorted { open, .. } = sort_lists(needs);
     let mut at = open.iter().position(|left| *left > 0)?;
-    // What is left over needs something that is left over, so walking on must come round.
+    // Every unsorted vertex needs an unsorted one, so the walk must reach a cycle.
     let mut visited = vec![usize::MAX; needs.len()];
     let mut walk = Vec::new();
     while visited[at] == usize::MAX {
@@ -98,7 +99,7 @@ pub(crate) fn show_cycle(names: &[&str]) -> String {
 }
 
 fn sort_lists(needs: &[Vec<usize>]) -> Sorted {
-    sort(needs.len(), Ties::Arrival, |vertex| needs[vertex].iter().copied())
+    sort(needs.len(), TieBreak::Arrival, |vertex| needs[vertex].iter().copied())
 }
 
 #[cfg(test)]
@@ -124,8 +125,8 @@ mod tests {
     fn ties_are_broken_by_arrival_or_by_index() {
         let needs = [vec![], vec![], vec![0], vec![]];
         let sorted = |ties| sort(needs.len(), ties, |vertex| needs[vertex].iter().copied()).complete();
-        assert_eq!(sorted(Ties::Arrival), Some(vec![0, 1, 3, 2]));
-        assert_eq!(sorted(Ties::Index), Some(vec![0, 1, 2, 3]));
+        assert_eq!(sorted(TieBreak::Arrival), Some(vec![0, 1, 3, 2]));
+        assert_eq!(sorted(TieBreak::Index), Some(vec![0, 1, 2, 3]));
     }
 
     #[test]

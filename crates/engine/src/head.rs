@@ -1,29 +1,30 @@
-//! The head of a run: what runs of every dialect have in common. Only facts change it, and each is folded here once.
+//! The head of a run: the state that runs of every dialect share. Only facts change it, and this is the only place that
+//! folds them into it.
 
 use std::sync::Arc;
 
-use octoflow_model::{RunFact, RunId, Shutdown, Submission, Time, mark::Ties, meta::Metadata, task::Labels};
+use octoflow_model::{RunFact, RunId, Shutdown, Submission, Time, mark::Ownership, meta::Metadata, task::Labels};
 
-/// What the facts say about a run whatever its dialect. Two folds of the same facts are equal.
+/// Dialect-independent state of a run. Two folds of the same facts are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     pub name: Arc<str>,
     pub namespace: Arc<str>,
     pub uid: Arc<str>,
     pub created: Time,
-    /// The run that made this one.
+    /// The run that created this one.
     pub parent: Option<RunId>,
-    /// The manifest's own, with what the dialect added, as people have changed them since.
+    /// The manifest's labels and those the dialect added, with all later changes.
     pub labels: Labels,
     pub annotations: Labels,
-    /// Owners and finalizers, once they are not what the manifest says.
-    pub ties: Option<Box<Ties>>,
-    /// Starts nothing new until it is resumed.
+    /// Owners and finalizers, once they differ from the manifest's.
+    pub ownership: Option<Box<Ownership>>,
+    /// True while suspended: nothing new starts.
     pub suspended: bool,
-    /// How it is being ended before its time.
+    /// Shutdown in progress, if any.
     pub shutdown: Option<Shutdown>,
     pub deadline_passed: bool,
-    /// How far the wall clock was ahead of the engine's time when it was submitted, in microseconds.
+    /// Microseconds by which the wall clock was ahead of the engine's time on submission.
     pub(crate) skew: i64,
 }
 
@@ -42,11 +43,11 @@ impl Head {
             parent: submission.parent,
             labels: metadata.labels.clone(),
             annotations: metadata.annotations.clone(),
-            ties: None,
+            ownership: None,
             suspended: suspended.unwrap_or(false),
             shutdown,
             deadline_passed: false,
-            skew: submission.known.skew,
+            skew: submission.context.skew,
         }
     }
 
@@ -60,18 +61,18 @@ impl Head {
             RunFact::Marked { marks, .. } => {
                 self.labels.clone_from(&marks.labels);
                 self.annotations.clone_from(&marks.annotations);
-                self.ties = Some(Box::new(marks.ties.clone()));
+                self.ownership = Some(Box::new(marks.ownership.clone()));
             }
         }
     }
 
-    /// Adds what the dialect computed when the run began.
+    /// Adds labels and annotations that the dialect computed when the run began.
     pub(crate) fn describe(&mut self, labels: &Labels, annotations: &Labels) {
         self.labels.extend(labels.clone());
         self.annotations.extend(annotations.clone());
     }
 
-    /// Reports that the run is being ended, by somebody or by its deadline.
+    /// Reports whether the run is being ended, by a command or by its deadline.
     pub fn closing(&self) -> bool {
         self.shutdown.is_some() || self.deadline_passed
     }

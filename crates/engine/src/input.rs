@@ -1,40 +1,43 @@
-//! The engine's one entry point: everything that can happen, and everything that can come of it.
+//! Inputs and outcomes of [`Engine::handle`](crate::Engine::handle): everything that can happen, and everything that
+//! can follow.
 
 use std::collections::BTreeMap;
 
 use octoflow_model::{
-    AttemptId, Marks, Order, Report, RunId, Task, argo::Phase, meta::KeyedData, submission::Submission,
-    taskset::Closing,
+    AttemptId, MutableMetadata, Order, Report, RunId, Task, argo::Phase, meta::KeyedData, submission::Submission,
+    taskset::StopReason,
 };
 use thiserror::Error;
 
 use crate::{dialect::Program, effect::Decided, engine::Keyed, meters::Series, run::Run};
 
-/// Something happened.
+/// An event for the engine.
 #[derive(Debug)]
 pub enum Input {
-    /// Someone submits an admitted manifest. Identity was drawn at the edge. All that is decided is that the run is there;
-    /// it begins with [`Input::Begin`]. Whoever compiled the manifest already hands the program in with it.
+    /// Submits an admitted manifest. Its identity was drawn by the caller. Only the submission is decided; the run
+    /// begins with [`Input::Begin`]. A caller that has already compiled the manifest passes the program along.
     Submit { run: RunId, submission: Box<Submission>, program: Option<Program> },
-    /// A run that was submitted begins. Nothing happens to one that has begun.
+    /// Begins a submitted run. Idempotent.
     Begin { run: RunId },
-    /// Someone tells a run to do something.
+    /// Sends a command to a run.
     Command { run: RunId, command: Command },
-    /// A runtime says what became of a task.
+    /// A runtime reports on a task.
     Report(Report),
-    /// Time has passed; whatever was due by now is looked at.
+    /// Time has passed: due timers fire.
     Tick,
-    /// A ConfigMap or Secret was created or changed, or deleted when there is no data. It may hold the limit of a semaphore.
+    /// A ConfigMap or Secret was created or changed, or deleted if there is no data. It may hold the limit of a
+    /// semaphore.
     Object { kind: Keyed, namespace: String, name: String, data: Option<KeyedData> },
-    /// A run was folded from its journal (see [`fold`](crate::engine::fold)). It has its locks, its room and its places in the
-    /// queues from now on, and goes on with [`Input::Continue`].
+    /// Adds a run that was folded from its journal (see [`fold`](crate::engine::fold)). From now on it holds its locks,
+    /// its room and its places in the queues; it continues with [`Input::Continue`].
     Restore(Box<Run>),
-    /// The same for a run that does not go on here: nobody takes its locks from it. Every open run must be restored or
-    /// reserved before the first one continues: a lock is not free because its holder has not been read yet.
+    /// Reserves the locks of a run that does not continue here, so that nothing else takes them. Every open run must be
+    /// restored or reserved before the first one continues: a lock is not free because its holder has not been read
+    /// yet.
     ReserveLocks(Box<Run>),
-    /// Restored runs go on, all of them before the first is given room.
+    /// Continues restored runs, all of them before the first task is admitted.
     Continue { runs: Vec<RunId> },
-    /// Whoever owns the engine keeps the run elsewhere, or nowhere: the engine forgets it and hands it over.
+    /// Removes a run from the engine and returns it; its owner keeps it elsewhere, or drops it.
     Release { run: RunId },
 }
 
@@ -52,12 +55,12 @@ pub enum Command {
     Resume { selector: Option<String>, supplied: BTreeMap<String, String> },
     /// Give the suspended nodes a selector chooses values for their outputs, a message, or an end.
     Set { selector: String, phase: Option<Phase>, message: String, outputs: BTreeMap<String, String> },
-    /// Let this pod go; whatever it worked on may try again with another.
-    Evict { pod: String, why: Closing },
-    /// Its control unit is gone: the attempt under way fails by it.
+    /// Evict this pod; its replica may be tried again with another one.
+    Evict { pod: String, why: StopReason },
+    /// The control unit was deleted: the current attempt fails.
     Disband { unit: String },
-    /// Write this on the run, if what stands there is still what was read.
-    Mark { read: Box<Marks>, write: Box<Marks> },
+    /// Replace the run's metadata, if it is still what the caller read (compare and swap).
+    Mark { read: Box<MutableMetadata>, write: Box<MutableMetadata> },
 }
 
 impl Command {
@@ -85,24 +88,24 @@ pub enum Refusal {
     Selector { text: String },
     #[error("currently, set only targets suspend nodes: no suspend nodes matching nodeFieldSelector: {selector}")]
     NoSuchNode { selector: String },
-    #[error("there is no pod {pod} that could go")]
+    #[error("there is no running pod {pod}")]
     NoSuchPod { pod: String },
-    #[error("somebody else changed what is written on the workflow; look again")]
+    #[error("the metadata was changed by someone else meanwhile; read the object again and retry")]
     Stale,
     #[error("{0}")]
     Invalid(String),
 }
 
-/// What came of an input: facts to keep, then orders to send once they are kept.
+/// The result of an input: facts to make durable, then orders to send once they are durable.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub decided: Vec<Decided>,
     pub orders: Vec<Order>,
     pub refusal: Option<Refusal>,
-    /// Series of custom metrics as this input left them. They are kept together with the facts.
+    /// Custom metric series that this input changed. They are persisted together with the facts.
     pub series: Vec<Series>,
-    /// After [`Input::Continue`]: what is believed to be with a runtime. The caller tells the runtime.
-    pub believed: Vec<(AttemptId, Box<Task>)>,
-    /// After [`Input::Release`].
+    /// After [`Input::Continue`]: tasks assumed to be with a runtime. The caller asks the runtime to adopt them.
+    pub assumed_running: Vec<(AttemptId, Box<Task>)>,
+    /// After [`Input::Release`]: the run.
     pub released: Option<Box<Run>>,
 }

@@ -1,5 +1,5 @@
-//! The path templates of `-o jsonpath=…` and of outputs with `jsonPath`: `{.status.phase}`, `{range .items[*]}…{end}`, `{.nodes[?(@.phase=="Failed")].name}`.
-//! Parsing and evaluating only; what is missing prints as nothing, as people expect of it.
+//! JSONPath templates of `-o jsonpath=…` and of outputs with `jsonPath`: `{.status.phase}`, `{range .items[*]}…{end}`,
+//! `{.nodes[?(@.phase=="Failed")].name}`. Parses and evaluates only; missing values render as nothing, as in kubectl.
 
 mod parse;
 mod walk;
@@ -15,26 +15,26 @@ pub struct Template {
     pieces: Vec<Piece>,
 }
 
-/// What is wrong with a template, and where.
+/// A syntax error in a template, and its column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct SyntaxError {
     pub what: String,
     /// Counted in characters from 1.
     pub column: usize,
 }
 
-impl std::fmt::Display for Wrong {
+impl std::fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} at column {} of the path", self.what, self.column)
     }
 }
 
 impl Template {
-    pub fn parse(text: &str) -> Result<Self, Wrong> {
+    pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         parse::template(text).map(|pieces| Self { pieces })
     }
 
-    /// What the first path of the template leads to.
+    /// Returns the values that the first path of the template matches.
     pub fn values<'a>(&self, root: &'a Value) -> Vec<&'a Value> {
         let path = self.pieces.iter().find_map(|piece| match piece {
             Piece::Path(path) => Some(path),
@@ -49,8 +49,8 @@ impl Template {
         self.render_within(root, &mut left).expect("nobody takes so many steps")
     }
 
-    /// The same with so many steps, of which what is not used is left; nothing when they were not enough. Ranges inside
-    /// of ranges would otherwise make as much text as they like of a small object.
+    /// Renders within a step budget, from which the steps used are subtracted; `None` if it was not enough. Nested
+    /// ranges could otherwise produce unbounded text from a small object.
     pub(crate) fn render_within(&self, root: &Value, left: &mut u64) -> Option<String> {
         let mut text = String::new();
         render(&self.pieces, root, root, &mut text, left).map(|()| text)
@@ -65,7 +65,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Nesting is bounded by the parser, so calling itself for a range is safe.
+/// Renders pieces. Nesting is bounded by the parser, so recursion is safe.
 fn render(pieces: &[Piece], root: &Value, current: &Value, text: &mut String, left: &mut u64) -> Option<()> {
     for piece in pieces {
         match piece {
@@ -177,7 +177,11 @@ mod tests {
             ("{name}", "a path starts with `.`, `$`, `@` or `[`", 2),
         ];
         for (template, what, column) in table {
-            assert_eq!(Template::parse(template).unwrap_err(), Wrong { what: what.to_owned(), column }, "{template}");
+            assert_eq!(
+                Template::parse(template).unwrap_err(),
+                SyntaxError { what: what.to_owned(), column },
+                "{template}"
+            );
         }
     }
 

@@ -1,6 +1,6 @@
-//! The one table of kinds: what every object is called, by group and name, how it is kept, checked, described and printed.
-//! Engine, registry, server and command line ask it; nobody else keeps a list of kinds. A dialect's folder has its rows.
-//! It is data and pure functions: it stores nothing and knows no paths.
+//! The single table of kinds: names, storage, validation, schema and table columns of every kind, by group and name.
+//! Engine, registry, server and command line read it; no other list of kinds exists. Each dialect's folder defines its
+//! rows. It is data and pure functions: it stores nothing and knows no paths.
 
 mod cell;
 mod column;
@@ -28,8 +28,8 @@ pub(crate) use {
     column::{AGE, NAME, number, text as text_column, wide},
 };
 
-/// What is wrong with an object, and what is worth a warning.
-pub type Findings = (Vec<Problem>, Vec<Problem>);
+/// Errors and warnings about an object.
+pub type ErrorsAndWarnings = (Vec<Problem>, Vec<Problem>);
 
 /// A kind of object.
 pub struct Kind {
@@ -40,114 +40,115 @@ pub struct Kind {
     pub plural: &'static str,
     pub singular: &'static str,
     pub short: &'static [&'static str],
-    /// Words that stand for several kinds.
+    /// Category names, such as `all`, that select several kinds.
     pub categories: &'static [&'static str],
-    /// What one is called in a sentence.
+    /// The noun for an object of this kind in messages.
     pub noun: &'static str,
-    /// The name of the kind in the database and in journals. No two kinds share one, whatever their groups are.
+    /// The name of the kind in the database and in journals. Unique across groups.
     pub key: &'static str,
     pub namespaced: bool,
-    pub keeping: Keeping,
-    /// Other names of the group, which paths and manifests may use as well. Lists of groups do not tell them. Several kinds may
-    /// share one, and it may be the group of other kinds.
+    pub storage: Storage,
+    /// Alternative group names that paths and manifests may use. Discovery does not list them. Several kinds may share
+    /// one, and it may be the group of other kinds.
     pub aliases: &'static [&'static str],
-    /// What schemas of the group are called before the name of the kind.
+    /// Prefix of the schema's name.
     pub schema_prefix: &'static str,
-    /// Its fields. Without it, the kind cannot be loaded from a file.
+    /// Field table. A kind without one cannot be loaded from a file.
     pub shape: Option<&'static Shape>,
-    /// It has a status that others write than its owner.
+    /// True if it has a status subresource.
     pub has_status: bool,
-    /// It is judged by whoever uses it: one that nobody uses may be wrong.
+    /// True if it is validated only where it is used: an unused one may be invalid.
     pub is_template: bool,
-    /// A server starts runs for it.
+    /// True if a server starts runs for it.
     pub starts_runs: bool,
-    /// What to say to somebody who wants to run it: why not, and what to do.
+    /// Message and help for users who try to run it.
     pub not_run: Option<(&'static str, &'static str)>,
-    /// Judges one by itself; its fields alone where there is nothing else.
-    pub check: Option<fn(&Value) -> Findings>,
-    /// Judges one together with what it refers to.
-    pub examine: Option<fn(&Value, &dyn Catalog) -> Findings>,
-    /// What is worth a warning in one that is accepted; without it, what its fields say.
+    /// Validates one object on its own; `None`: only its fields are checked.
+    pub check: Option<fn(&Value) -> ErrorsAndWarnings>,
+    /// Validates one object together with the objects it refers to.
+    pub examine: Option<fn(&Value, &dyn Catalog) -> ErrorsAndWarnings>,
+    /// Returns the warnings about an accepted object; `None`: those about its fields.
     pub advise: Option<fn(&Value) -> Vec<Problem>>,
-    /// What tables of them show.
+    /// Columns of a table of these objects.
     pub columns: &'static [Column],
-    /// The cells of a row of such a table, one a column.
+    /// Renders a row of such a table, one cell per column.
     pub cells: fn(&Value, Time) -> Vec<Value>,
 }
 
-/// Where objects of a kind live.
+/// Storage of the objects of a kind.
 #[derive(Debug, Clone, Copy)]
-pub enum Keeping {
-    /// It runs: the engine has it, then the archive.
+pub enum Storage {
+    /// As a run: in the engine, then in the archive.
     Run(&'static Dialect),
-    /// As it was given.
+    /// In the store, as given.
     Stored,
-    /// Nobody keeps it; it is another way to look at something else.
+    /// Not at all; it is a view of other objects.
     View,
 }
 
-/// What one folder brings to the table.
+/// The rows of one dialect.
 pub struct Rows {
     pub kinds: &'static [&'static Kind],
-    /// Kinds of the same groups that are known only to be refused by name.
+    /// Kinds of the same groups that are refused by name.
     pub refused: &'static [&'static str],
 }
 
 /// The table. A new dialect is a line here.
 static TABLE: [&Rows; 3] = [&argo::ROWS, &taskset::ROWS, &core::ROWS];
 
-/// Stands for the kind of a run that this version does not know: a newer one has written it. It is no row of the table.
+/// Placeholder for the kind of a run that this version does not know: a newer one has written it. It is not in the
+/// table.
 pub static UNKNOWN: Kind = Kind { plural: "runs", singular: "run", noun: "run", ..Kind::new("", "v1", "Run") };
 
-/// Every kind.
+/// Returns every kind.
 pub fn all() -> impl Iterator<Item = &'static Kind> + Clone {
     TABLE.iter().flat_map(|rows| rows.kinds).copied()
 }
 
-/// Those that can be loaded from files.
+/// Returns the kinds that can be loaded from files.
 pub fn loadable() -> impl Iterator<Item = &'static Kind> + Clone {
     all().filter(|kind| kind.shape.is_some())
 }
 
-/// Those that run.
+/// Returns the kinds that run.
 pub fn of_runs() -> impl Iterator<Item = &'static Kind> + Clone {
     all().filter(|kind| kind.runs())
 }
 
-/// Names of kinds that are known only to be refused.
+/// Returns the names of kinds that are refused by name.
 pub fn refused() -> impl Iterator<Item = &'static str> + Clone {
     TABLE.iter().flat_map(|rows| rows.refused).copied()
 }
 
-/// By group and name, as manifests write them.
+/// Finds a kind by group and name, as manifests write them.
 pub fn find(group: &str, name: &str) -> Option<&'static Kind> {
     all().find(|kind| kind.name == name && kind.is_of(group))
 }
 
-/// By group and plural, as paths write them.
+/// Finds a kind by group and plural, as paths write them.
 pub fn of_plural(group: &str, plural: &str) -> Option<&'static Kind> {
     all().find(|kind| kind.plural == plural && kind.is_of(group))
 }
 
-/// By what the database calls it.
+/// Finds a kind by its key in the database.
 pub fn of_key(key: &str) -> Option<&'static Kind> {
     all().find(|kind| kind.key == key)
 }
 
-/// By any of its names, as people write them: `ConfigMap`, `configmaps`, `cm`, `workflows.argoproj.io`. A word without a group
-/// means the first kind it fits.
+/// Finds a kind by any of its names, as users write them: `ConfigMap`, `configmaps`, `cm`, `workflows.argoproj.io`. A
+/// word without a group means the first kind that matches.
 pub fn of_word(word: &str) -> Option<&'static Kind> {
     let (bare, group) = word.split_once('.').map_or((word, None), |(bare, group)| (bare, Some(group)));
-    all().find(|kind| kind.answers_to(bare) && group.is_none_or(|group| kind.is_of(group)))
+    all().find(|kind| kind.has_name(bare) && group.is_none_or(|group| kind.is_of(group)))
 }
 
-/// The group of an `apiVersion`: empty for the core group.
+/// Returns the group of an `apiVersion`: empty for the core group.
 pub fn group_of(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 impl Kind {
-    /// A kind that is kept as it is given, with nothing else to say of it.
+    /// Creates a stored kind with default properties.
     pub const fn new(group: &'static str, version: &'static str, name: &'static str) -> Self {
         Self {
             group,
@@ -160,7 +161,7 @@ impl Kind {
             noun: name,
             key: name,
             namespaced: true,
-            keeping: Keeping::Stored,
+            storage: Storage::Stored,
             aliases: &[],
             schema_prefix: "",
             shape: None,
@@ -176,37 +177,37 @@ impl Kind {
         }
     }
 
-    /// `argoproj.io/v1alpha1`, or `v1`.
+    /// Returns `argoproj.io/v1alpha1`, or `v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The group is the kind's, or an alias of it.
+    /// Reports whether this is the kind's group, or an alias of it.
     pub fn is_of(&self, group: &str) -> bool {
         self.group == group || self.aliases.contains(&group)
     }
 
-    /// What a manifest says in `apiVersion` means this kind's group and version.
-    pub fn speaks(&self, api_version: &str) -> bool {
+    /// Reports whether an `apiVersion` means this kind's group and version.
+    pub fn accepts_api_version(&self, api_version: &str) -> bool {
         let version = api_version.rsplit('/').next().unwrap_or_default();
         self.is_of(group_of(api_version)) && version == self.version
     }
 
-    /// The word, in any case, is one of its names.
-    pub fn answers_to(&self, word: &str) -> bool {
+    /// Reports whether the word is one of its names, ignoring case.
+    pub fn has_name(&self, word: &str) -> bool {
         let names = [self.name, self.plural, self.singular];
         names.iter().any(|name| name.eq_ignore_ascii_case(word)) || self.short.contains(&word)
     }
 
-    /// `workflows.argoproj.io`, or `configmaps`.
+    /// Returns `workflows.argoproj.io`, or `configmaps`.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
     pub fn dialect(&self) -> Option<&'static Dialect> {
-        match self.keeping {
-            Keeping::Run(dialect) => Some(dialect),
-            Keeping::Stored | Keeping::View => None,
+        match self.storage {
+            Storage::Run(dialect) => Some(dialect),
+            Storage::Stored | Storage::View => None,
         }
     }
 
@@ -214,34 +215,34 @@ impl Kind {
         self.dialect().is_some()
     }
 
-    /// It is kept as it was given.
+    /// Reports whether its objects are stored as given.
     pub fn is_kept(&self) -> bool {
-        matches!(self.keeping, Keeping::Stored)
+        matches!(self.storage, Storage::Stored)
     }
 
-    /// Nobody keeps it: it shows something else.
+    /// Reports whether it is a view of other objects.
     pub fn is_view(&self) -> bool {
-        matches!(self.keeping, Keeping::View)
+        matches!(self.storage, Storage::View)
     }
 
-    /// It is given beside what runs, and does nothing by itself.
-    pub fn is_beside(&self) -> bool {
+    /// Reports whether it only supports runs (such as a ConfigMap) and never acts by itself.
+    pub fn is_supporting(&self) -> bool {
         self.is_kept() && self.shape.is_some() && !self.starts_runs
     }
 
-    /// Judges one by itself.
-    pub fn check(&self, object: &Value) -> Findings {
+    /// Validates one object on its own.
+    pub fn check(&self, object: &Value) -> ErrorsAndWarnings {
         match (self.check, self.shape) {
             (Some(check), _) => check(object),
             (None, Some(shape)) => {
                 let checked = shape::check(object, shape);
                 (checked.problems, checked.warnings)
             }
-            (None, None) => Findings::default(),
+            (None, None) => ErrorsAndWarnings::default(),
         }
     }
 
-    /// The closed JSON Schema of the kind, when it can be loaded.
+    /// Returns the closed JSON Schema of the kind, if it can be loaded.
     pub fn schema(&self) -> Option<Value> {
         let version = self.api_version();
         Some(shape::schema(self.name, self.shape?, &[("apiVersion", &version), ("kind", self.name)]))

@@ -1,6 +1,5 @@
-//! The pure brain: admit · decide · fold · schedule · explain.
-//! It never waits, reads a clock, draws a number or touches a file: time and randomness are handed in,
-//! facts and orders are handed out.
+//! The pure engine: admits manifests, decides, folds, schedules and explains. It never waits, reads a clock, draws
+//! random numbers or does IO: time and randomness are passed in, facts and orders are returned.
 
 pub mod admit;
 pub mod argo;
@@ -11,6 +10,7 @@ pub mod effect;
 pub mod engine;
 pub mod explain;
 pub mod expr;
+mod findings;
 pub mod follow;
 mod graph;
 pub mod head;
@@ -22,7 +22,7 @@ mod mark;
 pub mod meters;
 mod pod;
 mod record;
-mod report;
+
 pub mod rerun;
 mod run;
 pub mod schedule;
@@ -36,6 +36,6 @@ pub use effect::{Change, Decided};
 pub use engine::{Capacity, Engine, Keyed, Setup};
 pub use explain::Explanation;
 pub use input::{Command, Input, Outcome, Refusal};
-/// What admission has to tell, for those who do not read texts themselves.
+/// Admission results, re-exported for callers that do not read manifests themselves.
 pub use octoflow_manifest::{Problem, Problems, Severity};
-pub use run::Run;
+pub use run::{OpenError, Run};

@@ -1,5 +1,5 @@
-//! The table of locks: who holds what, who waits in which order, and who may go next. It knows no dialect.
-//! It can be made again from the runs at any time: it remembers nothing that their facts do not tell.
+//! The lock table: holders, waiters in their order, and who is granted next. It knows no dialect. It can be rebuilt
+//! from the runs at any time: it holds nothing that their facts do not.
 
 use std::{
     cmp::Reverse,
@@ -8,15 +8,15 @@ use std::{
 
 use octoflow_model::{Claim, NodeIx, RunId, Time};
 
-/// Whoever takes locks: a node, or a run as a whole.
+/// A lock holder or waiter: a node, or a run as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
     pub run: RunId,
     pub node: Option<NodeIx>,
 }
 
-/// The order in all queues alike: higher priority first, then the older run, then the older node. Because it is the same
-/// everywhere, the first of all waiters is the first in each of its queues, and only holders can keep it waiting.
+/// Position in every queue: higher priority first, then the older run, then the older node. Because the order is the
+/// same everywhere, the first of all waiters is the first in each of its queues, and only holders can block it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     priority: Reverse<i32>,
@@ -29,28 +29,28 @@ impl Rank {
     }
 }
 
-/// Somebody who asks for locks, all of them or none.
+/// A request for locks: all of them or none.
 #[derive(Clone, Debug)]
 pub struct Waiter {
     pub rank: Rank,
     pub claims: Vec<Claim>,
-    /// What others are told of it while it holds them.
+    /// Display name as a holder.
     pub name: String,
-    /// The lock it was last told to wait for.
-    pub told: Option<String>,
+    /// The lock that was last reported as blocking it.
+    pub reported: Option<String>,
 }
 
-/// Whether a waiter could go on if it had its locks.
+/// Whether a waiter could proceed if it were granted its locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
     Yes,
-    /// Not now; others need not wait for it.
+    /// Not now; others may overtake it.
     Later,
-    /// It keeps its place: its run has been read from a journal and is about to go on.
-    Asleep,
+    /// Not yet: the run was restored from a journal and has not continued; nobody may overtake the waiter.
+    Restoring,
 }
 
-/// What keeps somebody waiting.
+/// The lock that blocks a waiter, its limit and its holders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     pub claim: Claim,
@@ -59,13 +59,13 @@ pub struct Wait {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It holds all its locks from here on.
-    Take(Holder),
-    /// It has to wait, or waits for another lock than it was told.
+pub enum LockDecision {
+    /// The waiter was granted all its locks.
+    Grant(Holder),
+    /// The waiter is blocked, or blocked on another lock than last reported.
     Wait(Holder, Wait),
-    /// It can never have them; it is not in the table any more.
-    Wrong(Holder, String),
+    /// The request is invalid; it was removed from the table.
+    Refuse(Holder, String),
 }
 
 #[derive(Debug, Default)]
@@ -73,12 +73,12 @@ pub struct Locks {
     table: BTreeMap<Claim, Lock>,
     waiting: BTreeMap<Holder, Waiter>,
     holding: BTreeMap<Holder, Vec<Claim>>,
-    /// Locks whose first waiter may be able to go.
-    ripe: BTreeSet<Claim>,
-    /// Waiters that have not been told so.
-    fresh: VecDeque<Holder>,
-    /// Locks whose first waiter was passed over because it could not have gone on with them.
-    passed: BTreeSet<Claim>,
+    /// Locks whose first waiter may be grantable.
+    unchecked: BTreeSet<Claim>,
+    /// Waiters whose blocking lock has not been reported yet.
+    unreported: VecDeque<Holder>,
+    /// Locks whose first waiter was skipped because it was not ready.
+    skipped: BTreeSet<Claim>,
 }
 
 #[derive(Debug, Default)]
@@ -88,24 +88,24 @@ struct Lock {
 }
 
 impl Locks {
-    /// Joins the queues of all its locks. Whoever is in the table already keeps its place.
+    /// Queues a waiter for all its locks. Idempotent: one that is already in the table keeps its place.
     pub fn enqueue(&mut self, holder: Holder, waiter: Waiter) {
         if self.holding.contains_key(&holder) {
             return;
         }
         if let Some(known) = self.waiting.get(&holder) {
-            self.ripe.extend(known.claims.iter().cloned());
+            self.unchecked.extend(known.claims.iter().cloned());
             return;
         }
         for claim in &waiter.claims {
             self.table.entry(claim.clone()).or_default().queue.insert((waiter.rank, holder));
-            self.ripe.insert(claim.clone());
+            self.unchecked.insert(claim.clone());
         }
-        self.fresh.push_back(holder);
+        self.unreported.push_back(holder);
         self.waiting.insert(holder, waiter);
     }
 
-    /// Somebody who holds its locks already, found again in a journal.
+    /// Restores a holder from a journal.
     pub fn adopt(&mut self, holder: Holder, claims: &[Claim], name: &str) {
         for claim in claims {
             self.table.entry(claim.clone()).or_default().holders.insert(holder, name.to_owned());
@@ -113,7 +113,7 @@ impl Locks {
         self.holding.insert(holder, claims.to_vec());
     }
 
-    /// It is over: it holds nothing and waits for nothing.
+    /// Releases all locks of a holder and removes it from all queues.
     pub fn release(&mut self, holder: Holder) {
         let waited = self.waiting.remove(&holder);
         let held = self.holding.remove(&holder);
@@ -127,12 +127,12 @@ impl Locks {
             if lock.holders.is_empty() && lock.queue.is_empty() {
                 self.table.remove(&claim);
             } else {
-                self.ripe.insert(claim);
+                self.unchecked.insert(claim);
             }
         }
     }
 
-    /// Everything of a run is over.
+    /// Releases everything of a run.
     pub fn release_run(&mut self, run: RunId) {
         let all = Holder { run, node: None }..=Holder { run, node: Some(NodeIx(u32::MAX)) };
         let held = self.holding.range(all.clone()).map(|(holder, _)| *holder);
@@ -140,104 +140,104 @@ impl Locks {
         gone.into_iter().for_each(|holder| self.release(holder));
     }
 
-    /// Limits may have changed.
-    pub fn look_again(&mut self) {
-        self.ripe.extend(self.table.keys().cloned());
+    /// Checks all waiters again, because limits may have changed.
+    pub fn recheck_all(&mut self) {
+        self.unchecked.extend(self.table.keys().cloned());
     }
 
-    /// Somebody who could not have gone on with its locks may be able to now.
-    pub fn look_at_passed(&mut self) {
-        self.ripe.append(&mut self.passed);
+    /// Checks skipped waiters again, because they may be ready now.
+    pub fn recheck_skipped(&mut self) {
+        self.unchecked.append(&mut self.skipped);
     }
 
-    /// The next one about whom something is to be decided. `ready` says who could go on with its locks.
+    /// Returns the next decision about a waiter. `ready` reports whether a waiter could proceed with its locks.
     pub fn next(
         &mut self,
         limit: impl Fn(&Claim) -> Result<u32, String>,
         ready: impl Fn(Holder) -> Ready,
-    ) -> Option<Verdict> {
-        while let Some(claim) = self.ripe.pop_first() {
+    ) -> Option<LockDecision> {
+        while let Some(claim) = self.unchecked.pop_first() {
             let Some(head) = self.head(&claim, &ready) else { continue };
-            match self.judge(head, &limit, &ready) {
+            match self.blocker(head, &limit, &ready) {
                 Ok(None) => {
                     self.take(head);
-                    return Some(Verdict::Take(head));
+                    return Some(LockDecision::Grant(head));
                 }
-                // Whoever is fresh is told below.
-                Ok(Some(wait)) if self.waiting.get(&head).is_some_and(|waiter| waiter.told.is_some()) => {
-                    if !self.is_kept_as_told(head, &limit, &ready) {
-                        return Some(self.tell(head, wait));
+                // New waiters are reported below.
+                Ok(Some(wait)) if self.waiting.get(&head).is_some_and(|waiter| waiter.reported.is_some()) => {
+                    if !self.is_still_blocked(head, &limit, &ready) {
+                        return Some(self.report_wait(head, wait));
                     }
                 }
                 Ok(Some(_)) => {}
                 Err(why) => return Some(self.refuse(head, why)),
             }
         }
-        while let Some(holder) = self.fresh.pop_front() {
-            if self.waiting.get(&holder).is_none_or(|waiter| waiter.told.is_some()) {
+        while let Some(holder) = self.unreported.pop_front() {
+            if self.waiting.get(&holder).is_none_or(|waiter| waiter.reported.is_some()) {
                 continue;
             }
-            match self.judge(holder, &limit, &ready) {
-                Ok(Some(wait)) => return Some(self.tell(holder, wait)),
+            match self.blocker(holder, &limit, &ready) {
+                Ok(Some(wait)) => return Some(self.report_wait(holder, wait)),
                 Err(why) => return Some(self.refuse(holder, why)),
                 Ok(None) => {
                     self.take(holder);
-                    return Some(Verdict::Take(holder));
+                    return Some(LockDecision::Grant(holder));
                 }
             }
         }
         None
     }
 
-    /// The lock that keeps a waiter waiting and who holds it now, for people.
-    pub fn keeps(&self, holder: Holder) -> Option<(&str, Vec<&str>)> {
+    /// Returns the lock that blocks a waiter and its current holders, for display.
+    pub fn blocking(&self, holder: Holder) -> Option<(&str, Vec<&str>)> {
         let waiter = self.waiting.get(&holder)?;
-        let told = waiter.told.as_deref()?;
-        let claim = waiter.claims.iter().find(|claim| claim.key == told)?;
-        Some((told, self.holders(claim)))
+        let reported = waiter.reported.as_deref()?;
+        let claim = waiter.claims.iter().find(|claim| claim.key == reported)?;
+        Some((reported, self.holders(claim)))
     }
 
-    /// Who holds a lock, by name.
+    /// Returns the names of a lock's holders.
     pub fn holders(&self, claim: &Claim) -> Vec<&str> {
         self.table.get(claim).map(|lock| lock.holders.values().map(String::as_str).collect()).unwrap_or_default()
     }
 
-    /// Every lock that somebody holds or waits for: its holders, and its waiters in order.
+    /// Iterates over all locks with their holders, and their waiters in order.
     pub fn all(&self) -> impl Iterator<Item = (&Claim, Vec<Holder>, Vec<Holder>)> {
         self.table.iter().map(|(claim, lock)| {
             (claim, lock.holders.keys().copied().collect(), lock.queue.iter().map(|(_, holder)| *holder).collect())
         })
     }
 
-    /// The first who could go on with the lock. Others do not wait for those who could not.
+    /// Returns the first waiter that is ready. Waiters that are not ready do not block others.
     fn head(&mut self, claim: &Claim, ready: &impl Fn(Holder) -> Ready) -> Option<Holder> {
         let lock = self.table.get(claim)?;
         for (_, holder) in &lock.queue {
             match ready(*holder) {
                 Ready::Yes => return Some(*holder),
-                Ready::Asleep => return None,
+                Ready::Restoring => return None,
                 Ready::Later => {}
             }
-            if !self.passed.contains(claim) {
-                self.passed.insert(claim.clone());
+            if !self.skipped.contains(claim) {
+                self.skipped.insert(claim.clone());
             }
         }
         None
     }
 
-    /// `None` when it can have all its locks now.
-    fn judge(
+    /// Returns what blocks a waiter; `None` if it can be granted all its locks now.
+    fn blocker(
         &mut self,
         holder: Holder,
         limit: &impl Fn(&Claim) -> Result<u32, String>,
         ready: &impl Fn(Holder) -> Ready,
     ) -> Result<Option<Wait>, String> {
-        let Some(waiter) = self.waiting.get(&holder) else { unreachable!("only waiters are judged") };
+        let Some(waiter) = self.waiting.get(&holder) else { unreachable!("only waiters are checked") };
         let claims = waiter.claims.clone();
-        // All limits are read first: one that cannot be read is told at once, not when its turn comes.
+        // All limits are read first, so that an unreadable one is reported at once and not when its turn comes.
         let limits: Vec<u32> = claims.iter().map(limit).collect::<Result<_, _>>()?;
         for (claim, limit) in claims.into_iter().zip(limits) {
-            if self.is_kept_by(&claim, limit, holder, ready) {
+            if self.is_blocked_by(&claim, limit, holder, ready) {
                 let holders = self.holders(&claim).into_iter().map(str::to_owned).collect();
                 return Ok(Some(Wait { claim, limit, holders }));
             }
@@ -245,23 +245,24 @@ impl Locks {
         Ok(None)
     }
 
-    fn is_kept_by(&mut self, claim: &Claim, limit: u32, holder: Holder, ready: &impl Fn(Holder) -> Ready) -> bool {
+    fn is_blocked_by(&mut self, claim: &Claim, limit: u32, holder: Holder, ready: &impl Fn(Holder) -> Ready) -> bool {
         let taken = self.table.get(claim).map_or(0, |lock| lock.holders.len());
         taken >= limit as usize || ready(holder) != Ready::Yes || self.head(claim, ready) != Some(holder)
     }
 
-    /// The lock it was told to wait for keeps it as before. That another one keeps it as well by now is nothing to tell:
-    /// nobody looks at a waiter because of that, except after a restart, which must not decide what was not decided before.
-    fn is_kept_as_told(
+    /// Reports whether the lock last reported still blocks the waiter. That another one blocks it as well by now is not
+    /// reported: no live input re-checks a waiter because of that, only a restart does, and a restart must not decide
+    /// anything new.
+    fn is_still_blocked(
         &mut self,
         holder: Holder,
         limit: &impl Fn(&Claim) -> Result<u32, String>,
         ready: &impl Fn(Holder) -> Ready,
     ) -> bool {
         let Some(waiter) = self.waiting.get(&holder) else { return false };
-        let told = waiter.claims.iter().filter(|claim| waiter.told.as_ref() == Some(&claim.key));
-        let told: Vec<Claim> = told.cloned().collect();
-        told.iter().any(|claim| limit(claim).is_ok_and(|limit| self.is_kept_by(claim, limit, holder, ready)))
+        let reported = waiter.claims.iter().filter(|claim| waiter.reported.as_ref() == Some(&claim.key));
+        let reported: Vec<Claim> = reported.cloned().collect();
+        reported.iter().any(|claim| limit(claim).is_ok_and(|limit| self.is_blocked_by(claim, limit, holder, ready)))
     }
 
     fn take(&mut self, holder: Holder) {
@@ -270,20 +271,20 @@ impl Locks {
             let lock = self.table.entry(claim.clone()).or_default();
             lock.queue.remove(&(waiter.rank, holder));
             lock.holders.insert(holder, waiter.name.clone());
-            self.ripe.insert(claim.clone());
+            self.unchecked.insert(claim.clone());
         }
         self.holding.insert(holder, waiter.claims);
     }
 
-    fn tell(&mut self, holder: Holder, wait: Wait) -> Verdict {
+    fn report_wait(&mut self, holder: Holder, wait: Wait) -> LockDecision {
         if let Some(waiter) = self.waiting.get_mut(&holder) {
-            waiter.told = Some(wait.claim.key.clone());
+            waiter.reported = Some(wait.claim.key.clone());
         }
-        Verdict::Wait(holder, wait)
+        LockDecision::Wait(holder, wait)
     }
 
-    fn refuse(&mut self, holder: Holder, why: String) -> Verdict {
+    fn refuse(&mut self, holder: Holder, why: String) -> LockDecision {
         self.release(holder);
-        Verdict::Wrong(holder, why)
+        LockDecision::Refuse(holder, why)
     }
 }

@@ -1,30 +1,35 @@
-//! What people write on a run of any dialect, and what a run's object says of its being held or ended.
-//! None of it changes what the run does.
+//! Mutable metadata of a run of any dialect, and the parts of a run's object that reflect suspension and shutdown. None
+//! of it affects execution.
 
-use octoflow_model::{Fact, Marks, RunFact, Time, task::Labels};
+use octoflow_model::{Fact, MutableMetadata, RunFact, Time, task::Labels};
 use serde_json::{Value, json};
 
 use crate::{dialect::DialectRun, head::Head, input::Refusal};
 
-/// The fact that writes on a run, if what stands there is still what was read; nothing when it stands there already.
-pub(crate) fn written(run: &dyn DialectRun, read: &Marks, write: &Marks, at: Time) -> Result<Option<Fact>, Refusal> {
+/// Returns the fact that changes a run's metadata, if it is still what the caller read; `None` if nothing changes.
+pub(crate) fn change(
+    run: &dyn DialectRun,
+    read: &MutableMetadata,
+    write: &MutableMetadata,
+    at: Time,
+) -> Result<Option<Fact>, Refusal> {
     let now = run.marks();
-    // Also when somebody else wrote the very same: two who count must not both count to the same number.
+    // Also if another client wrote the same value: of two clients that increment a counter, one must retry.
     if now != *read {
         return Err(Refusal::Stale);
     }
     Ok((now != *write).then(|| Fact::Run(RunFact::Marked { at, marks: Box::new(write.clone()) })))
 }
 
-/// What stands on a run now, read from its manifest, its head and the labels it can be selected by.
-pub(crate) fn marks(manifest: Value, head: &Head, labels: &Labels) -> Marks {
+/// Returns the current metadata of a run, from its manifest, its head and the labels it can be selected by.
+pub(crate) fn marks(manifest: Value, head: &Head, labels: &Labels) -> MutableMetadata {
     let mut object = manifest;
-    stand(&mut object, head, labels);
-    Marks::of(&object["metadata"])
+    overlay(&mut object, head, labels);
+    MutableMetadata::of(&object["metadata"])
 }
 
-/// Completes the manifest with what became of its metadata, of its being held, and of its being ended.
-pub(crate) fn stand(object: &mut Value, head: &Head, labels: &Labels) {
+/// Overlays the manifest with the run's current metadata, suspension and shutdown.
+pub(crate) fn overlay(object: &mut Value, head: &Head, labels: &Labels) {
     let mut metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
     let mut put = |field: &str, value: Value| drop(metadata.insert(field.to_owned(), value));
     put("name", json!(*head.name));
@@ -38,8 +43,8 @@ pub(crate) fn stand(object: &mut Value, head: &Head, labels: &Labels) {
             metadata.insert(field.to_owned(), json!(texts));
         }
     }
-    if let Some(ties) = &head.ties {
-        ties.write(&mut metadata);
+    if let Some(ownership) = &head.ownership {
+        ownership.write(&mut metadata);
     }
     object["metadata"] = Value::Object(metadata);
     let Some(spec) = object["spec"].as_object_mut() else { return };

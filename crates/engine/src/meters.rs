@@ -1,5 +1,5 @@
-//! The values of all custom metrics: the fold of every reading that runs have given.
-//! It adds up and it objects; it never reads a clock, and what must be kept of it is its owner's business.
+//! The values of all custom metrics: the fold of every reading that runs have published. It aggregates and rejects
+//! readings; it never reads a clock, and its owner persists it.
 
 mod render;
 
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 pub use render::PREFIX;
 
-/// The most series one metric may have. A label with a new value for every run would otherwise grow without end.
-pub const MOST_SERIES: usize = 10_000;
-/// The most metrics there may be.
-pub const MOST_METRICS: usize = 2_000;
-/// The longest value of a label; a whole file as a label helps nobody.
-pub const LONGEST_LABEL: usize = 4_096;
+/// Maximum number of series of one metric. A label with a new value for every run would otherwise grow without end.
+pub const MAX_SERIES: usize = 10_000;
+/// Maximum number of metrics.
+pub const MAX_METRICS: usize = 2_000;
+/// Maximum length of a label's value; a whole file as a label helps nobody.
+pub const MAX_LABEL_LENGTH: usize = 4_096;
 
 /// Sorted by key, each key once.
 pub type SeriesLabels = Vec<(String, String)>;
@@ -23,26 +23,26 @@ pub type SeriesLabels = Vec<(String, String)>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meters {
     families: BTreeMap<String, Family>,
-    /// What has changed since somebody last asked.
+    /// Series changed since the last call of [`Meters::take_touched`].
     touched: BTreeSet<(String, SeriesLabels)>,
 }
 
-/// One metric: what it is, and its values by their labels.
+/// One metric: its definition, and its values by labels.
 #[derive(Clone, Debug, PartialEq)]
 struct Family {
     definition: Definition,
     series: BTreeMap<SeriesLabels, Amount>,
 }
 
-/// What all series of a metric share.
+/// The definition that all series of a metric share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Definition {
     pub kind: MeterKind,
     pub help: String,
-    /// The labels every series has.
+    /// Label keys that every series has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// A histogram's upper bounds, rising.
+    /// Ascending upper bounds of a histogram's buckets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub buckets: Vec<f64>,
 }
@@ -50,14 +50,14 @@ pub struct Definition {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Amount {
     Number(f64),
-    /// How many values fell into each bucket and not into one below it, the last being for those above all bounds.
+    /// Number of observations per bucket, not cumulative; the last is for those above all bounds.
     Spread {
         counts: Vec<u64>,
         sum: f64,
     },
 }
 
-/// One series as it is kept.
+/// One series, as persisted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     pub name: String,
@@ -66,7 +66,7 @@ pub struct Series {
     pub amount: Amount,
 }
 
-/// A gauge whose value is computed when it is asked for.
+/// A gauge whose value is computed on demand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
     pub name: String,
@@ -85,7 +85,7 @@ impl Definition {
         Self { kind: metered.reading.kind(), help: metered.help.clone(), keys, buckets }
     }
 
-    /// Why another reading of the same name does not belong to this metric.
+    /// Returns why a definition of the same name conflicts with this one.
     pub fn objection(&self, name: &str, other: &Self) -> Option<String> {
         if self.kind != other.kind {
             let (is, wanted) = (self.kind.word(), other.kind.word());
@@ -107,21 +107,22 @@ impl Definition {
 }
 
 impl Meters {
-    /// Why a reading cannot be taken: it does not fit what is there, or there is too much already.
+    /// Returns why a reading is rejected: it conflicts with the metric's definition, or a limit is reached.
     pub fn objection(&self, metered: &Metered) -> Option<String> {
         let Some(family) = self.families.get(&metered.name) else {
-            let full = self.families.len() >= MOST_METRICS;
-            let full = full.then(|| format!("there are {MOST_METRICS} metrics already"));
+            let full = self.families.len() >= MAX_METRICS;
+            let full = full.then(|| format!("there are {MAX_METRICS} metrics already"));
             return full.or_else(|| self.clash(&metered.name, metered.reading.kind()));
         };
         let flaw = family.definition.objection(&metered.name, &Definition::of(metered));
         flaw.or_else(|| {
-            let full = family.series.len() >= MOST_SERIES && !family.series.contains_key(&metered.labels);
-            full.then(|| format!("metric {} has {MOST_SERIES} combinations of labels already", metered.name))
+            let full = family.series.len() >= MAX_SERIES && !family.series.contains_key(&metered.labels);
+            full.then(|| format!("metric {} has {MAX_SERIES} combinations of labels already", metered.name))
         })
     }
 
-    /// A histogram is published under several names; none of them may be another metric's.
+    /// Returns the name clash of a new metric. A histogram is published under several names; none of them may be
+    /// another metric's.
     fn clash(&self, name: &str, kind: MeterKind) -> Option<String> {
         const PARTS: [&str; 3] = ["_bucket", "_sum", "_count"];
         let histogram =
@@ -139,7 +140,7 @@ impl Meters {
         Some(format!("its name clashes with that of metric {other}"))
     }
 
-    /// Adds a reading. One that does not fit changes nothing.
+    /// Adds a reading. A rejected one changes nothing.
     pub fn take(&mut self, metered: &Metered) {
         if metered.reading == Reading::Follow || self.objection(metered).is_some() {
             return;
@@ -168,7 +169,7 @@ impl Meters {
         self.touched.insert((metered.name.clone(), metered.labels.clone()));
     }
 
-    /// The series that have changed since the last call.
+    /// Drains the series that have changed since the last call.
     pub fn take_touched(&mut self) -> Vec<Series> {
         let touched = std::mem::take(&mut self.touched);
         touched.into_iter().filter_map(|(name, labels)| self.series(&name, labels)).collect()
@@ -180,7 +181,7 @@ impl Meters {
         Some(Series { name: name.to_owned(), labels, definition: family.definition.clone(), amount })
     }
 
-    /// Takes back what was kept. A series that contradicts an earlier one is left out and told.
+    /// Restores a persisted series. One that conflicts with an earlier one is left out and returned as an error.
     pub fn restore(&mut self, series: Series) -> Result<(), String> {
         let Series { name, labels, definition, amount } = series;
         let sound = match &amount {
@@ -204,7 +205,7 @@ impl Meters {
     }
 }
 
-/// A number that can be written down.
+/// Clamps a number to the finite range.
 fn bounded(number: f64) -> f64 {
     number.clamp(f64::MIN, f64::MAX)
 }

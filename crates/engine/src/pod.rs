@@ -1,5 +1,5 @@
-//! From a container as Kubernetes writes it to one a runtime can run: environment, volumes, amounts. Every dialect that
-//! has pods builds its tasks with this; it knows none of them.
+//! Converts containers as Kubernetes writes them to ones a runtime can run: environment, volumes, resource quantities.
+//! Every dialect that has pods builds its tasks with this; it knows none of them.
 
 pub(crate) mod check;
 mod environment;
@@ -9,28 +9,28 @@ mod volumes;
 
 use octoflow_model::{podspec::Container, task};
 
-use crate::engine::World;
+use crate::engine::SharedState;
 
 pub(crate) use environment::keyed;
 pub(crate) use quantity::{thousandths, together};
 pub(crate) use volumes::{directory, mount_volume};
 
-/// What a container without a name is called.
+/// Name of a container that has none.
 pub(crate) const MAIN: &str = "main";
-/// How long a task gets to end after the polite signal, when its manifest does not say.
+/// Default grace period between SIGTERM and SIGKILL, in seconds.
 pub(crate) const GRACE_S: u64 = 30;
 
-/// Where a pod stands: what it can refer to, and what its fields are.
+/// Context of a pod's containers: shared objects, the namespace and the pod's own fields.
 #[derive(Clone, Copy)]
 pub(crate) struct PodContext<'a> {
-    pub(crate) world: &'a World,
+    pub(crate) shared: &'a SharedState,
     pub(crate) namespace: &'a str,
-    /// The value of a field of the pod, such as `metadata.name`; nothing where it has none.
+    /// Returns the value of a pod field such as `metadata.name`, if it has one.
     pub(crate) field: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl PodContext<'_> {
-    /// The container with its environment, which begins with the `first` variables.
+    /// Converts a container; its environment starts with the `first` variables.
     pub(crate) fn container(
         &self,
         container: &Container,

@@ -1,11 +1,11 @@
-//! The final record of a run: the object as people see it, and which node was which task.
-//! It is written part by part, so that a large run is never held twice in memory.
+//! The final record of a run: its object, and which node was which task. Written part by part, so that a large run is
+//! never held in memory twice.
 
 use std::io::{self, Write};
 
 use octoflow_model::{AttemptId, RunId};
 
-/// `,"logs":{attempt: bytes}`, when any wrote something.
+/// Writes `,"logs":{attempt: bytes}`, if any attempt wrote something.
 pub(crate) fn write_log_sizes(sizes: impl Iterator<Item = (AttemptId, u64)>, to: &mut dyn Write) -> io::Result<()> {
     let mut open = false;
     for (attempt, bytes) in sizes {
@@ -16,7 +16,7 @@ pub(crate) fn write_log_sizes(sizes: impl Iterator<Item = (AttemptId, u64)>, to:
     if open { to.write_all(b"}") } else { Ok(()) }
 }
 
-/// `,"runs":[whose place it took]`, when it took any.
+/// Writes `,"runs":[runs it replaced]`, if there are any.
 pub(crate) fn write_runs(runs: &[RunId], to: &mut dyn Write) -> io::Result<()> {
     if !runs.is_empty() {
         to.write_all(b",\"runs\":")?;

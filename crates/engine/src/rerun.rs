@@ -1,5 +1,5 @@
-//! Doing a finished run again: what a retry or a resubmit of it means in its dialect. It plans and makes manifests; whoever
-//! submits them is elsewhere.
+//! Reruns: what a retry or a resubmit of a finished run means in its dialect. Plans and builds manifests; never submits
+//! them.
 
 use std::fmt;
 
@@ -10,41 +10,41 @@ use crate::admit::Catalog;
 
 pub use crate::argo::rerun::{Refusal, Rerun, RerunOptions, RerunPlan, ResubmitOptions, RunContext, Why};
 
-/// What is submitted once more.
+/// A rerun that is ready to be submitted.
 #[derive(Debug)]
-pub struct Fresh {
+pub struct RerunManifest {
     pub manifest: Value,
     pub stored: Stored,
-    /// What the name begins with where a new one is drawn.
+    /// Prefix of the generated name, where a new name is drawn.
     pub generate_name: String,
-    /// What stays done, and what does not.
+    /// Which results are reused and which nodes run again.
     pub plan: RerunPlan,
 }
 
-/// What retry and resubmit mean for the runs of a dialect. `object` is the old run's.
+/// Implements retry and resubmit for a dialect. `object` is the old run's.
 pub trait Reruns: fmt::Debug + Sync {
-    /// What a retry would run again, and why.
+    /// Plans a retry: what would run again, and why.
     fn plan(&self, object: &Value, context: &RunContext, options: &RerunOptions) -> Result<RerunPlan, Refusal>;
 
-    /// The run that takes the place of the old one.
+    /// Builds the run that replaces the old one.
     fn retry(
         &self,
         object: &Value,
         context: &RunContext,
         options: &RerunOptions,
         others: &dyn Catalog,
-    ) -> Result<Fresh, Refusal>;
+    ) -> Result<RerunManifest, Refusal>;
 
-    /// A new run beside the old one.
+    /// Builds a new, independent run.
     fn resubmit(
         &self,
         object: &Value,
         context: &RunContext,
         options: &ResubmitOptions,
         now: Time,
-    ) -> Result<Fresh, Refusal>;
+    ) -> Result<RerunManifest, Refusal>;
 
-    /// What a retry does in one sentence, where it does the whole again and there is no plan to tell.
+    /// Describes a retry in one sentence, if it always repeats the whole run and there is no plan to show.
     fn whole(&self) -> Option<&'static str> {
         None
     }

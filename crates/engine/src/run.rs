@@ -1,5 +1,4 @@
-//! One run of any dialect: what the engine and its owners need to know of a run without asking which dialect it speaks.
-//! It only hands on.
+//! A run of any dialect, for callers that must not know which one it is. Only delegates.
 
 use std::{
     any::Any,
@@ -9,16 +8,33 @@ use std::{
 
 use octoflow_model::{RunId, Submission, Time};
 use serde_json::Value;
+use thiserror::Error;
 
 use crate::{
     dialect::{self, DialectRun, Program},
     kinds::Kind,
 };
 
-/// A run, whatever its dialect.
+/// A run of any dialect.
 pub struct Run(Box<dyn DialectRun>);
 
-/// A manifest as text. Faster than to display it.
+/// Why a run cannot be created of a submission, or restored from a journal. A retry never helps.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum OpenError {
+    #[error("the journal of run {0} does not begin with its submission")]
+    NoSubmission(RunId),
+    /// A newer version may be able to open the run.
+    #[error(
+        "it is a `{kind}`, a kind of run that this version does not know: a newer version of octoflow has written it; \
+         start that version, or a newer one, to go on with this run"
+    )]
+    UnknownKind { kind: String },
+    /// The manifest does not compile; an admitted one always does.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// Serializes a manifest. Faster than its `Display`.
 pub(crate) fn written(manifest: &Value) -> Box<str> {
     serde_json::to_string(manifest).expect("a value can be written down").into()
 }
@@ -48,25 +64,22 @@ impl Run {
         Self(Box::new(run))
     }
 
-    /// A run begins with what was submitted; what kind it is, its manifest says.
-    pub fn open(id: RunId, submission: &Submission) -> Result<Self, String> {
+    /// Creates a run of a submission; the manifest names its kind.
+    pub fn open(id: RunId, submission: &Submission) -> Result<Self, OpenError> {
         let manifest = &submission.manifest;
         if dialect::of(manifest).is_err() {
-            let kind = manifest["kind"].as_str().unwrap_or_default();
-            return Err(format!(
-                "it is a `{kind}`, a kind of run that this version does not know: a newer version of octoflow has written it; \
-                 start that version, or a newer one, to go on with this run"
-            ));
+            return Err(OpenError::UnknownKind { kind: manifest["kind"].as_str().unwrap_or_default().to_owned() });
         }
-        Ok(Self::with(id, submission, Program::compile(&submission.manifest, &submission.stored)?))
+        let program = Program::compile(manifest, &submission.stored).map_err(OpenError::Invalid)?;
+        Ok(Self::with(id, submission, program))
     }
 
-    /// The same when its manifest was made ready before.
+    /// Creates a run of a submission whose manifest was compiled before.
     pub(crate) fn with(id: RunId, submission: &Submission, program: Program) -> Self {
         program.0.open(id, submission)
     }
 
-    /// The run as its dialect has it, for those who belong to that dialect.
+    /// Returns the run as its dialect's type; for code of that dialect.
     pub fn of<R: DialectRun>(&self) -> Option<&R> {
         let run: &dyn Any = &*self.0;
         run.downcast_ref()
@@ -101,22 +114,22 @@ impl Run {
         self.head().parent
     }
 
-    /// The run as people see it.
+    /// Renders the object of the run.
     pub fn object(&self) -> Value {
         self.object_of(self.manifest())
     }
 
-    /// When it is to be deleted after its end; never when nobody says.
+    /// Returns when it expires after its end, in the engine's time; `None`: never.
     pub fn expires(&self) -> Option<Time> {
         self.due().map(|due| self.engine_time(due))
     }
 
-    /// The engine's time as this run tells it: by the wall clock as it was when the run was submitted.
+    /// Converts the engine's time to the run's local time: the wall clock as of its submission plus elapsed time.
     pub fn local(&self, time: Time) -> Time {
         time.shifted(self.head().skew)
     }
 
-    /// The other way round.
+    /// Converts the run's local time to the engine's.
     pub(crate) fn engine_time(&self, local: Time) -> Time {
         local.shifted(self.head().skew.saturating_neg())
     }

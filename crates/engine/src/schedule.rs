@@ -1,7 +1,7 @@
-//! Which waiting task goes next, and whether there is room for it. It knows no dialect.
-//! Order is priority; runs of equal priority take turns, each with its tasks in the order they came. The head is never
-//! overtaken by its equals, also while it does not fit, so nothing starves. The members of a gang are one entry of the
-//! queue: all of them go, or none.
+//! Selects the next waiting task and checks whether there is room for it. It knows no dialect. Order is priority; runs
+//! of equal priority take turns, each with its tasks in order of arrival. The head is never overtaken by its equals,
+//! even while it does not fit, so nothing starves. The members of a gang are one entry of the queue: all of them start,
+//! or none.
 
 mod gang;
 mod queue;
@@ -18,7 +18,7 @@ use octoflow_model::{NodeIx, RunId, task::Resources};
 pub use gang::Gang;
 
 use gang::Gangs;
-use queue::{Place, Queue};
+use queue::{Position, Queue};
 
 /// A task by the run and node it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,10 +27,10 @@ pub struct TaskRef {
     pub node: NodeIx,
 }
 
-/// What this machine offers.
+/// Capacity of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Tasks at a time.
+    /// Maximum number of running tasks.
     pub slots: usize,
     pub cpu_milli: u64,
     pub memory_bytes: u64,
@@ -42,16 +42,16 @@ pub struct Scheduler {
     used: Resources,
     queue: Queue,
     gangs: Gangs,
-    /// Where in the queue each task waits. One that is found elsewhere has given that place up.
-    places: HashMap<TaskRef, Place>,
-    /// Members of a gang that was given room, each still to be handed out.
+    /// Queue position of each task. An entry found at another position is stale.
+    positions: HashMap<TaskRef, Position>,
+    /// Members of an admitted gang that have not been returned by `pick` yet.
     chosen: VecDeque<TaskRef>,
     running: HashMap<TaskRef, Resources>,
-    /// Tasks that need nothing of the machine; they never wait behind one that does.
+    /// Tasks that use no resources; they never wait behind one that does.
     weightless: VecDeque<TaskRef>,
 }
 
-/// What goes together: a task alone, or a gang.
+/// A unit of admission: a single task, or a gang.
 #[derive(Debug)]
 struct Entry {
     members: Vec<(TaskRef, Resources)>,
@@ -97,7 +97,7 @@ impl Scheduler {
             used: Resources::default(),
             queue: Queue::default(),
             gangs: Gangs::default(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             chosen: VecDeque::new(),
             running: HashMap::new(),
             weightless: VecDeque::new(),
@@ -108,39 +108,39 @@ impl Scheduler {
         self.capacity
     }
 
-    /// A task waits for its turn.
+    /// Queues a task.
     pub fn enqueue(&mut self, task: TaskRef, priority: i32, resources: Resources) {
         let members = vec![(task, self.fitted(resources))];
         self.arrive(priority, Entry { members, gang: None });
     }
 
-    /// A task that starts with the other members of its gang, or not at all.
+    /// Queues a task that starts with the other members of its gang, or not at all.
     pub fn enqueue_member(&mut self, task: TaskRef, priority: i32, resources: Resources, gang: &Gang) {
         let resources = self.fitted(resources);
-        // It comes again: the place it had is given up, and its gang, which was complete, gathers anew.
-        if let Some(place) = self.places.get(&task).copied()
-            && let Some(entry) = self.queue.remove(place)
+        // Queued again: its old position is dropped, and its gang, which was complete, forms anew.
+        if let Some(position) = self.positions.get(&task).copied()
+            && let Some(entry) = self.queue.remove(position)
         {
-            self.dissolve(place, entry, |_| true);
+            self.dissolve(position, entry, |_| true);
         }
         self.gangs.gather(task, priority, resources, gang);
     }
 
     fn arrive(&mut self, priority: i32, entry: Entry) {
-        // A gang may have members of several runs; it goes when it is the turn of the first of them.
+        // A gang may have members of several runs; it is queued under the run of its first member.
         let Some((first, _)) = entry.members.first() else { return };
         let tasks: Vec<TaskRef> = entry.members.iter().map(|(task, _)| *task).collect();
-        let place = self.queue.push(priority, first.run, entry);
-        self.places.extend(tasks.into_iter().map(|task| (task, place)));
+        let position = self.queue.push(priority, first.run, entry);
+        self.positions.extend(tasks.into_iter().map(|task| (task, position)));
     }
 
-    /// An entry leaves the queue without going. Those who are left of a gang gather again rather than going without the
-    /// others.
-    fn dissolve(&mut self, place: Place, entry: Entry, mut stays: impl FnMut(TaskRef) -> bool) {
+    /// Removes an entry that was not admitted. The remaining members of a gang gather again rather than start without
+    /// the others.
+    fn dissolve(&mut self, position: Position, entry: Entry, mut stays: impl FnMut(TaskRef) -> bool) {
         for (task, resources) in entry.members {
-            // Who has another place by now is no longer this one's business.
-            if self.places.get(&task) == Some(&place) {
-                self.places.remove(&task);
+            // A task with a newer position is left alone.
+            if self.positions.get(&task) == Some(&position) {
+                self.positions.remove(&task);
                 if let Some((key, priority)) = &entry.gang {
                     self.gangs.regather(key, task, stays(task).then_some((*priority, resources)));
                 }
@@ -148,17 +148,18 @@ impl Scheduler {
         }
     }
 
-    /// A task that needs nothing of the machine goes as soon as it is asked for, and never counts as running.
+    /// Queues a task that uses no resources: it is admitted at once, and never counts as running.
     pub fn enqueue_weightless(&mut self, task: TaskRef) {
         self.weightless.push_back(task);
     }
 
-    /// The next task that can go now; it counts as running from here on. `still_waiting` drops those that no longer do.
+    /// Admits the next task that fits; it counts as running from now on. `still_waiting` drops those that no longer
+    /// wait.
     pub fn pick(&mut self, still_waiting: impl FnMut(TaskRef) -> bool) -> Option<TaskRef> {
         self.pick_of(still_waiting, |_| true)
     }
 
-    /// The same of runs that are `ready` to start something. The others keep their turns and hold nobody up.
+    /// Admits the next task among runs that are `ready`. Others keep their turns and block nobody.
     pub fn pick_of(
         &mut self,
         mut still_waiting: impl FnMut(TaskRef) -> bool,
@@ -170,7 +171,7 @@ impl Scheduler {
             }
         }
         while let Some(task) = self.chosen.pop_front() {
-            // One that went before it may have ended what it belongs to.
+            // A member started before it may have ended its run.
             if still_waiting(task) {
                 return Some(task);
             }
@@ -181,41 +182,41 @@ impl Scheduler {
                 self.arrive(priority, Entry { members, gang: Some((key, priority)) });
             }
             let ready = |entry: &Entry| entry.members.iter().all(|(task, _)| ready(task.run));
-            let (place, entry) = self.queue.heads().find(|(_, entry)| ready(entry))?;
-            let mut waits = |task| still_waiting(task) && self.places.get(&task) == Some(&place);
+            let (position, entry) = self.queue.heads().find(|(_, entry)| ready(entry))?;
+            let mut waits = |task| still_waiting(task) && self.positions.get(&task) == Some(&position);
             if !entry.members.iter().all(|(task, _)| waits(*task)) {
-                let lost = self.queue.remove(place)?;
-                self.dissolve(place, lost, &mut still_waiting);
+                let lost = self.queue.remove(position)?;
+                self.dissolve(position, lost, &mut still_waiting);
                 continue;
             }
             if shortage(&self.capacity, &self.used, self.running.len(), entry).is_some() {
                 return None;
             }
-            for (task, resources) in self.queue.take(place)?.members {
+            for (task, resources) in self.queue.take(position)?.members {
                 self.occupy(task, resources);
-                self.places.remove(&task);
+                self.positions.remove(&task);
                 self.chosen.push_back(task);
             }
             return self.chosen.pop_front();
         }
     }
 
-    /// How many members of a task's gang are there, and how many it waits for; nothing when it waits for no gang.
+    /// Returns the present and the required number of members of a task's gang; `None` if it waits for no gang.
     pub fn gathering(&self, task: TaskRef) -> Option<(usize, u32)> {
         self.gangs.waits(task)
     }
 
-    /// A task that started with its gang, found again after a restart.
+    /// Restores the gang membership of a started task.
     pub fn join(&mut self, task: TaskRef, gang: &Gang) {
         self.gangs.join(task, gang);
     }
 
-    /// A run is over, or begins anew: none of its tasks is anybody's member any more.
+    /// Removes the tasks of a run from all gangs, when it is over or begins a new attempt.
     pub fn leave(&mut self, run: RunId) {
         self.gangs.leave(run);
     }
 
-    /// A task that runs already, found again after a restart.
+    /// Restores a running task.
     pub fn adopt(&mut self, task: TaskRef, resources: Resources) {
         let resources = self.fitted(resources);
         self.occupy(task, resources);
@@ -233,10 +234,10 @@ impl Scheduler {
     }
 
     pub fn waiting(&self) -> usize {
-        self.places.len() + self.gangs.waiting() + self.chosen.len() + self.weightless.len()
+        self.positions.len() + self.gangs.waiting() + self.chosen.len() + self.weightless.len()
     }
 
-    /// Why the head of the queue waits, and which task that is.
+    /// Returns the head of the queue and why it waits.
     pub fn head(&self) -> Option<(TaskRef, Option<Shortage>)> {
         let (_, entry) = self.queue.heads().next()?;
         let (task, _) = entry.members.first()?;
@@ -250,7 +251,8 @@ impl Scheduler {
         }
     }
 
-    /// A task that asks for more than the machine has gets the whole machine rather than waiting for ever.
+    /// Caps a request at the capacity of the machine: a larger task gets the whole machine rather than waiting for
+    /// ever.
     fn fitted(&self, wanted: Resources) -> Resources {
         Resources {
             cpu_milli: wanted.cpu_milli.min(self.capacity.cpu_milli),
@@ -259,7 +261,7 @@ impl Scheduler {
     }
 }
 
-/// What the entry lacks. One that is larger than the machine gets the whole of it, once nobody else has any.
+/// Returns what the entry lacks. One that is larger than the machine gets all of it, once it is idle.
 fn shortage(capacity: &Capacity, used: &Resources, running: usize, entry: &Entry) -> Option<Shortage> {
     let (wanted, count) = (entry.wanted(), entry.members.len());
     let free_milli = capacity.cpu_milli.saturating_sub(used.cpu_milli);

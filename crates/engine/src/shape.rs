@@ -1,5 +1,5 @@
-//! A closed description of what an object may hold: the one table behind admission, schemas and the support lists of
-//! the documentation. It describes and [`check()`]s; what the values mean together is the dialects' business.
+//! Closed schemas of objects: the single table behind admission, JSON schemas and the support lists of the
+//! documentation. It describes and [`check()`]s fields; how values combine is checked by the dialects.
 
 mod check;
 mod schema;
@@ -7,13 +7,13 @@ mod schema;
 mod tests;
 
 pub(crate) use check::short;
-pub use check::{Checked, MOST_PROBLEMS, check};
+pub use check::{Checked, MAX_PROBLEMS, check};
 pub use schema::schema;
 
-/// What a value looks like.
+/// The shape of a value.
 #[derive(Debug)]
 pub enum Shape {
-    /// Known fields only. Several groups stand for one list, so that objects may share fields.
+    /// Known fields only. The groups are concatenated, so that objects may share fields.
     Object(&'static [&'static [Field]]),
     List(&'static Shape),
     /// Any keys, values of one shape.
@@ -27,18 +27,18 @@ pub enum Shape {
         least: i64,
         most: i64,
     },
-    /// A whole number, or a text that stands for one and may hold variables.
+    /// A whole number, or a text that stands for one and may contain variables.
     IntOrText,
-    /// A text, a number or a truth value.
+    /// A text, a number or a boolean.
     Scalar,
     /// An amount such as `500m` or `2Gi`, or a text with variables.
     Quantity,
-    /// A text, number or truth value in a small notation of its own; `fits` says what is wrong with one that is not.
+    /// A text, number or boolean in its own notation; `fits` returns what is wrong with an invalid one.
     Like {
         noun: &'static str,
         fits: fn(&str) -> Result<(), String>,
     },
-    /// A short form, which is a text, number or truth value, or a full one, which is a list or mapping.
+    /// A short form (a text, number or boolean) or a full one (a list or mapping).
     Either(&'static Shape, &'static Shape),
     Any,
 }
@@ -49,16 +49,16 @@ pub struct Field {
     pub name: &'static str,
     pub shape: &'static Shape,
     pub support: Support,
-    /// What the field is for, in one sentence without a full stop.
+    /// The purpose of the field, in one sentence without a full stop.
     pub about: &'static str,
-    /// What to write in place of a field that will never be accepted.
+    /// Replacement for a field that will never be accepted.
     pub instead: Option<&'static str>,
 }
 
-/// What becomes of a field.
+/// Level of support of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
-    /// It does what it says.
+    /// Supported.
     Yes,
     /// Accepted without effect, with a warning that says why.
     Ignored(&'static str),
@@ -66,7 +66,7 @@ pub enum Support {
     Refused,
 }
 
-/// The codes of what is wrong with a shape.
+/// Error codes of shape checks.
 pub mod code {
     pub const UNKNOWN_FIELD: &str = "OF1003";
     pub const WRONG_TYPE: &str = "OF1010";
@@ -75,7 +75,7 @@ pub mod code {
     pub const OUT_OF_RANGE: &str = "OF1041";
 }
 
-/// Any whole number that fits everywhere.
+/// Any whole number of 64 bits.
 pub static INT: Shape = Shape::Int { least: i64::MIN, most: i64::MAX };
 /// Fits the 32 bits of the wire format.
 pub static INT32: Shape = Shape::Int { least: i32::MIN as i64, most: i32::MAX as i64 };
@@ -94,7 +94,7 @@ pub static ANY: Shape = Shape::Any;
 pub static TEXTS: Shape = Shape::List(&TEXT);
 pub static TEXT_MAP: Shape = Shape::Map(&TEXT);
 pub static QUANTITY_MAP: Shape = Shape::Map(&QUANTITY);
-/// An object that is only there or not there.
+/// An object without fields, whose presence alone matters.
 pub static EMPTY: Shape = Shape::Object(&[]);
 
 impl Field {
@@ -118,7 +118,7 @@ impl Field {
 }
 
 impl Shape {
-    /// The fields of an object, in the order of the table; empty for everything else.
+    /// Returns the fields of an object, in table order; empty for everything else.
     pub fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
         let groups: &'static [&'static [Field]] = match self {
             Self::Object(groups) => groups,
@@ -131,7 +131,7 @@ impl Shape {
         self.fields().find(|field| field.name == name)
     }
 
-    /// What a message calls it.
+    /// Returns the noun for it in messages.
     pub(crate) fn noun(&self) -> &'static str {
         match self {
             Self::Object(_) | Self::Map(_) => "a mapping",

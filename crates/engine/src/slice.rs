@@ -1,17 +1,17 @@
-//! Slices: how much is decided for one input. A run with very much to decide at once does it in several of them, and
-//! commands, reports and timers of all runs are served in between. Work is estimated from what was done and never timed, so
-//! that a simulation does the same.
+//! Slices: the work limit of one input. A run with much to decide does it in several slices, and commands, reports and
+//! timers of all runs are served in between. Work is estimated from what was done and never timed, so that a simulation
+//! behaves the same.
 
 use octoflow_model::{
     Fact,
     argo::{Items, WorkflowFact},
 };
 
-/// Work, in about microseconds of a fast machine.
+/// Work, in approximate microseconds of a fast machine.
 pub type Work = u64;
 
-/// What one input may decide when decisions are sliced: short enough that nobody notices who waits for it, and long
-/// enough that what surrounds a slice is no cost.
+/// Default work limit of one input: short enough that waiting callers do not notice, and long enough that the overhead
+/// of a slice is negligible.
 pub const SLICE: Work = 400;
 
 const VISIT: Work = 1;
@@ -20,17 +20,17 @@ const FACT: Work = 10;
 const ITEMS_A_UNIT: u64 = 10;
 const STEPS_A_UNIT: u64 = 20;
 
-/// What one turn has done so far.
+/// The work of one turn so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slice {
     pub limit: Work,
     work: Work,
-    /// What the run's expressions had used before.
+    /// Evaluation steps the run's expressions had used before the turn.
     steps: u64,
 }
 
 impl Slice {
-    /// Without an end.
+    /// Creates a slice without a limit.
     pub(crate) fn new(steps: u64) -> Self {
         Self { limit: Work::MAX, work: 0, steps }
     }
@@ -49,7 +49,7 @@ impl Slice {
         self.work += FACT + items;
     }
 
-    /// All of it, when the run's expressions have used so much.
+    /// Returns the total work, given the evaluation steps the run's expressions have used by now.
     pub(crate) fn done(&self, steps: u64) -> Work {
         self.work + steps.saturating_sub(self.steps) / STEPS_A_UNIT
     }

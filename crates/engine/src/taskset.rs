@@ -1,6 +1,6 @@
-//! The TaskSet dialect: roles with replicas, rules for when a role has succeeded or failed, retries at two levels, and
-//! events that end the whole. A visit looks at a role as it is and decides what is missing, so visiting twice decides
-//! nothing twice.
+//! The TaskSet dialect: roles with replicas, completion policies of roles, retries at two levels, and event policies
+//! that end the whole TaskSet. Visits are level-triggered: a visit looks at a role as it is and decides what is
+//! missing, so visiting twice decides nothing twice.
 
 pub mod admit;
 pub mod explain;

@@ -1,5 +1,5 @@
-//! How the object of a run looks to those who do not know its dialect: as pods, events, logs and nodes. What both dialects
-//! write the same way is here. It reads objects and keeps nothing.
+//! Views of a run's object that need no knowledge of its dialect: pods, events, logs and nodes. Owns what both dialects
+//! render the same way. Reads objects and stores nothing.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use crate::expr::digest::sha256;
 
-/// A step's own container.
+/// Name of a step's main container.
 pub const MAIN: &str = "main";
 
-/// The type of a node whose pods are those that have it as boundary.
+/// Type of a node that groups pods: those that have it as boundary.
 pub const GROUP: &str = "Role";
 
-/// The pods of a run at some time.
+/// The pods of a run at a point in time.
 #[derive(Debug, Default)]
 pub struct Pods {
-    /// Each with its name, which gives their order.
+    /// Pods by name, in order of their names.
     pub items: Vec<(String, Value)>,
-    /// One of them goes at this time though nothing happens to the run.
+    /// Time at which one of them disappears although nothing happens to the run.
     pub until: Option<Time>,
 }
 
@@ -28,21 +28,21 @@ pub struct Pods {
 pub struct PodLog {
     pub pod: String,
     pub attempt: AttemptId,
-    /// When it began, where that is known.
+    /// Start time, if known.
     pub began: Option<Time>,
     pub over: bool,
-    /// What its main container is called.
+    /// Name of its main container.
     pub main: String,
-    /// It has one.
+    /// True if it has a main container.
     pub has_main: bool,
 }
 
-/// Which pods' logs are meant.
+/// Selects the pods whose logs are requested.
 #[derive(Default)]
 pub struct LogFilter<'a> {
-    /// One pod, in any of the ways it is called.
+    /// One pod, by any of its names.
     pub pod: Option<&'a str>,
-    /// Those whose metadata fit.
+    /// A predicate over pod metadata.
     pub selects: Option<&'a dyn Fn(&Value) -> bool>,
 }
 
@@ -51,58 +51,59 @@ pub struct LogFilter<'a> {
 pub struct LogPart {
     pub id: String,
     pub attempt: AttemptId,
-    /// Nothing was written before.
+    /// Start time; nothing was written before it.
     pub began: Time,
 }
 
-/// What is asked of the object of a run, open or over.
+/// Renders views of the object of a run, open or over.
 pub trait RunView: fmt::Debug + Sync {
-    /// It will not change by itself any more.
+    /// Reports whether the run is over, so that its object no longer changes by itself.
     fn is_over(&self, object: &Value) -> bool;
 
-    /// The pods that are there, by their names. `host` is this machine.
+    /// Returns the pods that exist. `host` is this machine.
     fn pods(&self, object: &Value, now: Time, host: Option<&str>) -> Pods;
 
-    /// The run has, or had, a pod of this name.
+    /// Reports whether the run has or had a pod of this name.
     fn has_pod(&self, object: &Value, attempts: &[(String, AttemptId)], pod: &str) -> bool;
 
-    /// What happened to it and to its parts, each with the key that gives the order.
+    /// Returns the events of the run and its parts, each with its sort key.
     fn events(&self, object: &Value) -> Vec<(String, Value)>;
 
-    /// Every pod that wrote something, or may yet.
+    /// Returns every pod that has a log, or may get one.
     fn pod_logs(&self, object: &Value, attempts: &[(String, AttemptId)], filter: &LogFilter<'_>) -> Vec<PodLog>;
 
-    /// The parts with logs that these names mean; all when there are none.
+    /// Returns the parts with logs that match these names; all if no names are given.
     fn log_parts(&self, object: &Value, attempts: &[(String, AttemptId)], names: &[String]) -> Vec<LogPart>;
 
-    /// The id of a part with a log is meant by one of these names, where that can be told without the object.
+    /// Reports whether one of these names matches the id of a part with a log, as far as that is decidable without the
+    /// object.
     fn is_meant(&self, id: &str, names: &[String]) -> bool {
         let _ = (id, names);
         true
     }
 
-    /// The object with `status.nodes`, the tree that people are shown.
+    /// Returns the object with `status.nodes`, the tree to display.
     fn with_nodes<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
         Cow::Borrowed(object)
     }
 
-    /// The name of the pod of a node; empty for one that has none.
+    /// Returns the name of a node's pod; empty if it has none.
     fn pod_name(&self, object: &Value, node: &Value) -> String {
         let _ = object;
         node["podName"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// What the block above its nodes tells beside what every run has: names and values.
+    /// Returns additional rows for the block above its nodes.
     fn heading(&self, object: &Value) -> Heading {
         Heading { before: vec![("Kind:", object["kind"].as_str().unwrap_or_default().to_owned())], after: Vec::new() }
     }
 
-    /// Explanations of an open run tell of its parts that are over as well.
+    /// Reports whether explanations of an open run include its finished parts.
     fn explains_all(&self) -> bool {
         false
     }
 
-    /// How pods are named, where logs are told by them: a node may have had several. Without it they are told by nodes.
+    /// Returns the naming of pods, if logs are labelled by pod because a node may have had several. `None`: by node.
     fn pod_names(&self) -> Option<&dyn PodNames> {
         None
     }
@@ -117,37 +118,37 @@ pub struct Heading {
     pub after: Vec<(&'static str, String)>,
 }
 
-/// Names of pods that say whose they are.
+/// Maps between pods and their names in a dialect with structured pod names.
 pub trait PodNames {
-    /// What lines of a pod begin with.
+    /// Returns the prefix of a pod's log lines.
     fn label(&self, pod: &str) -> String;
 
-    /// A pod of this name is, or may have been, one of the run.
+    /// Reports whether a pod of this name is, or may have been, one of the run.
     fn is_pod_of(&self, object: &Value, name: &str) -> bool;
 
-    /// The name by which logs are asked for; what to say when it is nobody's.
+    /// Resolves a user's pod name to the name of a log; on error returns what to print.
     fn named(&self, object: &Value, wanted: &str) -> Result<String, NoSuchPod>;
 
-    /// What a container is called in the logs.
+    /// Returns the display name of a container in logs.
     fn container(&self, object: &Value, name: &str) -> String;
 }
 
-/// A name that is none of a run's pods.
+/// The error for a name that matches none of a run's pods.
 #[derive(Debug)]
 pub struct NoSuchPod {
     pub message: String,
     pub help: String,
-    /// Names that would have been understood.
+    /// Names that would have matched.
     pub known: Vec<String>,
 }
 
-/// Puts names where a message has ids of nodes in quotes.
+/// Replaces quoted node ids in a message by names.
 pub fn readable(message: &str, name: impl Fn(&str) -> Option<String>) -> String {
     let mut parts = message.split('\'').enumerate();
     let mut shown = parts.next().map_or(String::new(), |(_, first)| first.to_owned());
     for (place, part) in parts {
         shown.push('\'');
-        // Every second part stands between quotes.
+        // Every second part is quoted.
         match (place % 2 == 1).then(|| name(part)).flatten() {
             Some(name) => shown.push_str(&name),
             None => shown.push_str(part),
@@ -156,7 +157,7 @@ pub fn readable(message: &str, name: impl Fn(&str) -> Option<String>) -> String 
     shown
 }
 
-/// An id that belongs to something nobody keeps, always the same for the same thing.
+/// Derives a stable UID for an object that is not stored.
 pub fn uid(parts: &[&str]) -> String {
     let message: Vec<u8> = parts.iter().flat_map(|part| part.bytes().chain([0])).collect();
     let hex = sha256(&message);
@@ -164,7 +165,7 @@ pub fn uid(parts: &[&str]) -> String {
     format!("{}-{}-8{}-{variant:x}{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..32])
 }
 
-/// Who a view of a run belongs to.
+/// Returns the owner reference of a view of a run.
 pub(crate) fn owner(run: &Value) -> Value {
     json!({
         "apiVersion": run["apiVersion"], "kind": run["kind"], "name": run["metadata"]["name"],
@@ -172,26 +173,27 @@ pub(crate) fn owner(run: &Value) -> Value {
     })
 }
 
-/// What is told.
-pub(crate) struct Told<'a> {
+/// The content of an event.
+pub(crate) struct EventDetails<'a> {
     pub reason: &'a str,
-    /// The part of the run it happened to; empty for the whole.
+    /// The part of the run it is about; empty for the whole.
     pub about: &'a str,
     pub message: &'a str,
     pub at: &'a Value,
     pub bad: bool,
     pub count: u64,
-    /// Who says so.
+    /// The reporting component.
     pub source: &'a str,
 }
 
-/// One event; its key sorts by time, and what happened to the whole before and after what happened to its parts.
-pub(crate) fn event(run: &Value, told: &Told<'_>) -> (String, Value) {
-    let Told { reason, about, message, at, bad, count, source } = told;
+/// Renders one event. Its key sorts by time; at equal times, events of the whole come before and after those of its
+/// parts.
+pub(crate) fn event(run: &Value, told: &EventDetails<'_>) -> (String, Value) {
+    let EventDetails { reason, about, message, at, bad, count, source } = told;
     let metadata = &run["metadata"];
     let id = uid(&[metadata["uid"].as_str().unwrap_or_default(), reason, about]);
     let name = format!("{}.{}", metadata["name"].as_str().unwrap_or_default(), &id.replace('-', "")[..16]);
-    // Names are drawn; within a second, what was accepted was accepted before it ran.
+    // Event names are hashes; within a second, acceptance must sort before execution.
     let rank = u8::from(!reason.ends_with("Created"));
     let key = format!("{}/{about}/{rank}/{name}", at.as_str().unwrap_or_default());
     let event = json!({

@@ -1,28 +1,28 @@
-//! One document of a manifest: its value, and where each part of it stands in the text.
+//! One document of a manifest: its value, and the source span of each part of it.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{Path, Places, Source};
+use crate::{Path, Source, SourceMap};
 
 /// A document that was read. The value has no duplicate keys, no aliases and no merge keys left.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// The text it was read from.
     pub source: Arc<Source>,
-    /// What it says.
+    /// The parsed value.
     pub value: Value,
-    /// Where it says so.
-    pub places: Places,
+    /// The source span of every value.
+    pub source_map: SourceMap,
     /// The line its content starts on, counted from 1.
     pub line: usize,
 }
 
 impl Document {
-    /// The text of a value exactly as written: `1.10` where the value tree holds 1.1.
+    /// Returns the text of a value exactly as written: `1.10` where the value tree holds 1.1.
     pub fn text(&self, path: &Path) -> Option<&str> {
-        let span = self.places.exact(path)?;
+        let span = self.source_map.exact(path)?;
         Some(self.source.slice(span))
     }
 }

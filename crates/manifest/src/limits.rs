@@ -1,10 +1,10 @@
-//! What a manifest may cost. Every limit is a named constant with its reason; a caller may lower
-//! or raise them, but none can be switched off.
+//! Limits of reading a manifest. Every limit is a named constant with its reason; callers may lower or raise them, but
+//! none can be disabled.
 
 /// A directed graph of 100 000 tasks takes about 14 MB of YAML; a larger file is a mistake or an attack.
 const MAX_BYTES: usize = 16 << 20;
 
-/// No script or parameter comes near this; larger data belongs into an artifact.
+/// No script or parameter comes near this; larger data belongs in an artifact.
 const MAX_SCALAR: usize = 4 << 20;
 
 /// Below the 128 levels at which JSON readers refuse, so that an accepted manifest can be stored
@@ -17,16 +17,16 @@ const MAX_NODES: usize = 2_000_000;
 /// Aliases are for sharing a few lines. More than this is an expansion bomb.
 const MAX_EXPANDED: usize = 200_000;
 
-/// More documents than this in one text cannot be meant; empty ones count too.
+/// More documents than this in one text cannot be intended; empty ones count too.
 const MAX_DOCUMENTS: usize = 10_000;
 
 /// A bracketed collection that is not plain JSON is held as tokens until it closes, about 200 bytes each.
 const MAX_READ_AHEAD: usize = 100_000;
 
-/// A reader fixes the first few; a list without end helps nobody.
+/// A user fixes the first few; an endless list helps nobody.
 const MAX_PROBLEMS: usize = 100;
 
-/// The limits of one reading. `Limits::default()` is right for people's manifests.
+/// The limits of one read. `Limits::default()` suits users' manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the whole text, and bytes of text that aliases may repeat.

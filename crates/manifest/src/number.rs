@@ -1,16 +1,16 @@
-//! Numbers as JSON passes them between programs of the Kubernetes world: an integral float is an
-//! integer there (`1.0` is `1`, `1e3` is `1000`), and text forms follow one rule.
+//! Numbers as JSON carries them between Kubernetes programs: an integral float is an integer (`1.0` is `1`, `1e3` is
+//! `1000`), and text forms follow one rule.
 
 use serde_json::Number;
 
-/// From here on JSON writes floats with an exponent.
+/// JSON writes floats from here on with an exponent.
 const EXPONENT_FROM: f64 = 1e21;
 
-/// Below this too.
+/// JSON writes floats below this with an exponent.
 const EXPONENT_BELOW: f64 = 1e-6;
 
-/// The text of a number as JSON carries it, and so as a workflow parameter shows it: `1.1` for
-/// `1.10`, `1000` for `1e3`, `1e+21` for 10²¹.
+/// Formats a number as JSON carries it, and so as a workflow parameter shows it: `1.1` for `1.10`, `1000` for `1e3`,
+/// `1e+21` for 10²¹.
 pub fn number_text(number: &Number) -> String {
     if number.is_i64() || number.is_u64() {
         return number.to_string();
@@ -29,7 +29,7 @@ pub fn number_text(number: &Number) -> String {
     format!("{float}")
 }
 
-/// A float as a JSON number, an integer where JSON would show one. None for infinities and NaN.
+/// Converts a float to a JSON number, an integer where JSON would show one. `None` for infinities and NaN.
 pub(crate) fn from_float(float: f64) -> Option<Number> {
     if float.abs() < EXPONENT_FROM {
         let text = format!("{float}");

@@ -1,5 +1,5 @@
-//! The way from the root of a document to one of its values. Written `spec.templates[1].image`,
-//! with keys that would be ambiguous as `['a.b']`. Knows nothing of the documents themselves.
+//! Paths from the root of a document to one of its values. Written `spec.templates[1].image`, with ambiguous keys as
+//! `['a.b']`. Knows nothing of the documents themselves.
 
 use std::fmt;
 use std::str::FromStr;
@@ -46,17 +46,17 @@ impl Path {
         &self.0
     }
 
-    /// Goes one step further, in place.
+    /// Appends a step.
     pub fn push(&mut self, segment: impl Into<Segment>) {
         self.0.push(segment.into());
     }
 
-    /// Takes the last step back.
+    /// Removes the last step.
     pub fn pop(&mut self) -> Option<Segment> {
         self.0.pop()
     }
 
-    /// The path one step further.
+    /// Returns the path with one more step.
     #[must_use]
     pub fn join(&self, segment: impl Into<Segment>) -> Self {
         let mut path = self.clone();
@@ -64,7 +64,7 @@ impl Path {
         path
     }
 
-    /// This path followed by all steps of another.
+    /// Returns this path followed by all steps of another.
     #[must_use]
     pub fn concat(&self, tail: &Self) -> Self {
         Self(self.0.iter().chain(&tail.0).cloned().collect())

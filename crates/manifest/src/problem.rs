@@ -1,5 +1,5 @@
-//! A problem of a manifest: what, where, why, what to do. Generic, so that whoever judges a
-//! manifest later reports in the same form. How it looks is in `render`.
+//! Problems of a manifest: what, where, why, what to do. Generic, so that later checks of a manifest report in the same
+//! form. `render` formats them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{Document, Path, Source, Span};
 
-/// The codes of the problems this crate finds.
+/// Error codes of the problems this crate finds.
 pub mod code {
     pub const NOT_UTF8: &str = "OF1001";
     pub const SYNTAX: &str = "OF1002";
@@ -41,11 +41,11 @@ pub struct Problem {
     pub severity: Severity,
     pub message: String,
     pub help: Option<String>,
-    /// The help is to put the value in quotes. Where the text is known, it says the value as it is written there: a bare
-    /// `on` is a boolean, but whoever wrote it meant `"on"`.
+    /// True if the help is to quote the value. Where the text is known, the help shows the value as written: a bare
+    /// `on` is a boolean, but its author meant `"on"`.
     pub quote: bool,
     pub path: Option<Path>,
-    /// The part of the value at the path that it is about, as it is written there.
+    /// The substring of the value at the path that it is about, as written there.
     pub within: Option<String>,
     pub span: Option<Span>,
     pub source: Option<Arc<Source>>,
@@ -64,14 +64,14 @@ impl Problem {
         Self { code, severity, message, help: None, quote: false, path: None, within: None, span: None, source: None }
     }
 
-    /// Adds what to do about it.
+    /// Adds a help text.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Adds that the value must be written in quotes.
+    /// Adds a help text that the value must be quoted.
     #[must_use]
     pub fn help_quoting(mut self, value: &str) -> Self {
         self.quote = true;
@@ -81,8 +81,9 @@ impl Problem {
     /// Points at a value of a document, or its nearest ancestor.
     #[must_use]
     pub fn at_value(mut self, document: &Document, path: &Path) -> Self {
-        let span = document.places.value(path);
-        // A long text is no place; the line inside it is. What is escaped there is told by the whole.
+        let span = document.source_map.value(path);
+        // In a long text, point at the part. A part that is escaped in the source is not found; then point at the
+        // whole.
         let part = self.within.as_deref().filter(|part| !part.is_empty());
         let found = part.and_then(|part| Some((document.source.slice(span).find(part)?, part.len())));
         self.span = Some(found.map_or(span, |(at, length)| document.source.span(span.offset + at, length)));
@@ -98,13 +99,13 @@ impl Problem {
     /// Points at the key of a value of a document, or of its nearest ancestor.
     #[must_use]
     pub fn at_key(mut self, document: &Document, path: &Path) -> Self {
-        self.span = Some(document.places.key(path));
+        self.span = Some(document.source_map.key(path));
         self.source = Some(Arc::clone(&document.source));
         self.path = Some(path.clone());
         self
     }
 
-    /// Points at a stretch of a source.
+    /// Points at a span of a source.
     #[must_use]
     pub fn at(mut self, source: &Arc<Source>, span: Span) -> Self {
         self.span = Some(span);
@@ -112,14 +113,14 @@ impl Problem {
         self
     }
 
-    /// Says which field it is about.
+    /// Sets the path of the field it is about.
     #[must_use]
     pub fn path(mut self, path: Path) -> Self {
         self.path = Some(path);
         self
     }
 
-    /// For programs.
+    /// Returns the problem as JSON, for programs.
     pub fn to_json(&self) -> Value {
         let mut object = json!({
             "code": self.code,
@@ -144,7 +145,7 @@ impl Problem {
         object
     }
 
-    /// For people, with colours if asked.
+    /// Renders the problem for users, with colours if asked.
     pub fn render(&self, colour: bool) -> String {
         crate::render::render(self, colour)
     }
@@ -156,7 +157,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A name from a manifest, short enough for a message.
+/// Truncates a name from a manifest for a message.
 pub(crate) fn shorten(name: &str) -> Cow<'_, str> {
     const LETTERS: usize = 80;
     match name.char_indices().nth(LETTERS) {
@@ -186,18 +187,18 @@ impl Problems {
         self.0.iter()
     }
 
-    /// Whether any of them is more than a warning.
+    /// Reports whether any of them is an error.
     pub fn has_errors(&self) -> bool {
         self.0.iter().any(|problem| problem.severity == Severity::Error)
     }
 
-    /// For people: one after the other with an empty line between them.
+    /// Renders all problems for users, separated by empty lines.
     pub fn render(&self, colour: bool) -> String {
         let problems: Vec<String> = self.0.iter().map(|problem| problem.render(colour)).collect();
         problems.join("\n")
     }
 
-    /// For programs: an array.
+    /// Returns all problems as a JSON array, for programs.
     pub fn to_json(&self) -> Value {
         self.0.iter().map(Problem::to_json).collect()
     }

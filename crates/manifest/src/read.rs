@@ -1,10 +1,10 @@
-//! From bytes to documents. Cheap checks first, then the scanner of the right notation, then the
-//! composer. Everything wrong with the text is found here; what it means is judged elsewhere.
+//! Reads bytes into documents. Cheap checks first, then the scanner of the right notation, then the composer. All
+//! errors of the text are found here; its meaning is checked elsewhere.
 
 mod compose;
 mod event;
 mod expand;
-mod guard;
+mod input;
 mod json;
 mod margin;
 mod syntax;
@@ -57,7 +57,7 @@ pub fn read(name: &str, text: &[u8], limits: &Limits) -> Result<Vec<Document>, P
         match json::scan(source.text(), &mut composer) {
             Ok(()) => return outcome(composer),
             Err(json::Failure::Stopped(_)) => return Err(composer.problems),
-            // YAML writes brackets too.
+            // YAML has brackets too.
             Err(json::Failure::NotJson) => {}
         }
     }
@@ -88,7 +88,7 @@ fn not_utf8(name: &str, text: &[u8], offset: usize) -> Problem {
     Problem::error(code::NOT_UTF8, message).help(help).at(&source, span)
 }
 
-/// YAML allows no control characters but tab and line breaks, and none of them is ever meant.
+/// Finds a control character. YAML allows none but tab and line breaks, and none of the others is ever intended.
 fn control_character(source: &Arc<Source>) -> Option<Problem> {
     let offset = control_offset(source.text().as_bytes())?;
     let letter = source.text()[offset..].chars().next().map_or(0, u32::from);
@@ -115,7 +115,7 @@ fn control_offset(bytes: &[u8]) -> Option<usize> {
         (start..end).find(|&at| match bytes[at] {
             b'\t' | b'\n' | b'\r' => false,
             0..=0x1F | 0x7F => true,
-            // The second half of the control characters; 0x85 is a line break to some.
+            // The second half of the control characters; some readers treat 0x85 as a line break.
             0xC2 => matches!(bytes.get(at + 1), Some(0x80..=0x84 | 0x86..=0x9F)),
             _ => false,
         })

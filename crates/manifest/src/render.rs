@@ -1,17 +1,17 @@
-//! A problem as a human sees it: the message, the place, the line with a mark under it. Text from
-//! a manifest is shown so that it cannot steer the terminal.
+//! Renders a problem for users: the message, the position, the line with a mark under it. Text from a manifest is
+//! sanitised so that it cannot control the terminal.
 
 use std::fmt::Write as _;
 
 use crate::{Problem, Severity, Source, Span};
 
-/// A longer line is cut around the place that matters.
+/// Maximum width of a line; longer ones are cut around the marked part.
 const LINE_WIDTH: usize = 110;
 
-/// How much of a cut line stands before that place.
+/// Width shown before the marked part of a cut line.
 const LEAD_WIDTH: usize = 40;
 
-/// A message or path longer than this quotes something it should not.
+/// Maximum length of a message or path; a longer one quotes something it should not.
 const MESSAGE_LENGTH: usize = 2000;
 
 const TAB_WIDTH: usize = 4;
@@ -22,7 +22,7 @@ const BLUE: &str = "\x1b[1;34m";
 const BOLD: &str = "\x1b[1m";
 const RESET: &str = "\x1b[0m";
 
-/// The problem in lines, each ended by a line break.
+/// Renders the problem in lines, each ended by a line break.
 pub(crate) fn render(problem: &Problem, colour: bool) -> String {
     let paint = |code: &str, text: &str| if colour { format!("{code}{text}{RESET}") } else { text.to_owned() };
     let tone = match problem.severity {
@@ -79,7 +79,7 @@ fn excerpt(source: &Source, span: Span) -> Excerpt {
     let start = span.column - 1;
     let end = start + marked;
 
-    // Only what can be shown is looked at, so that a line of megabytes costs nothing.
+    // Only what can be shown is processed, so that a line of megabytes costs nothing.
     let skip = start.saturating_sub(LINE_WIDTH);
     let cells: Vec<(String, usize)> = line.chars().skip(skip).take(LINE_WIDTH * 3).map(cell).collect();
     let start = start - skip;
@@ -138,7 +138,7 @@ fn cell(letter: char) -> (String, usize) {
     }
 }
 
-/// Messages may quote a manifest, and a manifest may hold anything.
+/// Sanitises a text to one line: messages may quote a manifest, and a manifest may contain anything.
 fn one_line(text: &str) -> String {
     let mut letters = text.chars().map(|letter| match letter {
         '\n' | '\t' => ' ',
@@ -152,14 +152,14 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// Control characters, and those that reorder text, which could make a line look like another.
+/// Reports whether this is a control character, or one that reorders text and could disguise a line.
 fn is_unsafe(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
 }
 
-/// How many cells of a terminal a character takes: none for marks that combine, two for East
-/// Asian wide characters and emoji.
+/// Returns the terminal cells a character takes: none for combining marks, two for East Asian wide characters and
+/// emoji.
 fn width(letter: char) -> usize {
     match u32::from(letter) {
         0x0300..=0x036F

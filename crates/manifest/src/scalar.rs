@@ -1,5 +1,5 @@
-//! What a plain scalar means. The rules are those of the loader Kubernetes uses (YAML 1.1 in the
-//! main), so that a manifest means the same here and in a cluster. Quoted text never comes here.
+//! Types plain scalars. The rules are those of the loader Kubernetes uses (mostly YAML 1.1), so that a manifest means
+//! the same here and in a cluster. Quoted text never comes here.
 
 use serde_json::Number;
 
@@ -11,7 +11,7 @@ pub(crate) enum Scalar {
     Null,
     Bool(bool),
     Number(Number),
-    /// Infinity or not-a-number: YAML has them, JSON has not.
+    /// Infinity or not-a-number: YAML has them, JSON does not.
     NotJson,
     Text,
 }
@@ -56,7 +56,7 @@ fn integer(text: &str) -> Option<Number> {
     }
 }
 
-/// Hexadecimal, octal and binary integers beyond 64 bits: the nearest float, as decimal ones.
+/// Converts hexadecimal, octal and binary integers beyond 64 bits to the nearest float, as decimal ones are.
 fn large_integer(text: &str) -> Option<Number> {
     let (sign, digits, radix) = digits(text)?;
     if radix == 10 {
@@ -93,7 +93,7 @@ fn float(text: &str) -> Option<Number> {
     text.parse::<f64>().ok().filter(|float| float.is_finite()).and_then(from_float)
 }
 
-/// `[-+]? ( .digits | digits [ . digits? ] ) ( [eE] [-+]? digits )?`
+/// Matches `[-+]? ( .digits | digits [ . digits? ] ) ( [eE] [-+]? digits )?`
 fn is_float(text: &[u8]) -> bool {
     let text = match text {
         [b'+' | b'-', rest @ ..] => rest,

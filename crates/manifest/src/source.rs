@@ -1,5 +1,5 @@
-//! The text of a manifest with its name, and the arithmetic between offsets, lines and columns.
-//! Holds text only; it never reads a file.
+//! The named text of a manifest, and conversion between offsets, lines and columns. Holds text only; it never reads a
+//! file.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use std::fmt;
 /// no more than any other.
 const BLOCK: usize = 4096;
 
-/// A stretch of a source. Lines and columns count from 1; columns count characters.
+/// A range of a source. Lines and columns count from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     pub line: usize,
     pub column: usize,
-    /// Bytes, possibly none, possibly over several lines.
+    /// Length in bytes, possibly zero, possibly over several lines.
     pub length: usize,
-    /// Bytes before it, a byte order mark not counted.
+    /// Offset in bytes, a byte order mark not counted.
     pub offset: usize,
 }
 
@@ -22,7 +22,7 @@ pub struct Span {
 pub struct Source {
     name: String,
     text: String,
-    /// How many line breaks stand before each block.
+    /// Number of line breaks before each block.
     breaks: Vec<usize>,
     lines: usize,
 }
@@ -51,7 +51,7 @@ impl Source {
         self.lines
     }
 
-    /// The line with this number, counted from 1, without its line break. Empty past the end.
+    /// Returns the line with this number, counted from 1, without its line break. Empty past the end.
     pub fn line(&self, number: usize) -> &str {
         if number == 0 || number > self.lines {
             return "";
@@ -62,7 +62,7 @@ impl Source {
         line.strip_suffix('\r').unwrap_or(line)
     }
 
-    /// The span of `length` bytes from `offset` on. Offsets past the end mean the end.
+    /// Returns the span of `length` bytes from `offset` on. Offsets past the end mean the end.
     pub fn span(&self, offset: usize, length: usize) -> Span {
         let offset = self.floor(offset);
         let length = self.floor(offset + length) - offset;
@@ -74,7 +74,7 @@ impl Source {
         Span { line, column: self.text[start..offset].chars().count() + 1, length, offset }
     }
 
-    /// The text of a span.
+    /// Returns the text of a span.
     pub fn slice(&self, span: Span) -> &str {
         let start = self.floor(span.offset);
         &self.text[start..self.floor(start + span.length)]

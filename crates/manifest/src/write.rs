@@ -1,5 +1,5 @@
-//! Values as YAML, in block style. Whatever is written is read back as the same value by readers
-//! of YAML 1.1 and 1.2 alike: text that either could mistake for something else is quoted.
+//! Writes values as YAML, in block style. The output is read back as the same value by YAML 1.1 and 1.2 readers alike:
+//! text that either could misread is quoted.
 
 use std::fmt::Write as _;
 
@@ -10,11 +10,11 @@ use crate::number_text;
 /// YAML allows keys without `?` up to 1024 characters.
 const LONG_KEY: usize = 1000;
 
-/// Words that are not text to one reader or another, in any case of letters.
+/// Words that some reader does not treat as text, in any case.
 const WORDS: [&str; 11] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"];
 
-/// The value as a YAML document, ended by a line break. Keys keep the order of the map.
-/// Numbers have the form JSON gives them, so an integral float is written as an integer.
+/// Writes the value as a YAML document, ended by a line break. Keys keep the order of the map. Numbers have the form
+/// JSON gives them, so an integral float is written as an integer.
 pub fn to_yaml(value: &Value) -> String {
     let mut out = String::new();
     match value {
@@ -28,7 +28,7 @@ pub fn to_yaml(value: &Value) -> String {
     out
 }
 
-/// A collection with entries. `inline` says that the first line is already begun.
+/// Writes a collection with entries. `inline`: the first line is already started.
 fn block(out: &mut String, value: &Value, indent: usize, inline: bool) {
     let mut inline = inline;
     match value {
@@ -67,7 +67,7 @@ fn start_line(out: &mut String, indent: usize, inline: &mut bool) {
     }
 }
 
-/// What follows a `key:` or a `-`, up to the end of its last line.
+/// Writes what follows a `key:` or a `-`, up to the end of its last line.
 fn entry(out: &mut String, value: &Value, indent: usize, item: bool) {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -98,7 +98,7 @@ fn scalar(out: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// YAML 1.1 takes a number with an exponent for text unless it has a point.
+/// Formats a number for all readers: YAML 1.1 reads a number with an exponent as text unless it has a point.
 fn number_for_all(number: &Number) -> String {
     let text = number_text(number);
     match text.split_once('e') {
@@ -130,8 +130,8 @@ fn is_plain_text(text: &str) -> bool {
         && !WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Multi-line text where a literal block keeps every character: no line of only blanks, nothing
-/// that a reader could take for a line break, and a first line that shows the indentation.
+/// Reports whether a literal block preserves every character of a multi-line text: no line of only blanks, nothing that
+/// a reader could treat as a line break, and a first line that shows the indentation.
 fn is_block_text(text: &str) -> bool {
     let breaks_only = text.chars().all(|letter| letter == '\n');
     text.contains('\n')
@@ -156,7 +156,7 @@ fn block_text(out: &mut String, text: &str, indent: usize) {
             out.push_str(line);
         }
     }
-    // The writer of the line ends the last one itself.
+    // The caller ends the last line.
     out.push_str(&"\n".repeat(trailing.saturating_sub(1)));
 }
 

@@ -1,4 +1,4 @@
-//! What holds for any value and any bytes.
+//! Properties that hold for any value and any bytes.
 
 use octoflow_manifest::{Document, Limits, Path, Segment, number_text, read, to_yaml};
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ fn only(text: &str) -> Document {
     }
 }
 
-/// What a scalar means that was cut out of its text. JSON's quotes are its own only in JSON.
+/// Returns the value of a scalar cut out of its text. JSON's quotes are its own only in JSON.
 fn meaning(scalar: &str) -> Value {
     if scalar.starts_with(['\'', '"']) { only(&format!("[{scalar}]")).value[0].clone() } else { only(scalar).value }
 }
@@ -74,14 +74,14 @@ fn first_line(text: &str) -> Option<&str> {
 
 /// The place of every value must show that value: a piece of the text that reads as it.
 fn check_places(document: &Document, value: &Value, path: &Path) {
-    let span = document.places.exact(path).unwrap_or_else(|| panic!("no place for {path}"));
+    let span = document.source_map.exact(path).unwrap_or_else(|| panic!("no place for {path}"));
     let text = document.source.slice(span);
     match value {
         Value::Object(map) => {
             assert!(map.is_empty() || !text.is_empty());
             for (key, value) in map {
                 let path = path.join(key.as_str());
-                let key_text = document.source.slice(document.places.key(&path));
+                let key_text = document.source.slice(document.source_map.key(&path));
                 assert_eq!(meaning(key_text), *key, "key at {path}");
                 check_places(document, value, &path);
             }

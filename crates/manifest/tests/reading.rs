@@ -1,4 +1,4 @@
-//! What texts mean, and what is said when they mean nothing.
+//! Meaning of texts, and error messages for invalid ones.
 
 use octoflow_manifest::{Document, Limits, Path, Problems, number_text, read};
 use serde_json::{Value, json};
@@ -134,7 +134,7 @@ spec:
 ";
     let document = &documents(text)[0];
     let place = |at: &str| {
-        let (key, value) = (document.places.key(&path(at)), document.places.value(&path(at)));
+        let (key, value) = (document.source_map.key(&path(at)), document.source_map.value(&path(at)));
         let text = |span| document.source.slice(span).to_owned();
         ((key.line, key.column, text(key)), (value.line, value.column, text(value)))
     };
@@ -152,21 +152,24 @@ spec:
     expect("spec.templates[2]", (13, 5, "same: *s"), (13, 5, "same: *s"));
     expect("spec.templates[2].same", (13, 5, "same"), (13, 11, "*s"));
     assert_eq!(
-        (document.places.value(&path("spec.templates")).line, document.places.value(&path("spec.templates")).column),
+        (
+            document.source_map.value(&path("spec.templates")).line,
+            document.source_map.value(&path("spec.templates")).column
+        ),
         (5, 3)
     );
-    assert_eq!(document.places.value(&path("spec")).line, 4);
+    assert_eq!(document.source_map.value(&path("spec")).line, 4);
 }
 
 #[test]
 fn a_missing_path_is_placed_at_its_nearest_ancestor() {
     let document = &documents("a:\n  b: [1, 2]\n")[0];
-    assert_eq!(document.places.exact(&path("a.b[2]")), None);
-    assert_eq!(document.places.key(&path("a.b[2].c")), document.places.key(&path("a.b")));
-    assert_eq!(document.places.value(&path("a.x.y")), document.places.value(&path("a")));
-    assert_eq!(document.places.value(&path("a[0]")), document.places.value(&path("a")));
-    assert_eq!(document.places.value(&path("a.b.c")), document.places.value(&path("a.b")));
-    assert_eq!(document.places.key(&path("zzz")).line, 1);
+    assert_eq!(document.source_map.exact(&path("a.b[2]")), None);
+    assert_eq!(document.source_map.key(&path("a.b[2].c")), document.source_map.key(&path("a.b")));
+    assert_eq!(document.source_map.value(&path("a.x.y")), document.source_map.value(&path("a")));
+    assert_eq!(document.source_map.value(&path("a[0]")), document.source_map.value(&path("a")));
+    assert_eq!(document.source_map.value(&path("a.b.c")), document.source_map.value(&path("a.b")));
+    assert_eq!(document.source_map.key(&path("zzz")).line, 1);
 }
 
 #[test]
@@ -176,15 +179,15 @@ fn places_of_a_long_list_are_found_by_index() {
     for index in [0, 1, 4999, 9998, 9999] {
         assert_eq!(document.text(&path(&format!("[{index}].a"))), Some(index.to_string().as_str()));
     }
-    assert_eq!(document.places.exact(&path("[10000]")), None);
+    assert_eq!(document.source_map.exact(&path("[10000]")), None);
 }
 
 #[test]
 fn merged_values_keep_the_places_of_their_text() {
     let document = &documents("a: &a {x: 1}\nb:\n  <<: *a\n  z: 2\n")[0];
-    assert_eq!(document.places.value(&path("b.x")).line, 1);
-    assert_eq!(document.places.value(&path("b.z")).line, 4);
-    assert_eq!(document.places.exact(&path("b['<<']")), None);
+    assert_eq!(document.source_map.value(&path("b.x")).line, 1);
+    assert_eq!(document.source_map.value(&path("b.z")).line, 4);
+    assert_eq!(document.source_map.exact(&path("b['<<']")), None);
 }
 
 #[test]
@@ -373,7 +376,7 @@ three\"
         ("spec['größe'][0]", (16, 1)),
         ("spec.last", (18, 11)),
     ] {
-        let span = document.places.value(&path(at));
+        let span = document.source_map.value(&path(at));
         assert_eq!((span.line, span.column), place, "{at}");
     }
     assert_eq!(document.text(&path("spec.args[2].d")), Some("'e\nf'"));

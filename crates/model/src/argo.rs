@@ -1,5 +1,6 @@
-//! The Argo dialect on the wire: what people write (`workflow`, `template`, `call`, `value`) and what they read back (`status`).
-//! The types hold what the engine uses; whether a field may be there at all is the field table's word, not theirs.
+//! Wire types of the Argo dialect: what users write (`workflow`, `template`, `call`, `items`) and what the journal
+//! keeps (`fact`, `phase`). The types hold only the fields the engine uses. They never decide whether a field is
+//! allowed: the field table (`engine::argo::fields`) does.
 
 pub mod body;
 pub mod call;

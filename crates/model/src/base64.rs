@@ -1,4 +1,4 @@
-//! Base64 in its standard alphabet: the one place where bytes become text that JSON and headers can carry, and back.
+//! Base64 in the standard alphabet: the only place that encodes bytes as text for JSON and headers, and decodes it.
 
 use base64::{
     DecodeError, Engine as _,
@@ -22,8 +22,8 @@ pub fn encode(bytes: &[u8]) -> String {
     STRICT.encode(bytes)
 }
 
-/// Decodes padded text, or tells the position (0-based) of the first character that does not belong; the end of the text when
-/// it is too short. Line breaks are allowed anywhere, as encoders wrap long lines.
+/// Decodes padded text. On error returns the 0-based position of the first invalid character, or the end of the text
+/// when it is too short. Line breaks are allowed anywhere, as encoders wrap long lines.
 pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
     let (places, symbols): (Vec<usize>, Vec<u8>) =
         text.bytes().enumerate().filter(|(_, byte)| !matches!(byte, b'\n' | b'\r')).unzip();
@@ -39,8 +39,8 @@ pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
     })
 }
 
-/// Decodes text as people paste it: white space is ignored, padding may be missing or misplaced, and what is left of a last
-/// group that makes no byte is dropped. Nothing when some character does not belong.
+/// Decodes text as users paste it: white space is ignored, padding may be missing or misplaced, and an incomplete last
+/// group is dropped. Returns `None` on an invalid character.
 pub fn decode_lenient(text: &str) -> Option<Vec<u8>> {
     let mut symbols: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=').collect();
     // A single symbol holds six bits of a byte: it is completed to be checked, and its byte dropped.

@@ -1,16 +1,16 @@
-//! What has been decided, as the journal keeps it. State is the fold of these, in order.
-//! A fact is never changed once released: new ones may be added, new fields must have defaults,
-//! so that a newer version folds an older journal to the same state.
+//! Facts: decisions as the journal keeps them. State is the fold of the facts, in order. A released fact never changes:
+//! new facts may be added and new fields must have defaults, so that a newer version folds an older journal to the same
+//! state.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    RunPhase, Shutdown, argo::WorkflowFact, mark::Marks, submission::Submission, taskset::SetFact, time::Time,
+    RunPhase, Shutdown, argo::WorkflowFact, mark::MutableMetadata, submission::Submission, taskset::SetFact, time::Time,
 };
 
 mod wire;
 
-/// A decision about a run: one that any run can meet, or one of its dialect.
+/// A decision about a run: common to all dialects, or specific to one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
     Run(RunFact),
@@ -18,13 +18,13 @@ pub enum Fact {
     TaskSet(SetFact),
 }
 
-/// Decisions about the head that runs of every dialect share.
+/// Decisions about the state that runs of every dialect share (`engine::head`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum RunFact {
     /// The run was accepted with this manifest. Always the first fact.
     Submitted(Box<Submission>),
-    /// No new work until it is resumed.
+    /// The run starts no new work until it is resumed.
     Suspended {
         at: Time,
     },
@@ -40,10 +40,10 @@ pub enum RunFact {
     DeadlinePassed {
         at: Time,
     },
-    /// Somebody wrote on the run: this is all that stands there now.
+    /// A user changed the run's metadata; `marks` is the complete new content.
     Marked {
         at: Time,
-        marks: Box<Marks>,
+        marks: Box<MutableMetadata>,
     },
     /// The run reached its final state. Nothing follows.
     Ended {
@@ -54,7 +54,7 @@ pub enum RunFact {
 }
 
 impl Fact {
-    /// After this fact its run holds a lock, until it is over.
+    /// Reports whether this fact acquires a lock.
     pub fn takes_lock(&self) -> bool {
         matches!(self, Self::Workflow(WorkflowFact::Locked { .. }))
     }

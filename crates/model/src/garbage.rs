@@ -1,4 +1,4 @@
-//! An artifact that is to be deleted some day, as the record of a finished run keeps it.
+//! Artifacts awaiting garbage collection, as the record of a finished run lists them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::task::StoredArtifact;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Garbage {
-    /// The id of the node that made it.
+    /// Id of the node that produced it.
     pub node: String,
     pub name: String,
     pub strategy: GcStrategy,
@@ -15,10 +15,10 @@ pub struct Garbage {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GcStrategy {
-    /// Not said: whoever is asked next decides.
+    /// Not set: the next level (workflow, then default) decides.
     #[default]
     #[serde(rename = "")]
-    Unsaid,
+    Unset,
     OnWorkflowCompletion,
     OnWorkflowDeletion,
     Never,
@@ -27,7 +27,7 @@ pub enum GcStrategy {
 impl GcStrategy {
     pub fn word(self) -> &'static str {
         match self {
-            Self::Unsaid => "",
+            Self::Unset => "",
             Self::OnWorkflowCompletion => "OnWorkflowCompletion",
             Self::OnWorkflowDeletion => "OnWorkflowDeletion",
             Self::Never => "Never",

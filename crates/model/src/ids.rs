@@ -1,5 +1,5 @@
-//! Names of things as types, so that a run can never be mistaken for a revision.
-//! Only identity lives here; what the things are is described by their own modules.
+//! Id newtypes, so that a run id can never be passed as a revision. Holds identity only; each thing is described in its
+//! own module.
 
 use std::{fmt, str::FromStr};
 
@@ -15,7 +15,7 @@ pub struct RunId(pub u64);
 #[serde(transparent)]
 pub struct Revision(pub u64);
 
-/// The place of a node in its run, in order of creation. Facts and links use it instead of names.
+/// Index of a node in its run, in order of creation. Facts and links use it instead of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeIx(pub u32);
@@ -26,8 +26,8 @@ impl NodeIx {
     }
 }
 
-/// One try at one task. It fences: a report that names an attempt which is no longer the
-/// task's current one is ignored.
+/// One attempt of one task. It fences reports: a report that names an attempt which is no longer the task's current one
+/// is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AttemptId {
     pub run: RunId,

@@ -1,9 +1,9 @@
-//! What is on the wire and on disk: ids, times, tasks, orders, reports, facts, and the kinds of every dialect.
-//! Plain data with serde; nothing here decides, waits, or touches the outside.
+//! Data types on the wire and on disk: ids, times, tasks, orders, reports, facts, and the kinds of every dialect. Plain
+//! data with serde; nothing here decides, waits, or does IO.
 
 pub mod argo;
 pub mod base64;
-pub mod before;
+
 pub mod fact;
 pub mod garbage;
 pub mod ids;
@@ -16,6 +16,7 @@ pub mod order;
 pub mod phase;
 pub mod pod;
 pub mod podspec;
+pub mod previous;
 pub mod request;
 pub mod run;
 pub mod scalar;
@@ -28,7 +29,7 @@ pub mod time;
 pub use fact::{Fact, RunFact};
 pub use ids::{AttemptId, NodeIx, Revision, RunId};
 pub use lock::{Claim, Limit};
-pub use mark::Marks;
+pub use mark::MutableMetadata;
 pub use order::{Order, Report};
 pub use run::{RunPhase, Shutdown};
 pub use submission::Submission;

@@ -1,5 +1,5 @@
-//! Where artifacts lie outside of a task: complete, credentials included, so that a runtime needs to look nothing up.
-//! A location lives in a Task and nowhere else; what is written to the journal names secrets and never holds them.
+//! Resolved artifact locations: complete with credentials, so that a runtime needs no lookups. A location is part of a
+//! `Task` only; the journal names secrets and never holds them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,14 @@ use crate::task::EnvValue;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Location {
-    /// The default repository: this machine's own store, by the key it was saved under.
+    /// The default repository: the local store of this machine, by key.
     Local(LocalKey),
     S3(Box<Bucket>),
     Http(Box<Web>),
     Git(Box<Repository>),
 }
 
-/// A key of the local store. Namespaces do not see each other's keys.
+/// A key of the local store. Keys are scoped to their namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalKey {
     pub namespace: String,
@@ -30,9 +30,9 @@ pub struct Bucket {
     pub bucket: String,
     pub region: String,
     pub key: String,
-    /// Speak plain HTTP.
+    /// Use plain HTTP.
     pub insecure: bool,
-    /// Absent: requests are not signed.
+    /// Credentials; requests are unsigned when absent.
     pub keys: Option<Keys>,
     /// Certificates (PEM) to trust instead of the public ones.
     pub authority: Option<EnvValue>,
@@ -46,7 +46,7 @@ pub struct Keys {
     pub session: Option<EnvValue>,
 }
 
-/// Something to GET, or to PUT.
+/// A URL to GET or PUT.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Web {
@@ -75,7 +75,7 @@ pub struct Repository {
 }
 
 impl Location {
-    /// The same place, another key. Only stores have keys.
+    /// Returns the same location with another key. HTTP and git locations have no key and stay unchanged.
     #[must_use]
     pub fn with_key(&self, key: &str) -> Self {
         let mut moved = self.clone();

@@ -1,51 +1,50 @@
-//! What people and tools may write on a run beside what it does: labels, annotations, and what ties it to others.
-//! It never changes what the run does.
+//! Mutable metadata of a run: labels, annotations, owners and finalizers. It never affects execution.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{task::Labels, time::Time};
 
-/// The labels that tell how a run stands; they are the engine's.
+/// Labels that show the phase of a run; only the engine sets them.
 pub const PHASE_LABEL: &str = "workflows.argoproj.io/phase";
 pub const COMPLETED_LABEL: &str = "workflows.argoproj.io/completed";
 
-/// Everything of a run's metadata that can change.
+/// All mutable metadata of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Marks {
+pub struct MutableMetadata {
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub annotations: Labels,
-    #[serde(default, skip_serializing_if = "Ties::is_empty")]
-    pub ties: Ties,
+    #[serde(rename = "ties", default, skip_serializing_if = "Ownership::is_empty")]
+    pub ownership: Ownership,
 }
 
-/// What ties an object to others.
+/// Finalizers, owner references, field managers and deletion time of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Ties {
-    /// Who must agree before it goes.
+pub struct Ownership {
+    /// Finalizers that must be removed before the object is deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
-    /// The references to those it belongs to, as they were written.
+    /// Owner references, as written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<Value>,
-    /// Who wrote which field.
+    /// `managedFields`, as written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub managers: Vec<Value>,
-    /// Since when it is to go.
+    /// Deletion timestamp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Time>,
 }
 
-impl Ties {
+impl Ownership {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// As metadata says it.
+    /// Reads them from an object's metadata.
     pub fn of(metadata: &Value) -> Self {
         let list = |field: &str| metadata[field].as_array().cloned().unwrap_or_default();
         Self {
@@ -56,7 +55,7 @@ impl Ties {
         }
     }
 
-    /// Writes them into metadata; what is empty is not there.
+    /// Writes them into metadata; empty fields are removed.
     pub fn write(&self, metadata: &mut Map<String, Value>) {
         let mut set = |field: &str, value: Option<Value>| match value {
             Some(value) => drop(metadata.insert(field.to_owned(), value)),
@@ -69,14 +68,14 @@ impl Ties {
         set("deletionGracePeriodSeconds", self.deleted.map(|_| json!(0)));
     }
 
-    /// The uids of those it belongs to.
+    /// Uids of the owners.
     pub fn owner_uids(&self) -> Vec<String> {
         self.owners.iter().filter_map(|owner| owner["uid"].as_str().map(str::to_owned)).collect()
     }
 }
 
-impl Marks {
-    /// As the metadata of a run's object says it, without the labels that are the engine's.
+impl MutableMetadata {
+    /// Reads them from the metadata of a run's object, without the labels that only the engine sets.
     pub fn of(metadata: &Value) -> Self {
         let texts = |field: &str| -> Labels {
             let pairs = metadata[field].as_object().into_iter().flatten();
@@ -85,7 +84,7 @@ impl Marks {
         let mut labels = texts("labels");
         labels.remove(PHASE_LABEL);
         labels.remove(COMPLETED_LABEL);
-        Self { labels, annotations: texts("annotations"), ties: Ties::of(metadata) }
+        Self { labels, annotations: texts("annotations"), ownership: Ownership::of(metadata) }
     }
 }
 
@@ -99,13 +98,13 @@ mod tests {
             "name": "w", "labels": {"a": "b", PHASE_LABEL: "Running"}, "annotations": {"c": "d"},
             "finalizers": ["x/y"], "ownerReferences": [{"uid": "u"}], "deletionTimestamp": "2026-01-02T03:04:05Z",
         });
-        let marks = Marks::of(&metadata);
+        let marks = MutableMetadata::of(&metadata);
         assert_eq!(marks.labels.keys().collect::<Vec<_>>(), ["a"]);
-        assert_eq!(marks.ties.owner_uids(), ["u"]);
+        assert_eq!(marks.ownership.owner_uids(), ["u"]);
         let mut written = Map::new();
-        marks.ties.write(&mut written);
-        assert_eq!(Ties::of(&Value::Object(written.clone())), marks.ties);
-        Ties::default().write(&mut written);
+        marks.ownership.write(&mut written);
+        assert_eq!(Ownership::of(&Value::Object(written.clone())), marks.ownership);
+        Ownership::default().write(&mut written);
         assert!(written.is_empty(), "{written:?}");
     }
 }

@@ -1,5 +1,4 @@
-//! Metadata every object carries, as Kubernetes spells it.
-//! Unknown metadata fields are kept, so that an object comes back as it was given.
+//! Object metadata, as Kubernetes spells it. Unknown fields are kept, so that an object is returned as it was given.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

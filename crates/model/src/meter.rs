@@ -1,18 +1,17 @@
-//! What workflows publish about themselves: one reading of a custom metric, as a fact keeps it.
-//! Numbers here are finite; what is not was refused before it became a fact.
+//! Readings of custom metrics, as facts keep them. Numbers are finite; others were refused before they became facts.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::NodeIx;
 
-/// One reading of a metric, with every variable put in.
+/// One reading of a metric, with every variable substituted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metered {
-    /// The node that gave it; none when the run itself did.
+    /// The node that published it; `None` for the run itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeIx>,
-    /// Without the prefix it is published under.
+    /// The metric name without its common prefix.
     pub name: String,
     pub help: String,
     /// Sorted by key, each key once.
@@ -21,19 +20,19 @@ pub struct Metered {
     pub reading: Reading,
 }
 
-/// What a reading does to the metric.
+/// The effect of a reading on the metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Reading {
-    /// A counter goes up by this, which is never below zero.
+    /// Adds to a counter; never negative.
     Count(f64),
-    /// A gauge becomes this.
+    /// Sets a gauge.
     Set(f64),
-    /// A gauge changes by this.
+    /// Adds to a gauge.
     Shift(f64),
-    /// A histogram sees one more value. The upper bounds of its buckets go up.
+    /// Adds one observation to a histogram. The bucket bounds are ascending upper bounds.
     Observe { value: f64, buckets: Vec<f64> },
-    /// A gauge follows how long the node, or the run, has been at work, until the run ends.
+    /// A gauge tracks the duration of the node or run until the run ends.
     Follow,
 }
 

@@ -1,5 +1,5 @@
-//! What the engine tells a runtime to do, and what a runtime tells the engine.
-//! Orders are idempotent by attempt id; everything, failure included, comes back as a report.
+//! Orders from the engine to a runtime, and reports from a runtime to the engine. Orders are idempotent by attempt id;
+//! everything, failures included, comes back as a report.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +14,11 @@ use crate::{
 pub enum Order {
     /// Start this attempt. The same attempt sent twice starts once.
     Start { attempt: AttemptId, task: Box<Task> },
-    /// End its process group: the polite signal first, the final one after the task's grace.
+    /// End the attempt's process group: SIGTERM, then SIGKILL after the task's grace period.
     Stop { attempt: AttemptId },
-    /// End its process group at once.
+    /// End the attempt's process group with SIGKILL.
     Kill { attempt: AttemptId },
-    /// Its end is durable: working files may go. The log stays.
+    /// The attempt's end is durable: its working files may be deleted. The log stays.
     Forget { attempt: AttemptId },
 }
 
@@ -35,17 +35,17 @@ impl Order {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Report {
-    /// Its main process runs.
+    /// The main process runs.
     Started { attempt: AttemptId, at: Time },
-    /// It is over and whatever was wanted has been collected.
+    /// The attempt is over, and the requested outputs have been collected.
     Ended { attempt: AttemptId, at: Time, end: Box<End> },
-    /// What it asked for is answered, or will not be.
+    /// The attempt's request was answered, or never will be.
     Answered { attempt: AttemptId, at: Time, answer: Box<Answer> },
-    /// Nobody knows what became of it, and nobody will.
+    /// The attempt's fate is unknown and will stay so.
     Lost { attempt: AttemptId, at: Time, why: String },
-    /// One of its containers began, or ended.
+    /// One of the attempt's containers started or ended.
     Container { attempt: AttemptId, at: Time, member: Box<crate::pod::MemberEnd> },
-    /// It tells how far it is.
+    /// The task reported its progress.
     Progress { attempt: AttemptId, at: Time, done: u32, total: u32 },
 }
 
@@ -61,7 +61,7 @@ impl Report {
         }
     }
 
-    /// Tells every time in it by another clock.
+    /// Converts every time in the report to another clock.
     pub fn retime(&mut self, told: impl Fn(Time) -> Time) {
         let each = |member: &mut crate::pod::MemberEnd| {
             for time in [&mut member.started, &mut member.ended].into_iter().flatten() {
@@ -88,22 +88,22 @@ impl Report {
     }
 }
 
-/// How an attempt ended and what it left.
+/// End of an attempt, and its outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {
     pub exit: Exit,
-    /// When the main process began, by the runtime's own clock.
+    /// Start time of the main process, by the runtime's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
     #[serde(default)]
     pub collected: Collected,
-    /// Log bytes were dropped (disk full, size limit); the log says where.
+    /// True if log bytes were dropped (disk full, size limit); the log marks where.
     #[serde(default)]
     pub log_truncated: bool,
-    /// How long the log is. One that is found shorter lost its end, since logs are not synced before this is told.
+    /// Length of the log in bytes. A log found shorter has lost its end, since logs are not synced before this report.
     #[serde(default)]
     pub log_bytes: u64,
-    /// How each container ended, when the task has several. `exit` is then that of the main one, or of the container
+    /// The end of each container, if the task has several. `exit` is then that of the main one, or of the container
     /// that kept it from running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<crate::pod::MemberEnd>,
@@ -113,13 +113,13 @@ pub struct End {
 pub enum Exit {
     Code(i32),
     Signal(i32),
-    /// The kernel ended it because its container wanted more memory than its limit.
+    /// The kernel killed it because its container exceeded its memory limit.
     OutOfMemory,
-    /// The process could not be started; the user's manifest or machine is the reason (`executable file not found in $PATH`).
+    /// The process could not be started because of the manifest or the machine (`executable file not found in $PATH`).
     NotStarted(String),
-    /// The surroundings failed: an input could not be placed, a directory not made. Says what.
+    /// The environment failed: an input could not be placed, a directory not created. Holds the reason.
     Environment(String),
-    /// It wrote more than it may, or more than the disk can spare, and was killed. Says what and how much.
+    /// Evicted: the task exceeded its disk quota, or the free disk space, and was killed. Holds what and how much.
     Evicted(String),
 }
 
@@ -129,7 +129,7 @@ impl Exit {
         match self {
             Self::Code(code) => Some(*code),
             Self::Signal(signal) => Some(128 + signal),
-            // As after any final signal.
+            // As after SIGKILL.
             Self::Evicted(_) => Some(137),
             Self::OutOfMemory => Some(137),
             Self::NotStarted(_) | Self::Environment(_) => None,
@@ -137,7 +137,7 @@ impl Exit {
     }
 }
 
-/// What was found where outputs were wanted. A missing file is data: the dialect decides what it means.
+/// Outputs found where the task declared them. A missing file is data: the dialect decides what it means.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Collected {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,15 +148,15 @@ pub struct Collected {
     pub artifacts: Vec<(String, Found<StoredArtifact>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<Found<StoredArtifact>>,
-    /// The main container's last words, when they were wanted and it had any.
+    /// The main container's termination message, if requested and not empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What was fetched for it, by the name of the input.
+    /// Digest and size of each fetched input, by input name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fetched: Vec<(String, Fetched)>,
 }
 
-/// What was found where an input was fetched from.
+/// Digest and size of a fetched input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fetched {
     /// `sha256:<hex>` of the bytes, or `git:<commit>`.
@@ -168,6 +168,6 @@ pub struct Fetched {
 pub enum Found<T> {
     Here(T),
     Missing,
-    /// It is there and could not be taken; says why.
+    /// Found, but could not be collected; holds the reason.
     Failed(String),
 }

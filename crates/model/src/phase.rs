@@ -1,5 +1,5 @@
-//! Phases: enums that say how far something is, each with its word and its arrows. The arrows are written once: the
-//! documentation of every phase is made from them, and whoever changes a phase is checked against them.
+//! Phase enums with their words and allowed transitions. Transitions are declared once: the documentation of every
+//! phase is generated from them, and every phase change is checked against them.
 
 /// Declares an enum of phases. Each line is `Phase = "word" -> [the phases that can follow]`; a final phase has none.
 #[macro_export]
@@ -29,14 +29,14 @@ macro_rules! phases {
                 }
             }
 
-            /// The phases that can follow this one.
+            /// Returns the phases that can follow this one.
             $visible fn next(self) -> &'static [Self] {
                 match self {
                     $(Self::$phase => &[$(Self::$next),*]),*
                 }
             }
 
-            /// The other phase can follow this one, or is the same.
+            /// Reports whether the other phase can follow this one, or is the same.
             $visible fn leads_to(self, other: Self) -> bool {
                 self == other || self.next().contains(&other)
             }
@@ -50,7 +50,7 @@ macro_rules! phases {
     };
 }
 
-/// What the documentation of a phase says of those that follow it.
+/// The sentence about following phases in the documentation of a phase.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! arrows {

@@ -1,5 +1,5 @@
-//! A task of several containers: what runs before its main container, beside it, or in its place, and how each ended.
-//! They share one file system and live and die together; in which order they start is said here.
+//! Tasks with several containers: init containers, main containers and sidecars, and how each ended. They share one
+//! file system and one lifetime; the start order is declared here.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::{
 /// All containers of a task, the main one included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pod {
-    /// In the order they were written: those that come before, the main ones, those beside them.
+    /// In manifest order: init containers, main containers, sidecars.
     pub members: Vec<Member>,
-    /// How often a main container is tried again when it ends badly.
+    /// Maximum number of restarts of a main container that failed.
     #[serde(default)]
     pub retries: u32,
-    /// How long to wait before it is tried again.
+    /// Delay before a restart.
     #[serde(default)]
     pub pause: Duration,
 }
@@ -29,43 +29,43 @@ pub struct Pod {
 pub struct Member {
     pub part: Part,
     pub container: Container,
-    /// Files that must exist before it starts.
+    /// Files to create before it starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,
-    /// The main containers, by their place in the list, that must have ended well before it starts.
+    /// Indices of the main containers that must have succeeded before it starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<u32>,
 }
 
-/// What a container is to its pod.
+/// The role of a container in its pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
-    /// Runs to its end before the next one starts.
+    /// Runs to completion before the next one starts.
     Init,
-    /// The work itself. The task is over when all of these are.
+    /// Does the work. The task is over when all main containers are.
     Main,
-    /// Runs beside the main ones and is ended after them.
+    /// Runs next to the main containers and is ended after them.
     Sidecar,
 }
 
-/// How one container of a pod stands, or ended.
+/// The state or end of one container of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberEnd {
     pub name: String,
-    /// Nothing when it was never started.
+    /// Start time; `None` if it never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
-    /// Nothing when it was never started, or still runs.
+    /// `None` if it never started or still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
 }
 
 impl MemberEnd {
-    /// It ran, and ended as it should.
+    /// Reports whether it ran and exited with code 0.
     pub fn well(&self) -> bool {
         self.exit == Some(Exit::Code(0))
     }

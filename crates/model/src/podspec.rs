@@ -1,6 +1,5 @@
-//! A pod as manifests of every dialect write it: templates, containers, variables, volumes.
-//! Only the fields the engine reads; whether a field may be there at all is the field table's word. What a runtime is given is
-//! `pod` and `task`.
+//! Pods as manifests of every dialect write them: templates, containers, variables, volumes. Holds only the fields the
+//! engine reads; the field table decides which fields are allowed. Runtimes are given `pod` and `task` instead.
 
 mod container;
 mod volume;
@@ -36,7 +35,7 @@ pub struct PodSpec {
     pub priority: Option<i32>,
     pub active_deadline_seconds: Option<u64>,
     pub termination_grace_period_seconds: Option<u64>,
-    /// Everything else, as it was written.
+    /// All other fields, as written.
     #[serde(flatten)]
     pub rest: serde_json::Map<String, Value>,
 }

@@ -1,5 +1,5 @@
-//! Work that is a question rather than a process: an HTTP request, something done to a kept object, a list of stored
-//! artifacts. A request says everything its runtime needs; what the answer means is the dialect's to say.
+//! Requests: tasks that run no process, but send an HTTP request, act on a stored object, or list stored artifacts. A
+//! request contains everything its runtime needs; the dialect interprets the answer.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{location::Location, task::EnvValue};
 
-/// What a task asks for instead of running a process.
+/// A request that a task makes instead of running a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
     Http(HttpRequest),
@@ -16,19 +16,19 @@ pub enum Request {
     Listing(ListingRequest),
 }
 
-/// What came of a request that was answered, well or not.
+/// The result of a request, successful or not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     Http(HttpResponse),
-    /// The object as it is after what was asked for; `Null` when it is gone.
+    /// The object after the action; `Null` if it is gone.
     Object(Value),
     /// The keys found.
     Listing(Vec<String>),
-    /// It was done, and what came of it is bad: a condition of the manifest says so.
+    /// The action was done, and a condition of the manifest declares its result a failure.
     Failed(String),
-    /// It could not be done; says why.
+    /// The action could not be done; holds the reason.
     Refused(String),
-    /// It was ended before it was answered.
+    /// The request was cancelled before it was answered.
     Stopped,
 }
 
@@ -38,14 +38,14 @@ pub struct HttpRequest {
     pub url: String,
     pub headers: Vec<(String, EnvValue)>,
     pub body: Vec<u8>,
-    /// How long the whole exchange may take.
+    /// Timeout of the whole exchange.
     pub timeout: Duration,
-    /// The server's certificate is checked.
+    /// True if the server's certificate is verified.
     pub verify: bool,
 }
 
 impl HttpRequest {
-    /// Asking twice is the same as asking once, so it may be asked again when nobody knows whether it was.
+    /// Reports whether the request is idempotent, so that it may be sent again when it is unknown whether it was sent.
     pub fn repeatable(&self) -> bool {
         matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE")
     }
@@ -54,28 +54,28 @@ impl HttpRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HttpResponse {
     pub status: u16,
-    /// One entry a line, names as the server spelled them.
+    /// One entry per header line, names as the server spelled them.
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
-/// Something to be done to an object that is kept beside the runs, or to a run.
+/// An action on a stored object or a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObjectRequest {
     pub action: ObjectAction,
-    /// The object, or the change to it, as text.
+    /// The object or the patch, as text.
     pub manifest: ManifestText,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
-    /// Whoever asks becomes the object's owner.
+    /// If set, the requesting run becomes the object's owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
-    /// Where the object is unless its manifest says otherwise.
+    /// Namespace of the object unless its manifest names one.
     pub namespace: String,
-    /// Wait until this holds; all of it must.
+    /// Success condition to wait for; all its terms must hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success: Option<String>,
-    /// Looked at first: any of it ends the wait badly.
+    /// Failure condition, evaluated first: any of its terms ends the wait as failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -83,12 +83,12 @@ pub struct ObjectRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ManifestText {
     Inline(String),
-    /// The artifact that holds it.
+    /// In a stored artifact.
     Stored {
         artifact: crate::task::StoredArtifact,
         sub_path: Option<String>,
     },
-    /// It lies elsewhere and must be brought here first.
+    /// In an external store; it must be fetched first.
     Located {
         location: Location,
         sub_path: Option<String>,
@@ -107,26 +107,27 @@ pub enum ObjectAction {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PatchKind {
-    /// The default of the dialect: lists of named things are merged by name. Kinds of the dialect itself refuse it.
+    /// Strategic merge patch, the dialect's default: lists of named items are merged by name. Kinds of the dialect
+    /// itself refuse it.
     Strategic,
-    /// Fields replace fields, null removes them.
+    /// JSON merge patch: fields replace fields, null removes them.
     Merge,
-    /// A list of operations.
+    /// JSON patch: a list of operations.
     Json,
 }
 
-/// The run that asks, as an owner reference names it.
+/// The requesting run, as an owner reference names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Owner {
     pub name: String,
     pub uid: String,
 }
 
-/// Names the stored artifacts whose keys begin like that of the location.
+/// Lists the stored artifacts whose keys start with the location's key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListingRequest {
     pub location: Location,
-    /// Taken off the front of every key: what the local store puts before the keys of a store it stands in for.
+    /// Prefix to remove from every key: the one the local store adds to keys of a store it substitutes for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cut: String,
 }

@@ -1,24 +1,25 @@
-//! The states of a run that every dialect shares, and how a run is ended before its time.
-//! Transitions are the engine's, which is checked against the arrows.
+//! Run phases that every dialect shares, and how a run is ended early. The engine makes transitions and is checked
+//! against the list.
 
 use serde::{Deserialize, Serialize};
 
 use crate::phases;
 
 phases! {
-    /// A run's state. It leaves `Pending` for its end when it is stopped before it began or its arguments turn out unusable.
+    /// The phase of a run. It goes from `Pending` straight to its end if it is stopped before it began or its arguments
+    /// turn out unusable.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum RunPhase {
         /// Accepted; nothing has been started yet.
         #[default]
         Pending = "Pending" -> [Running, Failed, Error],
-        /// Begun. A suspended run stays here.
+        /// Executing, or suspended.
         Running = "Running" -> [Succeeded, Failed, Error],
-        /// The work ended well, and what had to follow it. Final.
+        /// The work and its exit handlers ended successfully. Final.
         Succeeded = "Succeeded" -> [],
-        /// User code failed, a deadline passed, or someone stopped it. Final.
+        /// User code failed, a deadline passed, or a user stopped it. Final.
         Failed = "Failed" -> [],
-        /// The engine or its surroundings failed. Final.
+        /// The engine or its environment failed. Final.
         Error = "Error" -> [],
     }
 }
@@ -29,7 +30,7 @@ impl RunPhase {
     }
 }
 
-/// How a run is being ended before its time.
+/// Ways of ending a run early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Shutdown {
     /// End the work, then run the exit handlers.

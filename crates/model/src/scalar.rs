@@ -1,5 +1,4 @@
-//! Scalars that manifests spell in more than one way.
-//! They are normalised to text on reading and never guessed at later.
+//! Scalars that manifests spell in more than one way. Normalised to text on reading and never reinterpreted later.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -24,7 +23,7 @@ impl From<&str> for Text {
 /// A number or a text that stands for one, possibly with variables in it.
 pub type IntOrText = Text;
 
-/// Strings as they are, everything else as compact JSON.
+/// Returns strings as they are, everything else as compact JSON.
 pub fn spelled(value: Value) -> String {
     match value {
         Value::String(text) => text,

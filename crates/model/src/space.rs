@@ -1,5 +1,6 @@
-//! How much of the data directory's file system is kept free, and for what. One place, because the thresholds depend on
-//! each other: what users write stops first, then new work, then the journal. It measures nothing.
+//! Disk space thresholds: how much of the data directory's file system is kept free, and for what. One module, because
+//! the thresholds depend on each other: what users write stops first, then new work, then the journal. It measures
+//! nothing.
 //!
 //! Each threshold is a share of the file system with an upper bound: a fixed amount alone would make a small file system
 //! unusable, a share alone would waste much of a large one.
@@ -21,7 +22,7 @@ pub const fn journal_reserve(total: u64) -> u64 {
     share(total, 100, 8 << 20)
 }
 
-/// This much must be writable before a journal that could not be written is opened again: its log grows by whole
+/// Space that must be writable before a journal that could not be written is opened again: its log grows by whole
 /// transactions, and one that fails at once would be read back in vain.
 pub const JOURNAL_HEADROOM: u64 = 256 << 10;
 

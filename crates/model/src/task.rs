@@ -1,5 +1,5 @@
-//! The common unit of every dialect: a Task says what should run, dialect-free.
-//! A DAG node, a replica and a pipeline step all become one of these before a runtime sees them.
+//! The unit of execution of every dialect: a Task describes what a runtime must run and knows no dialect. A DAG node, a
+//! replica and a pipeline step all become one before a runtime sees them.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -10,10 +10,10 @@ use crate::location::Location;
 
 use crate::request::Request;
 
-/// Everything a runtime needs to run one attempt.
+/// A task: everything a runtime needs to run one attempt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// What people call it in messages and listings, e.g. the pod name.
+    /// Display name in messages and listings, e.g. the pod name.
     pub name: String,
     pub main: Container,
     /// Files that must exist before the main process starts: scripts, projected ConfigMaps and Secrets, raw artifacts.
@@ -24,28 +24,28 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<ArtifactInput>,
     #[serde(default)]
-    pub wanted: Wanted,
+    pub wanted: WantedOutputs,
     #[serde(default)]
     pub resources: Resources,
-    /// How long the process group gets between the polite and the final signal.
+    /// Grace period of the process group between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// It asks for something instead of running a process; the container means nothing then.
+    /// The request to make instead of running a process; the container is ignored then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<Request>>,
-    /// More containers than the main one.
+    /// Further containers, if there are more than the main one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<Box<crate::pod::Pod>>,
-    /// The environment variable that names the file in which the task may tell how far it is, as `done/total`.
+    /// Name of the environment variable that holds the path of the progress file; the task writes `done/total` into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// Lines in the notation of a hosts file, by which it finds others. Many tasks may share one text.
+    /// Entries for the task's hosts file, through which it resolves its peers. Shared by many tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Container {
-    /// The name used in messages (`main: Error (exit code 1)`).
+    /// Container name used in messages (`main: Error (exit code 1)`).
     pub name: String,
     pub image: String,
     /// Empty means the image's entrypoint, which the process runtime looks up in its table.
@@ -60,15 +60,15 @@ pub struct Container {
     /// The process gets a terminal as its standard input and output.
     #[serde(default)]
     pub tty: bool,
-    /// How many bytes of memory it may use at most. How closely that is kept is the runtime's business.
+    /// Memory limit in bytes. How strictly it is enforced depends on the runtime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
-    /// How many bytes it may write to its own file system. A task that writes more is evicted.
+    /// Limit of bytes written to its own file system. A task that writes more is evicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_limit: Option<u64>,
 }
 
-/// A value that may be secret; a secret prints as `***` wherever people look.
+/// A value that may be secret; secrets are printed as `***` in debug output.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub enum EnvValue {
     Plain(String),
@@ -92,7 +92,7 @@ impl std::fmt::Debug for EnvValue {
     }
 }
 
-/// A file laid down before the start, at an absolute path inside the task's view of the file system.
+/// A file created before the start, at an absolute path inside the task's file system.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct File {
     pub path: String,
@@ -112,7 +112,7 @@ impl std::fmt::Debug for File {
 pub struct Mount {
     pub path: String,
     pub source: MountSource,
-    /// A path below the source, made when it is missing.
+    /// A path below the source, created if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_path: Option<String>,
     #[serde(default)]
@@ -121,11 +121,11 @@ pub struct Mount {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MountSource {
-    /// An empty directory that lives as long as the attempt. Two mounts of one name share it.
+    /// An empty directory with the attempt's lifetime. Mounts of the same name share it.
     Scratch { name: String },
-    /// A directory that outlives attempts, by namespace and claim name; made when it is missing.
+    /// A persistent directory by namespace and claim name; created if missing.
     Claim { namespace: String, name: String },
-    /// A directory or file of the machine itself.
+    /// A directory or file of the host.
     Host { path: String },
 }
 
@@ -139,7 +139,7 @@ pub struct ArtifactInput {
     pub mode: Option<u32>,
     #[serde(default)]
     pub recurse_mode: bool,
-    /// How to unpack; `None` means: look inside and unpack a tarball.
+    /// Packing; `None`: detect and unpack a tarball.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<Archive>,
 }
@@ -149,28 +149,28 @@ pub enum ArtifactSource {
     Raw {
         data: String,
     },
-    /// Saved earlier in the content-addressed store, possibly only a part of it.
+    /// From the content-addressed store, possibly only a part of it.
     Stored {
         artifact: StoredArtifact,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sub_path: Option<String>,
     },
-    /// To be fetched from elsewhere.
+    /// To be fetched from an external store.
     Remote {
         location: Location,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sub_path: Option<String>,
-        /// Nothing being there is fine.
+        /// True if the artifact may be missing.
         #[serde(default)]
         optional: bool,
     },
 }
 
-/// How an artifact's bytes are packed.
+/// Packing of an artifact's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Archive {
-    /// The bytes as they are; a directory cannot be kept this way and is stored as a tree.
+    /// Unpacked bytes; a directory is stored as a tree instead.
     #[default]
     None,
     /// A tarball, compressed with gzip unless the level says otherwise.
@@ -180,27 +180,27 @@ pub enum Archive {
     Zip,
 }
 
-/// A saved artifact: where its bytes are and what they are.
+/// A saved artifact: key, digest and packing of its bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredArtifact {
     /// `sha256:<hex>` of the stored bytes.
     pub digest: String,
     pub size: u64,
-    /// What the stored bytes are.
+    /// Packing of the stored bytes.
     pub archive: Archive,
-    /// The name people see, e.g. `wf/pod/name.tgz`.
+    /// The display key, e.g. `wf/pod/name.tgz`.
     pub key: String,
-    /// What the dialect noted of the place it was sent to, without credentials. Absent: the local store only.
+    /// The dialect's note of the external location it was sent to, without credentials. `None`: the local store only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noted: Option<Value>,
-    /// Its bytes were deleted on purpose.
+    /// True if its bytes were deleted on purpose.
     #[serde(default, skip_serializing_if = "is_false")]
     pub deleted: bool,
 }
 
-/// What to collect once the main process has ended.
+/// Outputs to collect once the main process has ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct WantedOutputs {
     /// Keep the end of standard output as the result.
     #[serde(default)]
     pub result: bool,
@@ -209,26 +209,26 @@ pub struct Wanted {
     pub parameters: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<ArtifactOutput>,
-    /// Keep what it wrote as an artifact too. Its path is not used.
+    /// Also save the log as an artifact. The artifact's path is not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<Box<ArtifactOutput>>,
-    /// What the main container says of its own end.
+    /// Source of the main container's termination message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<LastWords>,
+    pub message: Option<TerminationMessage>,
 }
 
-/// Where a container's last words are found: in a file of its own, else in the end of its output.
+/// Sources of a container's termination message: a file, or else the end of its output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastWords {
-    /// The file it may write its message into, e.g. `/dev/termination-log`.
+pub struct TerminationMessage {
+    /// The file the container may write its message to, e.g. `/dev/termination-log`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// When the file says nothing and it ended badly, the end of what it wrote is its message.
+    /// True if the end of the log is the message when the file is empty and the container failed.
     #[serde(default)]
     pub tail: bool,
 }
 
-impl Wanted {
+impl WantedOutputs {
     pub fn is_empty(&self) -> bool {
         !self.result
             && self.parameters.is_empty()
@@ -243,20 +243,20 @@ pub struct ArtifactOutput {
     pub name: String,
     pub path: String,
     pub archive: Archive,
-    /// The name people see, e.g. `wf/pod/name.tgz`.
+    /// The display key, e.g. `wf/pod/name.tgz`.
     pub key: String,
-    /// Whose key it is; namespaces do not see each other's.
+    /// Namespace that owns the key; keys are scoped to it.
     #[serde(default)]
     pub namespace: String,
-    /// Where it is sent once it is saved; absent means the local store is its home.
+    /// External location to upload it to after saving; `None` for the local store only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Location>,
-    /// What the dialect wants to find again in the saved artifact about that place.
+    /// The dialect's note of that location, returned with the saved artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noted: Option<Value>,
 }
 
-/// What the scheduler counts. Zero means "no claim".
+/// Resource requests as the scheduler counts them. Zero means "no claim".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
     pub cpu_milli: u64,
@@ -276,8 +276,8 @@ mod tests {
 
     #[test]
     fn a_message_alone_is_something_wanted() {
-        assert!(Wanted::default().is_empty());
-        let wanted = Wanted { message: Some(LastWords::default()), ..Wanted::default() };
+        assert!(WantedOutputs::default().is_empty());
+        let wanted = WantedOutputs { message: Some(TerminationMessage::default()), ..WantedOutputs::default() };
         assert!(!wanted.is_empty());
     }
 
@@ -288,7 +288,10 @@ mod tests {
         assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), Task::default());
         let task = Task {
             hosts: Some("127.1.0.2 a\n".into()),
-            wanted: Wanted { message: Some(LastWords { path: None, tail: true }), ..Wanted::default() },
+            wanted: WantedOutputs {
+                message: Some(TerminationMessage { path: None, tail: true }),
+                ..WantedOutputs::default()
+            },
             ..Task::default()
         };
         let text = serde_json::to_string(&task).unwrap();

@@ -1,12 +1,12 @@
-//! The TaskSet dialect on the wire and on disk: what a manifest holds, the phases of its three machines, and what is
-//! decided about one. Plain data; what it means is the engine's business.
+//! Wire and disk types of the TaskSet dialect: the manifest, the phases of its three state machines, and its facts.
+//! Plain data; the engine interprets it.
 
 pub mod fact;
 pub mod phase;
 pub mod spec;
 
-pub use fact::{Closing, PodEnd, SetFact, Terminated};
-pub use phase::{ReplicaPhase, RolePhase, SetPhase, Standing};
+pub use fact::{PodEnd, SetFact, StopReason, Terminated};
+pub use phase::{ReplicaPhase, RolePhase, SetPhase, SummaryState};
 pub use spec::{
     Action, CompletionPolicy, Condition, Dependency, Event, EventPolicy, ExitCodes, RetryPolicy, RoleSpec, TaskSet,
     TaskSetSpec,
@@ -15,8 +15,8 @@ pub use spec::{
 pub const KIND: &str = "TaskSet";
 pub const GROUP: &str = "octopus.openi.pcl.cn";
 pub const API_VERSION: &str = "octopus.openi.pcl.cn/v1alpha1";
-/// The name of the definition, which some write where the group belongs.
+/// The name of the CRD, which some manifests write in place of the group.
 pub const GROUP_ALIAS: &str = "tasksets.octopus.openi.pcl.cn";
 
-/// The annotation that says which PodGroup a pod belongs to, as the seed's scheduler reads it.
+/// The annotation that names a pod's PodGroup, as the seed's scheduler reads it.
 pub const GANG_ANNOTATION: &str = "scheduling.k8s.io/group-name";

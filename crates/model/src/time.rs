@@ -1,5 +1,4 @@
-//! A moment in time as the controller records it: microseconds since the epoch, UTC.
-//! It never reads a clock; the time is always handed in.
+//! Timestamps: microseconds since the epoch, UTC. Never reads a clock; the time is always passed in.
 
 use std::{fmt, time::Duration};
 
@@ -20,7 +19,7 @@ impl Time {
         self.0.div_euclid(1_000_000)
     }
 
-    /// How long after `earlier` this is; zero when it is not after.
+    /// Returns the time elapsed since `earlier`; zero if this is not after it.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -29,12 +28,12 @@ impl Time {
         Self(self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// So many microseconds later, or earlier when they are negative.
+    /// Returns the time this many microseconds later, or earlier if negative.
     pub fn shifted(self, micros: i64) -> Self {
         Self(self.0.saturating_add(micros))
     }
 
-    /// What [`fmt::Display`] prints, read back.
+    /// Parses what [`fmt::Display`] prints.
     pub fn parse(text: &str) -> Option<Self> {
         text.parse::<Timestamp>().ok().map(|stamp| Self(stamp.as_microsecond()))
     }

@@ -46,7 +46,8 @@ impl Loaded {
 
     /// `file:line`, for messages about the object as a whole.
     pub(crate) fn place(&self) -> String {
-        let line = if self.base.is_root() { self.document.line } else { self.document.places.value(&self.base).line };
+        let line =
+            if self.base.is_root() { self.document.line } else { self.document.source_map.value(&self.base).line };
         format!("{}:{line}", self.document.source.name())
     }
 

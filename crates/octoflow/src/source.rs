@@ -14,7 +14,7 @@ use std::{
 use anyhow::Result;
 use octoflow_control::read::lines::{Frame, Line};
 use octoflow_engine::{
-    dialect::PhaseStand,
+    dialect::PhaseClass,
     kinds::{self, Kind},
 };
 use octoflow_model::Time;
@@ -54,14 +54,14 @@ pub(crate) fn kind_of(row: &RunRow) -> &'static Kind {
 }
 
 /// What the phase of a run means.
-pub(crate) fn stand_of(row: &RunRow) -> Option<PhaseStand> {
-    kind_of(row).dialect()?.stand(&row.phase)
+pub(crate) fn stand_of(row: &RunRow) -> Option<PhaseClass> {
+    kind_of(row).dialect()?.phase_class(&row.phase)
 }
 
 /// The phases of all kinds of runs that mean this.
-pub(crate) fn phases(means: impl Fn(PhaseStand) -> bool) -> Vec<String> {
+pub(crate) fn phases(means: impl Fn(PhaseClass) -> bool) -> Vec<String> {
     let all = kinds::of_runs().filter_map(Kind::dialect).flat_map(|dialect| dialect.phases);
-    let words: BTreeSet<&str> = all.filter(|phase| means(phase.stand)).map(|phase| phase.word).collect();
+    let words: BTreeSet<&str> = all.filter(|phase| means(phase.class)).map(|phase| phase.word).collect();
     words.into_iter().map(str::to_owned).collect()
 }
 

@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::HashMap};
 
 use octoflow_engine::{
     Dialect,
-    dialect::{self, NodeTable, PhaseStand, StatusFields},
+    dialect::{self, NodeTable, PhaseClass, StatusFields},
     kinds,
     view::{Heading, readable},
 };
@@ -83,15 +83,15 @@ impl<'a> Workflow<'a> {
     }
 
     /// What its phase means.
-    pub(crate) fn stand(self) -> Option<PhaseStand> {
-        self.dialect()?.stand(self.phase())
+    pub(crate) fn phase_class(self) -> Option<PhaseClass> {
+        self.dialect()?.phase_class(self.phase())
     }
 
     /// The phase, with a word when someone has to resume it.
     pub(crate) fn phase_in_words(self) -> String {
         let suspended =
             self.spec()["suspend"] == Value::Bool(true) || self.nodes().iter().any(|node| node.waits_for_resume());
-        let over = self.stand().is_some_and(PhaseStand::is_final);
+        let over = self.phase_class().is_some_and(PhaseClass::is_final);
         if !over && suspended { format!("{} (Suspended)", self.phase()) } else { self.phase().to_owned() }
     }
 

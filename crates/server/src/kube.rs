@@ -2,7 +2,7 @@
 //! It maps requests to the registry and answers to Kubernetes shapes; it decides nothing about objects itself.
 
 use axum::http::Method;
-use octoflow_control::registry::{Keeping, Kind, kinds, schema_name};
+use octoflow_control::registry::{Kind, Storage, kinds, schema_name};
 use serde_json::json;
 
 use crate::{
@@ -72,10 +72,10 @@ fn needs(kind: &Kind) -> (Need, Need) {
 
 /// The words of what can be done with a kind.
 fn verbs(kind: &Kind) -> &'static [&'static str] {
-    match (kind.keeping, kind.name) {
+    match (kind.storage, kind.name) {
         // What a pod's run makes of its end is that run's business.
         (_, "Pod") => &["delete", "get", "list", "watch"],
-        (Keeping::View, _) => &["get", "list", "watch"],
+        (Storage::View, _) => &["get", "list", "watch"],
         (_, "Namespace") => &["create", "delete", "get", "list", "patch", "update", "watch"],
         _ => &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
     }

@@ -91,7 +91,7 @@ const EXCEPTIONS: &[Exception] = &[
             "crates/engine/src/follow.rs",
             "crates/engine/src/rerun.rs",
             "crates/engine/src/slice.rs",
-            "crates/model/src/before.rs",
+            "crates/model/src/previous.rs",
             "crates/octoflow/src/commands/plan.rs",
             "crates/octoflow/src/output/events.rs",
             "crates/octoflow/src/output/live.rs",

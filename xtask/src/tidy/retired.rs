@@ -44,6 +44,12 @@ const RETIRED: &[Retired] = &[
     Retired { word: concat!("Unplan", "ned"), instead: "PlanError" },
     Retired { word: concat!("Hindr", "ance"), instead: "Condition" },
     Retired { word: concat!("Garb", "led"), instead: "Malformed" },
+    Retired { word: concat!("Last", "Words"), instead: "TerminationMessage" },
+    Retired { word: concat!("Phase", "Stand"), instead: "PhaseClass" },
+    Retired { word: concat!("Task", "Life"), instead: "TaskEvent" },
+    Retired { word: concat!("Circum", "stances"), instead: "CronState" },
+    Retired { word: concat!("Pay", "er"), instead: "BudgetScope" },
+    Retired { word: concat!("took_place", "_of"), instead: "replaced_runs" },
 ];
 
 const WHY: &str = "one concept, one word, and the one that the trade uses; `docs/glossary.md` has them";

@@ -10,7 +10,9 @@ use std::{
 };
 
 use octoflow_engine::{Command, Program, engine::Keyed, kinds};
-use octoflow_model::{AttemptId, Fact, Revision, RunId, mark::Ties, meta::DEFAULT_NAMESPACE, submission::Submission};
+use octoflow_model::{
+    AttemptId, Fact, Revision, RunId, mark::Ownership, meta::DEFAULT_NAMESPACE, submission::Submission,
+};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -102,7 +104,7 @@ impl Handle {
             uid,
             body: object.to_string().into_bytes(),
         });
-        let ties = Ties::of(&object["metadata"]);
+        let ties = Ownership::of(&object["metadata"]);
         batch.push(Change::SetOwners {
             kind: kind.to_owned(),
             namespace: namespace.to_owned(),
@@ -217,9 +219,9 @@ impl Handle {
             at: clock::steady().shifted(known.skew),
             manifest: submit.manifest,
             stored: submit.stored,
-            known,
+            context: known,
             parent,
-            before: None,
+            previous: None,
         })
     }
 

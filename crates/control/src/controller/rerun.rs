@@ -62,8 +62,8 @@ impl Controller {
             manifest: fresh.manifest,
             stored: fresh.stored,
             parent: row.parent,
-            known,
-            before: Some(Box::new(fresh.plan.before(read::numbers(&reader, run)?))),
+            context: known,
+            previous: Some(Box::new(fresh.plan.before(read::numbers(&reader, run)?))),
         };
         self.handle.hand_in(submission, Some(run), None, watcher, |_| Vec::new())
     }
@@ -94,8 +94,8 @@ impl Controller {
             manifest: fresh.manifest,
             stored: fresh.stored,
             parent: None,
-            known,
-            before,
+            context: known,
+            previous: before,
         };
         for _ in 1..DRAWS {
             let name = format!("{}{}", fresh.generate_name, name_suffix()?);

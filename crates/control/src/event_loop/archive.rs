@@ -153,7 +153,7 @@ impl EventLoop {
             Ok(changes) => changes,
             Err(error) => return self.not_written(run, waiting, error),
         };
-        let mission = doomed.map(|doomed| doomed.mission(self.driver.engine.world()));
+        let mission = doomed.map(|doomed| doomed.mission(self.driver.engine.shared()));
         let (watchers, inbox, outlet) = (self.watchers.clone(), self.inbox.clone(), self.outlet.clone());
         let memory = self.memory.clone();
         let then = move |kept: Result<_, StoreError>| {

@@ -29,7 +29,7 @@ impl EventLoop {
         for (run, items) in with_garbage {
             let doomed = Doomed::new(run.id(), run.namespace(), STRATEGY, items);
             self.effects.push(Effect::Doom(doomed.clone()));
-            missions.push(doomed.mission(engine.world()));
+            missions.push(doomed.mission(engine.shared()));
         }
         missions
     }

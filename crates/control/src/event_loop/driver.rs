@@ -53,7 +53,7 @@ pub(crate) struct Cut {
 impl Cut {
     /// Notes what others must hear of a run once this is durable.
     fn note(&mut self, run: RunId, change: Change, engine: &Engine) {
-        let Change { submitted, phase, steered: _, marked, ended, caches, units, urgent } = change;
+        let Change { submitted, phase, lifecycle: _, marked, ended, caches, units, urgent } = change;
         let sets = [
             (submitted, &mut self.submitted),
             (phase, &mut self.changed),
@@ -96,7 +96,7 @@ impl Driver {
         watched: impl Fn(RunId) -> bool,
     ) -> Vec<(AttemptId, Box<Task>)> {
         let mut outcome = self.engine.handle(Input::Continue { runs }, now);
-        let believed = std::mem::take(&mut outcome.believed);
+        let believed = std::mem::take(&mut outcome.assumed_running);
         let refused = self.hold(outcome, watched);
         debug_assert!(refused.is_ok(), "going on is never refused");
         believed

@@ -8,13 +8,13 @@ use serde_json::json;
 
 /// Who the run belongs to, and whether it is on its way out.
 pub(super) fn tie(run: &Run) -> Change {
-    let ties = run.marks().ties;
+    let ownership = run.marks().ownership;
     Change::SetOwners {
         kind: run.kind().key.to_owned(),
         namespace: run.namespace().to_owned(),
         name: run.name().to_owned(),
-        owners: ties.owner_uids(),
-        deleting: ties.deleted.is_some(),
+        owners: ownership.owner_uids(),
+        deleting: ownership.deleted.is_some(),
     }
 }
 
@@ -25,7 +25,7 @@ pub(super) fn new_row(run: &Run) -> RunRow {
         started: run.began(),
         labels: run.labels(),
         progress: progress(run),
-        priority: i64::from(run.importance()),
+        priority: i64::from(run.run_priority()),
         parameters: json!(parameters).to_string(),
         parent: run.parent(),
         ..RunRow::new(run.id(), run.namespace(), run.kind().key, run.name(), run.uid(), run.created())

@@ -5,7 +5,7 @@ use octoflow_engine::{
     Run,
     kinds::{self, Kind},
 };
-use octoflow_model::mark::Ties;
+use octoflow_model::mark::Ownership;
 use octoflow_store::Change;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(super) fn change(run: &Run, attempt: u32, there: bool) -> Vec<Change> {
         return vec![Change::DeleteObject { kind, namespace, name }];
     }
     let body = unit.to_string().into_bytes();
-    let owners = Ties::of(&unit["metadata"]).owner_uids();
+    let owners = Ownership::of(&unit["metadata"]).owner_uids();
     vec![
         Change::PutObject { kind: kind.clone(), namespace: namespace.clone(), name: name.clone(), uid, body },
         Change::SetOwners { kind, namespace, name, owners, deleting: false },

@@ -3,7 +3,7 @@
 use octoflow_engine::argo::resource;
 use octoflow_model::{
     AttemptId, Time,
-    mark::Ties,
+    mark::Ownership,
     request::{ManifestText, ObjectAction, ObjectRequest, PatchKind},
 };
 use octoflow_runtime::artifacts;
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     access, clock,
-    registry::{Keeping, Kind, meta, stored},
+    registry::{Kind, Storage, meta, stored},
 };
 
 /// Everything an action needs to know.
@@ -69,9 +69,9 @@ impl ResourceWorker {
         if order.name.is_empty() && request.action != ObjectAction::Create {
             return Err(format!("the manifest names no {}: metadata.name is missing", kind.name).into());
         }
-        match kind.keeping {
-            Keeping::Run(_) => self.act_on_run(&order),
-            Keeping::Stored | Keeping::View => self.act_on_stored(&order),
+        match kind.storage {
+            Storage::Run(_) => self.act_on_run(&order),
+            Storage::Stored | Storage::View => self.act_on_stored(&order),
         }
     }
 
@@ -167,7 +167,7 @@ impl ResourceWorker {
     /// Deletes it, or marks it as going when somebody else must agree first.
     fn unshelve(&self, key: &Key, kept: Option<Value>) -> Result<(), Trouble> {
         if let Some(mut object) = kept {
-            let mut ties = Ties::of(&object["metadata"]);
+            let mut ties = Ownership::of(&object["metadata"]);
             if meta::is_held(&ties) {
                 ties.deleted = ties.deleted.or(Some(Time::from_secs(clock::now().seconds())));
                 let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();

@@ -15,7 +15,7 @@ pub(super) fn of_manifest(api_version: &str, word: &str) -> Result<&'static Kind
         return find(word);
     }
     let group = kinds::group_of(api_version);
-    let mut ours = kinds::all().filter(|kind| kind.answers_to(word) && is_known(kind));
+    let mut ours = kinds::all().filter(|kind| kind.has_name(word) && is_known(kind));
     match ours.clone().find(|kind| kind.is_of(group)) {
         Some(kind) => Ok(kind),
         None => Err(match ours.next() {

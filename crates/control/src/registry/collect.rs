@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use octoflow_model::{Revision, RunId, mark::Ties};
+use octoflow_model::{Revision, RunId, mark::Ownership};
 use octoflow_store::{ChangedItem, Name, RunRow};
 use serde_json::Value;
 
 use super::{
-    DeleteOptions, Deleted, Fault, Inner, Keeping, Kind, Propagation, Registry, kinds, meta,
+    DeleteOptions, Deleted, Fault, Inner, Kind, Propagation, Registry, Storage, kinds, meta,
     namespace::dwellers,
     remove::{FOREGROUND, Found, ORPHAN},
 };
@@ -281,7 +281,7 @@ enum Progress {
 fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize) -> Result<Progress, Fault> {
     let Some(found) = registry.find(kind, &name.namespace, &name.name)? else { return Ok(Progress::Gone) };
     let metadata = &found.object()["metadata"];
-    let ties = Ties::of(metadata);
+    let ties = Ownership::of(metadata);
     if ties.deleted.is_none() {
         return orphaned(registry, kind, name, found.object(), &ties);
     }
@@ -324,7 +324,7 @@ fn orphaned(
     kind: &'static Kind,
     name: &Name,
     object: &Value,
-    ties: &Ties,
+    ties: &Ownership,
 ) -> Result<Progress, Fault> {
     let mut gone = HashSet::new();
     for owner in &ties.owners {
@@ -351,16 +351,16 @@ fn orphaned(
 /// Whether an owner exists. Of what is not kept here nobody can say that it does not.
 fn is_there(registry: &Registry, namespace: &str, owner: &Value) -> Result<bool, Fault> {
     let text = |field: &str| owner[field].as_str().unwrap_or_default();
-    let Some(kind) =
-        kinds::find(kinds::group_of(text("apiVersion")), text("kind")).filter(|kind| kind.speaks(text("apiVersion")))
+    let Some(kind) = kinds::find(kinds::group_of(text("apiVersion")), text("kind"))
+        .filter(|kind| kind.accepts_api_version(text("apiVersion")))
     else {
         return Ok(true);
     };
     let namespace = if kind.namespaced { namespace } else { "" };
-    Ok(match kind.keeping {
-        Keeping::View => true,
-        Keeping::Run(_) => registry.row(kind, namespace, text("name"))?.is_some_and(|row| row.uid == text("uid")),
-        Keeping::Stored => {
+    Ok(match kind.storage {
+        Storage::View => true,
+        Storage::Run(_) => registry.row(kind, namespace, text("name"))?.is_some_and(|row| row.uid == text("uid")),
+        Storage::Stored => {
             registry.stored_object(kind, namespace, text("name"))?.is_some_and(|kept| kept.uid == text("uid"))
         }
     })
@@ -398,14 +398,14 @@ fn release(registry: &Registry, kind: &'static Kind, name: &Name, finalizer: &st
 fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: &str) -> Result<Progress, Fault> {
     let mut blocked = false;
     let ancestors = ancestors(registry, name)?;
-    let set = match kind.keeping {
-        Keeping::Run(_) => registry.row(kind, &name.namespace, &name.name)?.filter(|row| !row.archived),
-        Keeping::Stored | Keeping::View => None,
+    let set = match kind.storage {
+        Storage::Run(_) => registry.row(kind, &name.namespace, &name.name)?.filter(|row| !row.archived),
+        Storage::Stored | Storage::View => None,
     };
     for dependent in registry.read(|reader| Ok(reader.owned_by(uid)?))? {
         let Some(of) = kinds::of_key(&dependent.kind) else { continue };
         let Some(found) = registry.find(of, &dependent.namespace, &dependent.name)? else { continue };
-        let ties = Ties::of(&found.object()["metadata"]);
+        let ties = Ownership::of(&found.object()["metadata"]);
         let reference = ties.owners.iter().find(|owner| owner["uid"] == uid);
         // Whoever belongs to each other in a circle would wait for ever.
         let above = found.object()["metadata"]["uid"].as_str().is_some_and(|uid| ancestors.contains(uid));
@@ -433,7 +433,7 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
             let Some(of) = kinds::of_key(&dependent.kind) else { continue };
             let found = registry.find(of, &dependent.namespace, &dependent.name)?;
             let Some(found) = found else { continue };
-            let ties = Ties::of(&found.object()["metadata"]);
+            let ties = Ownership::of(&found.object()["metadata"]);
             let above = found.object()["metadata"]["uid"].as_str().is_some_and(|uid| ancestors.contains(uid));
             waits |=
                 !above && ties.owners.iter().any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true);
@@ -457,7 +457,7 @@ fn ancestors(registry: &Registry, name: &Name) -> Result<HashSet<String>, Fault>
     while let Some(name) = open.pop().filter(|_| known.len() < MOST_ANCESTORS) {
         let Some(kind) = kinds::of_key(&name.kind) else { continue };
         let Some(found) = registry.find(kind, &name.namespace, &name.name)? else { continue };
-        for owner in Ties::of(&found.object()["metadata"]).owners {
+        for owner in Ownership::of(&found.object()["metadata"]).owners {
             let text = |field: &str| owner[field].as_str().unwrap_or_default().to_owned();
             if known.insert(text("uid"))
                 && let Some(kind) = kinds::find(kinds::group_of(&text("apiVersion")), &text("kind"))

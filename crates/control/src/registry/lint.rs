@@ -3,7 +3,7 @@
 use octoflow_engine::{Problems, admit::admit};
 use serde_json::{Value, json};
 
-use super::{Fault, Keeping, Kind, Registry, stored};
+use super::{Fault, Kind, Registry, Storage, stored};
 
 /// Stands for a name that would be drawn, or that a manifest under construction does not have yet.
 const STAND_IN: &str = "unnamed";
@@ -21,16 +21,16 @@ impl Registry {
             (name, _) => name.to_owned(),
         };
         metadata["name"] = json!(name);
-        match kind.keeping {
-            Keeping::View => return Err(Fault::ReadOnly { kind }),
-            Keeping::Run(_) => {
+        match kind.storage {
+            Storage::View => return Err(Fault::ReadOnly { kind }),
+            Storage::Run(_) => {
                 if let Some(fields) = named.as_object_mut() {
                     fields.remove("status");
                 }
                 let catalog = self.handle().catalog()?;
                 admit(&named, &catalog).map_err(|problems| Fault::problems(kind, &name, &problems))?;
             }
-            Keeping::Stored => {
+            Storage::Stored => {
                 stored::check(kind, &named)?;
                 if let Some(examine) = kind.examine {
                     let catalog = self.handle().catalog()?;

@@ -6,7 +6,7 @@ use octoflow_model::Revision;
 use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
 use serde_json::{Value, json};
 
-use super::{Fault, Keeping, Kind, Registry, Selection, run::of_row, stored::dress};
+use super::{Fault, Kind, Registry, Selection, Storage, run::of_row, stored::dress};
 
 #[derive(Clone, Debug, Default)]
 pub struct ListOptions {
@@ -30,8 +30,8 @@ pub struct Listing<T = Value> {
 
 impl Registry {
     pub fn list(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
-        match kind.keeping {
-            Keeping::Run(_) => {
+        match kind.storage {
+            Storage::Run(_) => {
                 let closely = asks_for_more(kind, &options.selection);
                 let rows = self.list_rows(kind, options)?;
                 let mut items = Vec::with_capacity(rows.items.len());
@@ -46,9 +46,9 @@ impl Registry {
                 }
                 Ok(Listing { items, revision: rows.revision, next: rows.next })
             }
-            Keeping::Stored if kind.name == "Namespace" => self.list_namespaces(kind, options),
-            Keeping::Stored => self.list_stored(kind, options),
-            Keeping::View => self.list_view(kind, options),
+            Storage::Stored if kind.name == "Namespace" => self.list_namespaces(kind, options),
+            Storage::Stored => self.list_stored(kind, options),
+            Storage::View => self.list_view(kind, options),
         }
     }
 

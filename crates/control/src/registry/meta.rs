@@ -1,7 +1,7 @@
 //! Metadata: what of it people may write, and what a name, a label or a reference may look like. Every name that becomes
 //! a key or part of a path passes here before anything is stored.
 
-use octoflow_model::mark::Ties;
+use octoflow_model::mark::Ownership;
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind};
@@ -100,11 +100,11 @@ pub(super) fn unmoved(kind: &'static Kind, name: &str, before: &Value, after: &m
 /// It is to go, and nothing holds it back.
 pub(super) fn is_released(object: &Value) -> bool {
     let metadata = &object["metadata"];
-    !metadata["deletionTimestamp"].is_null() && !is_held(&Ties::of(metadata))
+    !metadata["deletionTimestamp"].is_null() && !is_held(&Ownership::of(metadata))
 }
 
 /// Somebody else must agree before it goes. What deletes artifacts never keeps a run.
-pub(crate) fn is_held(ties: &Ties) -> bool {
+pub(crate) fn is_held(ties: &Ownership) -> bool {
     ties.finalizers.iter().any(|name| name != "workflows.argoproj.io/artifact-gc")
 }
 

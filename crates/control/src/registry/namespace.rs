@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_model::{Time, mark::Ties, meta::DEFAULT_NAMESPACE};
+use octoflow_model::{Time, mark::Ownership, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
 use super::{
@@ -98,7 +98,7 @@ impl Registry {
                 Some(kept) => (kept.object, kept.uid, Some(kept.revision)),
                 None => (before, new_uid()?, None),
             };
-            let mut ties = Ties::of(&object["metadata"]);
+            let mut ties = Ownership::of(&object["metadata"]);
             ties.deleted = Some(Time::from_secs(clock::now().seconds()));
             if let Some(metadata) = object["metadata"].as_object_mut() {
                 ties.write(metadata);

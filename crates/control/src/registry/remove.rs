@@ -2,12 +2,12 @@
 //! which finds the mark again after a restart.
 
 use octoflow_engine::{Command, Refusal};
-use octoflow_model::{Marks, Time, mark::Ties, taskset::Closing};
+use octoflow_model::{MutableMetadata, Time, mark::Ownership, taskset::StopReason};
 use octoflow_store::{Batch, Change, RunRow};
 use serde_json::{Value, json};
 
 use super::{
-    DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, kinds, meta, run::of_row,
+    DeleteOptions, Deleted, Fault, Kind, ListOptions, Propagation, Registry, Storage, kinds, meta, run::of_row,
     size::Wish, steer, stored::Kept,
 };
 use crate::{Error, clock, delete, event_loop::Message, objects::Key, read};
@@ -32,7 +32,7 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<Deleted, Fault> {
         if kind.name == "Pod" {
-            return self.let_go(kind, namespace, name, Closing::Deleted, options);
+            return self.let_go(kind, namespace, name, StopReason::Deleted, options);
         }
         if kind.is_view() {
             return Err(Fault::ReadOnly { kind });
@@ -80,7 +80,7 @@ impl Registry {
     /// Makes a pod give its place to others, as somebody does who needs the room.
     pub fn evict(&self, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Fault> {
         let kind = &kinds::core::POD;
-        self.let_go(kind, namespace, name, Closing::Evicted, options)
+        self.let_go(kind, namespace, name, StopReason::Evicted, options)
     }
 
     /// Ends a pod whose run makes up for it.
@@ -89,7 +89,7 @@ impl Registry {
         kind: &'static Kind,
         namespace: &str,
         name: &str,
-        why: Closing,
+        why: StopReason,
         options: &DeleteOptions,
     ) -> Result<Deleted, Fault> {
         let missing = || Fault::NotFound { kind, name: name.to_owned() };
@@ -97,7 +97,7 @@ impl Registry {
         preconditions(kind, name, &pod, options)?;
         let row = self.run_of_pod(namespace, name)?.row;
         let of = of_row(&row);
-        if let Some(instead) = of.dialect().and_then(|dialect| dialect.keeps_pods) {
+        if let Some(instead) = of.dialect().and_then(|dialect| dialect.pod_delete_refusal) {
             let why = format!("it is a task of {} {} and goes with it; {instead}", of.noun, row.name);
             return Err(Fault::Forbidden { kind, name: name.to_owned(), why });
         }
@@ -131,7 +131,7 @@ impl Registry {
         };
         let before = found.object();
         preconditions(kind, name, before, options)?;
-        let mut ties = Ties::of(&before["metadata"]);
+        let mut ties = Ownership::of(&before["metadata"]);
         let going = ties.deleted.is_some();
         ties.deleted = ties.deleted.or(Some(Time::from_secs(clock::now().seconds())));
         let wanted = match options.propagation {
@@ -162,13 +162,13 @@ impl Registry {
                 Err(fault) => Err(fault),
             };
         }
-        let same = going && Ties::of(&before["metadata"]) == ties;
+        let same = going && Ownership::of(&before["metadata"]) == ties;
         let marked = match &found {
             _ if same => Ok(()),
             Found::Run { row, object } => {
-                let mut write = Marks::of(&object["metadata"]);
+                let mut write = MutableMetadata::of(&object["metadata"]);
                 let read = write.clone();
-                write.ties = ties;
+                write.ownership = ties;
                 steer::mark(self.handle(), kind, row, Box::new(read), Box::new(write))
             }
             Found::Kept(kept) => self.shelve(kind, &after, &kept.uid, Some(kept.revision)).map(drop),
@@ -242,10 +242,10 @@ impl Registry {
 
     /// The object with what the store knows of it.
     pub(super) fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Option<Found>, Fault> {
-        match kind.keeping {
-            Keeping::View => Ok(None),
-            Keeping::Stored => Ok(self.stored_object(kind, namespace, name)?.map(Found::Kept)),
-            Keeping::Run(_) => match self.row(kind, namespace, name)? {
+        match kind.storage {
+            Storage::View => Ok(None),
+            Storage::Stored => Ok(self.stored_object(kind, namespace, name)?.map(Found::Kept)),
+            Storage::Run(_) => match self.row(kind, namespace, name)? {
                 // Whether it may go does not depend on its nodes.
                 Some(row) => match self.exact_run_object(&row, Wish::Trim) {
                     Ok(object) => Ok(Some(Found::Run { row: Box::new(row), object })),

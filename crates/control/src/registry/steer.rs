@@ -3,7 +3,7 @@
 
 use octoflow_engine::{Command, Refusal};
 use octoflow_model::{
-    Marks, Time,
+    MutableMetadata, Time,
     mark::{COMPLETED_LABEL, PHASE_LABEL},
 };
 use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate};
@@ -14,7 +14,7 @@ use crate::{Error, clock, controller::Handle};
 
 /// What a change of a run's object comes down to.
 pub(crate) struct Steering {
-    marks: Option<(Box<Marks>, Box<Marks>)>,
+    marks: Option<(Box<MutableMetadata>, Box<MutableMetadata>)>,
     commands: Vec<Command>,
 }
 
@@ -63,7 +63,7 @@ impl Steering {
             let name = before["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             return Err(Fault::Invalid { kind, name, causes });
         }
-        let (read, write) = (Marks::of(&before["metadata"]), Marks::of(&after["metadata"]));
+        let (read, write) = (MutableMetadata::of(&before["metadata"]), MutableMetadata::of(&after["metadata"]));
         let marks = (read != write).then(|| (Box::new(read), Box::new(write)));
         Ok(Self { marks, commands })
     }
@@ -87,13 +87,13 @@ impl Steering {
 /// A run that is over and that somebody else must let go is marked as going; whether it was.
 pub(crate) fn hold_back(handle: &Handle, row: &RunRow) -> Result<bool, Error> {
     let object = handle.object(row.run)?;
-    let read = Marks::of(&object["metadata"]);
-    if !row.archived || !meta::is_held(&read.ties) {
+    let read = MutableMetadata::of(&object["metadata"]);
+    if !row.archived || !meta::is_held(&read.ownership) {
         return Ok(false);
     }
-    if read.ties.deleted.is_none() {
+    if read.ownership.deleted.is_none() {
         let mut write = read.clone();
-        write.ties.deleted = Some(Time::from_secs(clock::now().seconds()));
+        write.ownership.deleted = Some(Time::from_secs(clock::now().seconds()));
         rewrite(handle, row, &read, &write)?;
     }
     Ok(true)
@@ -104,8 +104,8 @@ pub(super) fn mark(
     handle: &Handle,
     kind: &'static Kind,
     row: &RunRow,
-    read: Box<Marks>,
-    write: Box<Marks>,
+    read: Box<MutableMetadata>,
+    write: Box<MutableMetadata>,
 ) -> Result<(), Fault> {
     let done = if row.archived {
         rewrite(handle, row, &read, &write)
@@ -122,7 +122,7 @@ pub(super) fn mark(
 }
 
 /// Writes on a run that is over: its record and its row change together, unless somebody else was faster.
-fn rewrite(handle: &Handle, row: &RunRow, read: &Marks, write: &Marks) -> Result<(), Error> {
+fn rewrite(handle: &Handle, row: &RunRow, read: &MutableMetadata, write: &MutableMetadata) -> Result<(), Error> {
     let run = row.run;
     let bytes = handle.store.reader()?.archive(run)?.ok_or(Error::UnknownRun(run))?;
     let mut record: Value =
@@ -136,7 +136,7 @@ fn rewrite(handle: &Handle, row: &RunRow, read: &Marks, write: &Marks) -> Result
             name: row.name.clone(),
         })
     };
-    if Marks::of(metadata) != *read {
+    if MutableMetadata::of(metadata) != *read {
         return Err(stale());
     }
     let mut labels = write.labels.clone();
@@ -153,7 +153,7 @@ fn rewrite(handle: &Handle, row: &RunRow, read: &Marks, write: &Marks) -> Result
             fields.remove(field);
         }
     }
-    write.ties.write(fields);
+    write.ownership.write(fields);
     let text = serde_json::to_vec(&record).expect("a value is always writable");
     let archive = handle.store.stage(run, Archive::pack(&text))?;
     let batch = Batch::from_iter([
@@ -164,8 +164,8 @@ fn rewrite(handle: &Handle, row: &RunRow, read: &Marks, write: &Marks) -> Result
             kind: row.kind.clone(),
             namespace: row.namespace.clone(),
             name: row.name.clone(),
-            owners: write.ties.owner_uids(),
-            deleting: write.ties.deleted.is_some(),
+            owners: write.ownership.owner_uids(),
+            deleting: write.ownership.deleted.is_some(),
         },
     ]);
     handle.store.commit_wait(batch)?;

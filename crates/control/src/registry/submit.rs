@@ -119,7 +119,7 @@ fn handed(namespace: &str, name: &str, ruling: Ruling, claim: Option<&Claim>) ->
 /// The prefix with a few letters of chance, not longer than a name may be.
 fn drawn(kind: &Kind, prefix: &str) -> Result<String, Error> {
     let suffix = name_suffix()?;
-    let longest = kind.dialect().expect("only runs are submitted").longest_name;
+    let longest = kind.dialect().expect("only runs are submitted").max_name_length;
     let kept: String = prefix.chars().take(longest - suffix.len()).collect();
     Ok(format!("{kept}{suffix}"))
 }

@@ -24,7 +24,7 @@ const STRIDE: usize = 100;
 /// The phases of a run that is open, of every kind.
 fn open_phases() -> Vec<String> {
     let phases = kinds::of_runs().filter_map(Kind::dialect).flat_map(|dialect| dialect.phases);
-    phases.filter(|phase| !phase.stand.is_final()).map(|phase| phase.word.to_owned()).collect()
+    phases.filter(|phase| !phase.class.is_final()).map(|phase| phase.word.to_owned()).collect()
 }
 
 /// How a run looks at some time.

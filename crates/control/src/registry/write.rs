@@ -5,7 +5,7 @@ use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
 use super::{
-    Cause, Fault, Keeping, Kind, Registry,
+    Cause, Fault, Kind, Registry, Storage,
     managed::{Managed, Way},
     meta::{self, unmoved},
     remove::Found,
@@ -100,10 +100,10 @@ impl Registry {
         writer: Writer,
     ) -> Result<Value, Fault> {
         self.ready(kind, namespace, &mut object, writer)?;
-        match kind.keeping {
-            Keeping::View => Err(Fault::ReadOnly { kind }),
-            Keeping::Run(_) => self.submit(kind, namespace, object, options),
-            Keeping::Stored => self.place(kind, namespace, object, options),
+        match kind.storage {
+            Storage::View => Err(Fault::ReadOnly { kind }),
+            Storage::Run(_) => self.submit(kind, namespace, object, options),
+            Storage::Stored => self.place(kind, namespace, object, options),
         }
     }
 
@@ -234,9 +234,9 @@ impl Registry {
         change: &mut impl FnMut(&Value) -> Result<Value, Fault>,
     ) -> Result<Result<Value, Fault>, Fault> {
         let not_found = || Fault::NotFound { kind, name: name.to_owned() };
-        match kind.keeping {
-            Keeping::View => Err(Fault::ReadOnly { kind }),
-            Keeping::Run(_) => {
+        match kind.storage {
+            Storage::View => Err(Fault::ReadOnly { kind }),
+            Storage::Run(_) => {
                 let row = self.row(kind, namespace, name)?.ok_or_else(not_found)?;
                 let before = match self.exact_run_object(&row, Wish::Omit) {
                     Err(conflict @ Fault::Conflict { .. }) => return Ok(Err(conflict)),
@@ -265,7 +265,7 @@ impl Registry {
                     Err(fault) => Err(fault),
                 }
             }
-            Keeping::Stored => {
+            Storage::Stored => {
                 let kept = self.stored_object(kind, namespace, name)?.ok_or_else(not_found)?;
                 let before = &kept.object;
                 let mut after = change(before)?;
@@ -305,7 +305,9 @@ impl Registry {
             match object[field].as_str() {
                 None | Some("") => object[field] = json!(wanted),
                 Some(found) if found == wanted => {}
-                Some(found) if field == "apiVersion" && kind.speaks(found) => object[field] = json!(wanted),
+                Some(found) if field == "apiVersion" && kind.accepts_api_version(found) => {
+                    object[field] = json!(wanted)
+                }
                 Some(found) => {
                     let text = format!("the object has {field} {found}, and this is the place of {wanted}");
                     return Err(Fault::BadRequest(text));

@@ -43,8 +43,8 @@ use serde_json::{Map, Value};
 
 use self::{
     dag::Graph,
+    findings::{At, Findings},
     index::{ReferencedTemplate, TemplateIndex},
-    report::{At, Report},
 };
 use super::{
     fields::{API_VERSION, WORKFLOW, WORKFLOW_TEMPLATE},
@@ -52,7 +52,7 @@ use super::{
     refer::{self, Reach, ResolvedReferences},
 };
 pub use crate::admit::Catalog;
-use crate::{expr::nearest, kinds::dialect_of, report, shape};
+use crate::{expr::nearest, findings, kinds::dialect_of, shape};
 
 pub use crate::code;
 
@@ -108,7 +108,7 @@ pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problem
     let mended = with_version(object);
     let checked = shape::check(mended.as_ref().map_or(object, |(_, object)| object), &WORKFLOW);
     let (mut manifest, broken) = (checked.value, checked.broken);
-    let mut report = Report::new(checked.problems, checked.warnings);
+    let mut report = Findings::new(checked.problems, checked.warnings);
     version(&manifest, &broken, &mut report);
     if let Some((key, _)) = &mended {
         report.warn(&At::base(&Path::root().join(key.as_str())), shape::code::UNKNOWN_FIELD, || {
@@ -138,7 +138,7 @@ fn check_workflow(
     broken: &[Path],
     admit_as: AdmitAs,
     others: &dyn Catalog,
-    report: &mut Report,
+    report: &mut Findings,
 ) -> Option<(Workflow, Stored)> {
     let references = refer::resolve_references(manifest, others);
     let mut whole = merge::effective(manifest, &references.stored);
@@ -196,7 +196,7 @@ fn check_workflow(
 
 /// Returns the name of an object that others refer to, and reports a malformed one. `noun` names the object in
 /// messages.
-fn own_name<'v>(object: &'v Value, noun: &str, report: &mut Report) -> &'v str {
+fn own_name<'v>(object: &'v Value, noun: &str, report: &mut Findings) -> &'v str {
     let metadata = Path::root().join("metadata");
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if !name::is_object_name(name) {
@@ -211,7 +211,7 @@ fn own_name<'v>(object: &'v Value, noun: &str, report: &mut Report) -> &'v str {
 /// are found when a workflow uses it. Returns problems and warnings.
 pub fn admit_template(object: &Value) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &WORKFLOW_TEMPLATE);
-    let mut report = Report::new(checked.problems, Vec::new());
+    let mut report = Findings::new(checked.problems, Vec::new());
     version(&checked.value, &checked.broken, &mut report);
     own_name(&checked.value, "template", &mut report);
     let list = Path(vec!["spec".into(), "templates".into()]);
@@ -238,7 +238,7 @@ fn label(manifest: &mut Value) {
 }
 
 /// Moves problems found in referenced templates to the fields that refer to them.
-fn relocate(manifest: &Value, references: &ResolvedReferences, report: &mut Report) {
+fn relocate(manifest: &Value, references: &ResolvedReferences, report: &mut Findings) {
     let places: BTreeMap<&Path, &str> = references.places.iter().map(|(key, place)| (place, key.as_str())).collect();
     let merged_from = &manifest["spec"]["workflowTemplateRef"];
     let whole = |reach: Reach, name: &str| format!("in {} '{}': ", reach.kind(), shape::short(name));
@@ -345,7 +345,7 @@ fn with_version(object: &Value) -> Option<(String, Value)> {
     Some((key.clone(), object))
 }
 
-fn version(manifest: &Value, broken: &[Path], report: &mut Report) {
+fn version(manifest: &Value, broken: &[Path], report: &mut Findings) {
     let place = Path::root().join("apiVersion");
     let version = manifest["apiVersion"].as_str().unwrap_or_default();
     if version == API_VERSION || broken.contains(&place) {

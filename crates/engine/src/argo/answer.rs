@@ -5,7 +5,7 @@ use octoflow_model::{
     NodeIx,
     argo::{OutputValues, Phase, Template, template::Parameter},
     request::{Answer, Request},
-    task::Wanted,
+    task::WantedOutputs,
 };
 
 use super::{data, http, instance::Instance, node::Leaf, resource, scope::Scope, turn::Turn, view::View};
@@ -53,16 +53,16 @@ impl View<'_> {
     }
 
     /// Lists what is taken from the answer. Runtimes that simulate requests return it as a process would.
-    pub(super) fn wanted_of_request(&self, at: NodeIx, template: &Template) -> Wanted {
+    pub(super) fn wanted_of_request(&self, at: NodeIx, template: &Template) -> WantedOutputs {
         let source = |parameter: &Parameter| {
             let from = parameter.value_from.as_ref()?;
             let source = from.json_path.as_ref().or(from.jq_filter.as_ref())?;
             Some((parameter.name.clone(), source.clone()))
         };
-        Wanted {
+        WantedOutputs {
             result: template.resource.is_none() && (template.data.is_some() || self.body_is_wanted(at, template)),
             parameters: template.outputs.parameters.iter().filter_map(source).collect(),
-            ..Wanted::default()
+            ..WantedOutputs::default()
         }
     }
 
@@ -77,13 +77,13 @@ impl View<'_> {
         let scope = Scope::new(self.run, self.now).about(&self.run.state.node(at).name);
         match (answer, &template.http, &template.resource, &template.data) {
             (Answer::Http(response), Some(asked), _, _) => {
-                let (phase, message) = http::judge(asked, response, scope.occasion(), scope.meter);
+                let (phase, message) = http::judge(asked, response, scope.eval_context(), scope.meter);
                 let result = self.body_is_wanted(at, template).then(|| response.body.clone());
                 (phase, message, OutputValues { result, ..none() })
             }
             (Answer::Object(object), _, Some(_), _) => resource::outputs(template, object, scope.meter),
             (Answer::Listing(keys), _, _, Some(asked)) => {
-                data::judge(asked, keys, &|step| scope.nth(step).occasion(), scope.meter)
+                data::judge(asked, keys, &|step| scope.nth(step).eval_context(), scope.meter)
             }
             (Answer::Failed(why), ..) => (Phase::Failed, why.clone(), none()),
             (Answer::Refused(why), ..) => (Phase::Error, why.clone(), none()),

@@ -13,7 +13,7 @@ use super::{
     substitute::{Missing, fill, fill_value, is_absent},
     view::View,
 };
-use crate::engine::{Keyed, World};
+use crate::engine::{Keyed, SharedState};
 
 impl View<'_> {
     /// Resolves the inputs for a call of this template, in the caller's scope.
@@ -206,7 +206,7 @@ fn filled(text: &str, scope: &Scope<'_>) -> Result<String, String> {
 }
 
 /// Reads one value of a ConfigMap; fails with the reason.
-pub(super) fn config_value(world: &World, namespace: &str, name: &str, key: &str) -> Result<String, String> {
+pub(super) fn config_value(world: &SharedState, namespace: &str, name: &str, key: &str) -> Result<String, String> {
     let map = world.keyed(Keyed::ConfigMap, namespace, name).ok_or_else(|| {
         format!("ConfigMap '{name}' not found in namespace '{namespace}'; give the file that defines it along with the workflow")
     })?;

@@ -6,8 +6,8 @@ use serde_json::{Map, Value as Json, json};
 use super::{fields::API_VERSION, refer::Reach};
 use crate::expr::{
     Meter, Value,
-    chance::Seed,
-    lang::{Env, Occasion},
+    lang::{Env, EvalContext},
+    random::Seed,
 };
 use octoflow_model::Time;
 
@@ -69,7 +69,7 @@ pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String>
 /// Variables that the expressions of a binding see.
 struct BindingEnv {
     roots: Map<String, Json>,
-    occasion: Occasion,
+    occasion: EvalContext,
     meter: Meter,
 }
 
@@ -86,7 +86,7 @@ impl BindingEnv {
         let seed = Seed::of(binding["metadata"]["name"].as_str().unwrap_or_default())
             .with(&event.at.0.to_string())
             .with(&event.payload.to_string());
-        Self { roots, occasion: Occasion { moment: event.at.timestamp(), seed }, meter: Meter::default() }
+        Self { roots, occasion: EvalContext { moment: event.at.timestamp(), seed }, meter: Meter::default() }
     }
 
     fn evaluate(&self, source: &str) -> Result<Value, String> {
@@ -137,7 +137,7 @@ impl Env for BindingEnv {
         self.roots.get(name).cloned().map(Into::into)
     }
 
-    fn occasion(&self) -> Option<Occasion> {
+    fn eval_context(&self) -> Option<EvalContext> {
         Some(self.occasion)
     }
 

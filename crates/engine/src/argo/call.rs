@@ -149,8 +149,8 @@ impl Turn<'_> {
             return self
                 .add_errored(birth, format!("Maximum recursion depth exceeded: calls may nest {MAX_DEPTH} deep"));
         }
-        let full = room::full(self.run.state.nodes.len(), self.world.most_nodes);
-        let heavy = || room::refuse(self.run.state.weight, room::of_inputs(&inputs), self.world.most_bytes);
+        let full = room::full(self.run.state.nodes.len(), self.world.max_nodes);
+        let heavy = || room::refuse(self.run.state.weight, room::of_inputs(&inputs), self.world.max_bytes);
         if let Some(why) = full.or_else(heavy) {
             return self.add_errored(birth, why);
         }

@@ -57,7 +57,7 @@ impl Turn<'_> {
                 }
             }
             Command::Mark { read, write } => {
-                let written = mark::written(self.run, read, write, self.now)?;
+                let written = mark::change(self.run, read, write, self.now)?;
                 written.into_iter().for_each(|fact| self.decide(fact));
             }
             Command::Evict { .. } | Command::Disband { .. } => {

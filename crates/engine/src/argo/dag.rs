@@ -18,7 +18,7 @@ use super::{
     turn::Turn,
     view::View,
 };
-use crate::expr::depends::Outcome;
+use crate::expr::depends::TaskOutcome;
 
 impl Turn<'_> {
     pub(super) fn visit_dag(&mut self, at: NodeIx) {
@@ -195,7 +195,7 @@ impl<'a> View<'a> {
     fn depends_holds(&self, dag: NodeIx, instance: &Instance, task: u32) -> bool {
         let graph = instance.recipe.graph();
         let vertex = &graph.tasks[task as usize];
-        let holds = |needed: u32, outcome: Option<Outcome>| match self.dag(dag).nodes[needed as usize] {
+        let holds = |needed: u32, outcome: Option<TaskOutcome>| match self.dag(dag).nodes[needed as usize] {
             Some(node) => self.outcome_is(node, instance, needed, outcome),
             None => false,
         };
@@ -207,7 +207,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn outcome_is(&self, at: NodeIx, instance: &Instance, task: u32, outcome: Option<Outcome>) -> bool {
+    fn outcome_is(&self, at: NodeIx, instance: &Instance, task: u32, outcome: Option<TaskOutcome>) -> bool {
         let node = self.run.state.node(at);
         let stands = node.daemoned && !node.phase.fulfilled();
         let items = || match &node.body {
@@ -215,14 +215,14 @@ impl<'a> View<'a> {
             _ => Vec::new(),
         };
         match outcome {
-            Some(Outcome::Succeeded) => node.phase == Phase::Succeeded,
-            Some(Outcome::Failed) => node.phase == Phase::Failed,
-            Some(Outcome::Errored) => node.phase == Phase::Error,
-            Some(Outcome::Skipped) => node.phase == Phase::Skipped,
-            Some(Outcome::Omitted) => node.phase == Phase::Omitted,
-            Some(Outcome::Daemoned) => stands,
-            Some(Outcome::AnySucceeded) => items().contains(&Phase::Succeeded),
-            Some(Outcome::AllFailed) => {
+            Some(TaskOutcome::Succeeded) => node.phase == Phase::Succeeded,
+            Some(TaskOutcome::Failed) => node.phase == Phase::Failed,
+            Some(TaskOutcome::Errored) => node.phase == Phase::Error,
+            Some(TaskOutcome::Skipped) => node.phase == Phase::Skipped,
+            Some(TaskOutcome::Omitted) => node.phase == Phase::Omitted,
+            Some(TaskOutcome::Daemoned) => stands,
+            Some(TaskOutcome::AnySucceeded) => items().contains(&Phase::Succeeded),
+            Some(TaskOutcome::AllFailed) => {
                 let items: Vec<Phase> = items();
                 !items.is_empty() && items.iter().all(|phase| *phase == Phase::Failed)
             }

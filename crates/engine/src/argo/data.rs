@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{answer::NodeEnd, locate, standin, view::View};
 use crate::expr::{
     self, Meter,
-    lang::{Env, Occasion},
+    lang::{Env, EvalContext},
 };
 
 /// Returns the location to list, as written; fails with the reason if it cannot be listed.
@@ -64,7 +64,7 @@ impl View<'_> {
 pub(super) fn judge(
     asked: &DataTemplate,
     keys: &[String],
-    occasion: &dyn Fn(usize) -> Option<Occasion>,
+    occasion: &dyn Fn(usize) -> Option<EvalContext>,
     meter: &Meter,
 ) -> NodeEnd {
     let mut made: expr::Value = json!(keys).into();
@@ -81,14 +81,14 @@ pub(super) fn judge(
     (Phase::Succeeded, String::new(), OutputValues { result, ..OutputValues::default() })
 }
 
-struct TransformationEnv(expr::Value, Option<Occasion>);
+struct TransformationEnv(expr::Value, Option<EvalContext>);
 
 impl Env for TransformationEnv {
     fn root(&self, name: &str) -> Option<expr::Value> {
         (name == "data").then(|| self.0.clone())
     }
 
-    fn occasion(&self) -> Option<Occasion> {
+    fn eval_context(&self) -> Option<EvalContext> {
         self.1
     }
 

@@ -30,11 +30,11 @@ use super::{
 use crate::{
     admit::{Admitted, Catalog},
     dialect::{
-        Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseStand, PhaseWord, Program as AnyProgram,
-        Stand, StatusFields,
+        Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseClass, PhaseWord, Program as AnyProgram,
+        StatusFields, TaskState,
     },
     effect::Effects,
-    engine::World,
+    engine::SharedState,
     explain::Explanation,
     head::Head,
     input::{Command, Refusal},
@@ -48,21 +48,21 @@ use crate::{
 pub static DIALECT: Dialect = Dialect {
     kind: &WORKFLOW,
     phases: &[
-        PhaseWord::new("Pending", PhaseStand::Waiting),
-        PhaseWord::new("Running", PhaseStand::Running),
-        PhaseWord::new("Succeeded", PhaseStand::Good),
-        PhaseWord::new("Failed", PhaseStand::Bad),
-        PhaseWord::new("Error", PhaseStand::Bad),
+        PhaseWord::new("Pending", PhaseClass::Waiting),
+        PhaseWord::new("Running", PhaseClass::Running),
+        PhaseWord::new("Succeeded", PhaseClass::Succeeded),
+        PhaseWord::new("Failed", PhaseClass::Failed),
+        PhaseWord::new("Error", PhaseClass::Failed),
     ],
     status: StatusFields { phase: "phase", message: "message", started: "startedAt", finished: "finishedAt" },
-    longest_name: LONGEST_WORKFLOW_NAME,
+    max_name_length: LONGEST_WORKFLOW_NAME,
     pod_label: "workflows.argoproj.io/workflow",
     view: &ObjectView,
     follow: &Progress,
     reruns: &rerun::Retries,
-    keeps_pods: Some("stop or terminate that, or set podGC to have its pods removed"),
+    pod_delete_refusal: Some("stop or terminate that, or set podGC to have its pods removed"),
     has_units: false,
-    whole_apart: true,
+    has_run_level_changes: true,
     selects_by_object: false,
     in_argo_api: true,
     takes_arguments: true,
@@ -132,7 +132,7 @@ impl DialectRun for Run {
         self.state.progress
     }
 
-    fn importance(&self) -> i32 {
+    fn run_priority(&self) -> i32 {
         self.program.workflow.spec.priority.unwrap_or(0)
     }
 
@@ -174,7 +174,7 @@ impl DialectRun for Run {
         leaf.is_some_and(|leaf| leaf.owned_by_runtime()) && self.attempt_of(attempt.task) == Some(attempt)
     }
 
-    fn known_since(&self, at: NodeIx) -> Time {
+    fn earliest_report(&self, at: NodeIx) -> Time {
         self.state.nodes.get(at.at()).map(|node| node.started).unwrap_or_default()
     }
 
@@ -194,8 +194,8 @@ impl DialectRun for Run {
         logs.filter_map(|(at, bytes)| Some((self.attempt_of(*at)?, *bytes))).collect()
     }
 
-    fn took_place_of(&self) -> &[RunId] {
-        Self::took_place_of(self)
+    fn replaced_runs(&self) -> &[RunId] {
+        Self::replaced_runs(self)
     }
 
     fn explain(&self, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
@@ -269,12 +269,12 @@ impl DialectRun for Run {
         own.or(self.program.workflow.spec.priority).unwrap_or(0)
     }
 
-    fn open_tasks(&self) -> Vec<(NodeIx, Stand)> {
+    fn open_tasks(&self) -> Vec<(NodeIx, TaskState)> {
         let stand = |leaf| match leaf {
             Leaf::Barred => None,
-            Leaf::Queued => Some(Stand::Queued),
-            Leaf::Launched | Leaf::Running => Some(Stand::Placed),
-            Leaf::Stopping => Some(Stand::Ending),
+            Leaf::Queued => Some(TaskState::Queued),
+            Leaf::Launched | Leaf::Running => Some(TaskState::Placed),
+            Leaf::Stopping => Some(TaskState::Ending),
         };
         self.open_leaves().filter_map(|(at, leaf)| Some((at, stand(leaf)?))).collect()
     }
@@ -287,7 +287,7 @@ impl DialectRun for Run {
         Self::is_request(self, at) || self.state.node(at).daemoned
     }
 
-    fn take_wants(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
+    fn take_lock_requests(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
         let wants = std::mem::take(&mut self.todo.wants);
         wants.into_iter().filter_map(|node| Some((node, self.waiter(node)?))).collect()
     }
@@ -304,7 +304,7 @@ impl DialectRun for Run {
         Self::ready_for_locks(self, node)
     }
 
-    fn turn<'a>(&'a mut self, now: Time, world: &'a World) -> Box<dyn DialectTurn + 'a> {
+    fn turn<'a>(&'a mut self, now: Time, world: &'a SharedState) -> Box<dyn DialectTurn + 'a> {
         Box::new(Turn::new(self, now, world))
     }
 }

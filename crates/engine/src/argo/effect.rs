@@ -14,7 +14,7 @@ impl Turn<'_> {
         match fact {
             WorkflowFact::Began { .. } => {
                 effects.change.phase = true;
-                effects.change.steered = true;
+                effects.change.lifecycle = true;
             }
             WorkflowFact::Finished(finished) => {
                 effects.freed.push(finished.node);

@@ -38,7 +38,7 @@ impl Turn<'_> {
         if !call.looped() {
             return Loop::None;
         }
-        if let Some(why) = room::full(self.run.state.nodes.len(), self.world.most_nodes) {
+        if let Some(why) = room::full(self.run.state.nodes.len(), self.world.max_nodes) {
             return Loop::Wrong(why);
         }
         match items(call, &self.view().frame_scope(frame, &instance).about(&call.name)) {
@@ -46,7 +46,7 @@ impl Turn<'_> {
             Ok(items) if items.len() > MAX_ITEMS => {
                 Loop::Wrong(format!("the loop has {} items; at most {MAX_ITEMS} are allowed", items.len()))
             }
-            Ok(items) => match room::refuse(self.run.state.weight, room::of_items(&items), self.world.most_bytes) {
+            Ok(items) => match room::refuse(self.run.state.weight, room::of_items(&items), self.world.max_bytes) {
                 Some(why) => Loop::Wrong(why),
                 None => Loop::Items(items),
             },

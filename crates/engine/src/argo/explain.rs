@@ -184,7 +184,7 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
 /// Explains a wait for a lock.
 fn lock_wait(run: &Run, node: Option<NodeIx>, lock: &Lock, locks: Option<&Locks>) -> Option<Reason> {
     let (key, holders) = lock.waits.as_ref()?;
-    let now = locks.and_then(|locks| locks.keeps(Holder { run: run.id, node }));
+    let now = locks.and_then(|locks| locks.blocking(Holder { run: run.id, node }));
     Some(match now {
         Some((key, holders)) => {
             Reason::Lock { key: key.to_owned(), holders: holders.into_iter().map(str::to_owned).collect() }

@@ -82,19 +82,19 @@ impl Run {
             following: Vec::new(),
             unmetered: None,
             weight: 0,
-            before: submission.before.as_deref().cloned().unwrap_or_default(),
+            before: submission.previous.as_deref().cloned().unwrap_or_default(),
         };
         let manifest = crate::run::written(&submission.manifest);
         let todo = Todo { run: true, ..Todo::default() };
         let stored = submission.stored.clone();
-        let known = submission.known.clone();
+        let known = submission.context.clone();
         Self {
             id,
             state: Folded(state),
             program,
             stored,
             known,
-            resumes: submission.before.is_some(),
+            resumes: submission.previous.is_some(),
             manifest,
             todo,
             notes: Vec::new(),

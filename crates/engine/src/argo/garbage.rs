@@ -11,7 +11,7 @@ use octoflow_model::{
 use serde::Deserialize;
 
 use super::{locate, run::Run};
-use crate::engine::World;
+use crate::engine::SharedState;
 
 /// Returns all artifacts to be deleted, when the run ends or when it is deleted.
 pub fn of(run: &Run) -> Vec<Garbage> {
@@ -55,7 +55,11 @@ pub fn is_specified(run: &Run) -> bool {
 }
 
 /// Returns the remote location of an artifact, with credentials; `None` if it is only in the local store.
-pub fn remote_location(world: &World, namespace: &str, artifact: &StoredArtifact) -> Result<Option<Location>, String> {
+pub fn remote_location(
+    world: &SharedState,
+    namespace: &str,
+    artifact: &StoredArtifact,
+) -> Result<Option<Location>, String> {
     let Some(noted) = &artifact.noted else { return Ok(None) };
     let place = ArtifactLocation::deserialize(noted).map_err(|error| error.to_string())?;
     locate::complete(world, namespace, &place).map(Some)
@@ -66,5 +70,5 @@ fn own_strategy(artifact: &Artifact) -> Option<GcStrategy> {
 }
 
 fn strategy(gc: Option<&ArtifactGc>) -> Option<GcStrategy> {
-    gc.and_then(|gc| gc.strategy).filter(|strategy| *strategy != GcStrategy::Unsaid)
+    gc.and_then(|gc| gc.strategy).filter(|strategy| *strategy != GcStrategy::Unset)
 }

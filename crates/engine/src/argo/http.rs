@@ -20,7 +20,7 @@ use crate::{
     engine::Keyed,
     expr::{
         self, Meter,
-        lang::{Env, Occasion},
+        lang::{Env, EvalContext},
     },
 };
 
@@ -101,7 +101,7 @@ fn timeout(asked: &HttpTemplate) -> Result<Duration, String> {
 pub(super) fn judge(
     asked: &HttpTemplate,
     response: &HttpResponse,
-    occasion: Option<Occasion>,
+    occasion: Option<EvalContext>,
     meter: &Meter,
 ) -> (Phase, String) {
     let Some(condition) = asked.success_condition.as_deref().filter(|condition| !condition.trim().is_empty()) else {
@@ -124,7 +124,7 @@ pub(super) fn judge(
 struct ExchangeEnv<'a> {
     asked: &'a HttpTemplate,
     response: &'a HttpResponse,
-    occasion: Option<Occasion>,
+    occasion: Option<EvalContext>,
 }
 
 impl Env for ExchangeEnv<'_> {
@@ -152,7 +152,7 @@ impl Env for ExchangeEnv<'_> {
         Some(value.into())
     }
 
-    fn occasion(&self) -> Option<Occasion> {
+    fn eval_context(&self) -> Option<EvalContext> {
         self.occasion
     }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     dialect::Summary,
-    kinds::{AGE, Column, Keeping, Kind, NAME, Rows, human, joined, number, short, since, text, text_column, wide},
+    kinds::{AGE, Column, Kind, NAME, Rows, Storage, human, joined, number, short, since, text, text_column, wide},
 };
 
 pub static ROWS: Rows = Rows {
@@ -33,7 +33,7 @@ const fn argo(
 
 pub static WORKFLOW: Kind = Kind {
     noun: "workflow",
-    keeping: Keeping::Run(&DIALECT),
+    storage: Storage::Run(&DIALECT),
     categories: &["all", "argo"],
     shape: Some(&FIELDS),
     has_status: true,

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::standin;
 use crate::{
-    engine::{Keyed, World},
+    engine::{Keyed, SharedState},
     pod::keyed,
 };
 
@@ -68,7 +68,7 @@ impl Repository {
 }
 
 /// Decides whether the local store replaces a location, unless that was decided before.
-pub(super) fn with_stand_in(world: &World, namespace: &str, mut place: ArtifactLocation) -> ArtifactLocation {
+pub(super) fn with_stand_in(world: &SharedState, namespace: &str, mut place: ArtifactLocation) -> ArtifactLocation {
     if place.stand_in.is_none() && standin::is_open(&place) {
         let has_secret = |name: &str| world.keyed(Keyed::Secret, namespace, name).is_some();
         place.stand_in = Some(standin::obstacle(&place, &has_secret).is_some());
@@ -77,7 +77,7 @@ pub(super) fn with_stand_in(world: &World, namespace: &str, mut place: ArtifactL
 }
 
 /// Completes a location with everything a runtime needs to reach it. Without a stand-in decision it is used as written.
-pub(super) fn complete(world: &World, namespace: &str, place: &ArtifactLocation) -> Result<Location, String> {
+pub(super) fn complete(world: &SharedState, namespace: &str, place: &ArtifactLocation) -> Result<Location, String> {
     if place.s3.as_ref().is_some_and(|s3| s3.key.as_deref().unwrap_or_default().is_empty()) {
         return Err("s3 needs a bucket and a key, or a key alone for the default repository".to_owned());
     }
@@ -85,7 +85,11 @@ pub(super) fn complete(world: &World, namespace: &str, place: &ArtifactLocation)
 }
 
 /// Completes a location whose key may be empty, for the whole store.
-pub(super) fn complete_prefix(world: &World, namespace: &str, place: &ArtifactLocation) -> Result<Location, String> {
+pub(super) fn complete_prefix(
+    world: &SharedState,
+    namespace: &str,
+    place: &ArtifactLocation,
+) -> Result<Location, String> {
     if let (Some(true), Some(key)) = (place.stand_in, standin::key(place)) {
         return Ok(Location::Local(LocalKey { namespace: namespace.to_owned(), key }));
     }
@@ -103,7 +107,7 @@ pub(super) fn complete_prefix(world: &World, namespace: &str, place: &ArtifactLo
 }
 
 struct Secrets<'a> {
-    world: &'a World,
+    world: &'a SharedState,
     namespace: &'a str,
 }
 
@@ -191,8 +195,8 @@ mod tests {
 
     use super::*;
 
-    fn world() -> World {
-        let mut world = World::default();
+    fn world() -> SharedState {
+        let mut world = SharedState::default();
         let mut data = KeyedData::default();
         data.entries.insert("a".to_owned(), b"AK\n".to_vec());
         data.entries.insert("s".to_owned(), b"SK".to_vec());
@@ -237,7 +241,7 @@ mod tests {
                 "accessKeySecret": {"name": secret, "key": "a"}, "secretKeySecret": {"name": secret, "key": "s"}}}))
             .unwrap()
         };
-        let (empty, later) = (World::default(), world());
+        let (empty, later) = (SharedState::default(), world());
         let here = with_stand_in(&empty, "ns", place("cred"));
         assert_eq!(here.stand_in, Some(true));
         let local = LocalKey { namespace: "ns".to_owned(), key: "s3://h:9000/b/k".to_owned() };

@@ -137,7 +137,7 @@ impl Run {
             rank: Rank::new(self.program.workflow.spec.priority.unwrap_or(0), self.state.head.created),
             claims: lock.claims.clone(),
             name: self.holder_name(node),
-            told: lock.waits.as_ref().map(|(key, _)| key.clone()),
+            reported: lock.waits.as_ref().map(|(key, _)| key.clone()),
         })
     }
 
@@ -169,7 +169,7 @@ impl Run {
     /// run.
     pub(crate) fn ready_for_locks(&self, node: Option<NodeIx>) -> Ready {
         if self.asleep {
-            return Ready::Asleep;
+            return Ready::Restoring;
         }
         let Some(node) = node.map(|at| self.state.node(at)) else { return Ready::Yes };
         let crowded = node.kind.tasked() && !self.has_room()

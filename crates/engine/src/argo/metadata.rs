@@ -6,7 +6,7 @@ use octoflow_model::{Time, task::Labels};
 use super::{run::Run, scope::Scope};
 use crate::expr::{
     Value,
-    lang::{Env, Occasion},
+    lang::{Env, EvalContext},
 };
 
 /// Maximum length of a label value.
@@ -61,8 +61,8 @@ impl Env for BeginEnv<'_> {
         self.scope.member(root, key)
     }
 
-    fn occasion(&self) -> Option<Occasion> {
-        self.scope.occasion()
+    fn eval_context(&self) -> Option<EvalContext> {
+        self.scope.eval_context()
     }
 
     fn names(&self) -> Vec<String> {

@@ -19,7 +19,7 @@ use super::{
     usage,
     view::View,
 };
-use crate::meters::{Definition, LONGEST_LABEL, Live};
+use crate::meters::{Definition, Live, MAX_LABEL_LENGTH};
 
 /// An event that triggers the reading of metrics.
 #[derive(Clone, Copy)]
@@ -202,8 +202,8 @@ impl Turn<'_> {
             if let Some(flaw) = label_flaw(&key, metric.histogram.is_some()) {
                 return Err(wrong(flaw));
             }
-            if value.len() > LONGEST_LABEL {
-                return Err(wrong(format!("the value of label '{key}' is longer than {LONGEST_LABEL} bytes")));
+            if value.len() > MAX_LABEL_LENGTH {
+                return Err(wrong(format!("the value of label '{key}' is longer than {MAX_LABEL_LENGTH} bytes")));
             }
             labels.retain(|(known, _)| *known != key);
             labels.push((key, value));

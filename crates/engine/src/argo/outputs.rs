@@ -20,7 +20,7 @@ use super::{
 };
 use crate::expr::{
     Value,
-    lang::{Env, Occasion},
+    lang::{Env, EvalContext},
 };
 
 /// Returns a task's outputs, and a message about required ones that are missing.
@@ -204,8 +204,8 @@ fn evaluate_from(expression: &str, scope: &Scope<'_>) -> Result<String, String> 
         fn member(&self, root: &str, key: &str) -> Option<Value> {
             self.0.call_with_artifacts(root, key).map(Into::into)
         }
-        fn occasion(&self) -> Option<Occasion> {
-            self.0.occasion()
+        fn eval_context(&self) -> Option<EvalContext> {
+            self.0.eval_context()
         }
     }
     let value = scope.meter.evaluate(expression, &References(scope)).map_err(|error| error.to_string())?;

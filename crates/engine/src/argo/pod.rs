@@ -10,7 +10,7 @@ use octoflow_model::{
 };
 
 use super::{turn::Turn, view::View};
-use crate::graph::{self, Ties};
+use crate::graph::{self, TieBreak};
 
 /// Default name of a container.
 pub(super) const MAIN: &str = "main";
@@ -227,7 +227,7 @@ pub(super) fn order(containers: &[SetContainer]) -> Option<Vec<usize>> {
         container.dependencies.iter().map(|name| places.get(name.as_str()).copied()).collect::<Option<Vec<usize>>>()
     });
     let needs: Vec<Vec<usize>> = needs.collect::<Option<_>>()?;
-    graph::sort(needs.len(), Ties::Index, |at| needs[at].iter().copied()).complete()
+    graph::sort(needs.len(), TieBreak::Index, |at| needs[at].iter().copied()).complete()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{merge, meter, refer};
 use crate::{
     expr::depends::{self, Depends},
-    graph::{self, Ties},
+    graph::{self, TieBreak},
 };
 
 #[derive(Debug)]
@@ -252,7 +252,7 @@ impl Graph {
             vertices[at].condition = condition;
         }
         let needs = |at: usize| vertices[at].needs.iter().map(|needed| *needed as usize);
-        let order = graph::sort(vertices.len(), Ties::Arrival, needs).complete();
+        let order = graph::sort(vertices.len(), TieBreak::Arrival, needs).complete();
         let order = order.ok_or("invalid spec: the tasks of a DAG depend on each other in a cycle")?;
         let order = order.into_iter().map(|at| at as u32).collect();
         Ok(Self { index, tasks: vertices, order })

@@ -7,7 +7,7 @@ use octoflow_model::{
 
 use super::ident::{display_name, node_id};
 use crate::{
-    follow::{Event, Follow, Followed, Seen, TaskLife},
+    follow::{Event, Follow, FollowedNode, FollowedRun, TaskEvent},
     view,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 pub(super) struct Progress;
 
 impl Follow for Progress {
-    fn take(&self, run: &mut Followed, fact: &Fact) -> Option<(Time, Event)> {
+    fn take(&self, run: &mut FollowedRun, fact: &Fact) -> Option<(Time, Event)> {
         let Fact::Workflow(fact) = fact else { return None };
         match fact {
             WorkflowFact::Began { at, .. } => {
@@ -100,30 +100,30 @@ impl Follow for Progress {
         }
     }
 
-    fn readable(&self, run: &Followed, message: &str) -> String {
+    fn readable(&self, run: &FollowedRun, message: &str) -> String {
         readable(run, message)
     }
 
-    fn life(&self, run: &Followed, fact: &Fact) -> Option<TaskLife> {
+    fn task_event(&self, run: &FollowedRun, fact: &Fact) -> Option<TaskEvent> {
         let Fact::Workflow(fact) = fact else { return None };
         if let WorkflowFact::Launched { node, .. } = fact {
             // Retries are nodes of their own, so a node has one attempt.
-            return Some(TaskLife::Launched { task: *node, attempt: Some(0), label: run.label(*node) });
+            return Some(TaskEvent::Launched { task: *node, attempt: Some(0), label: run.label(*node) });
         }
         let WorkflowFact::Finished(end) = fact else { return None };
-        Some(TaskLife::Ended { task: end.node })
+        Some(TaskEvent::Ended { task: end.node })
     }
 }
 
 /// Replaces node ids in a message by display names.
-fn readable(run: &Followed, message: &str) -> String {
+fn readable(run: &FollowedRun, message: &str) -> String {
     // Only messages about children contain ids, and there are few of them, so a linear search is cheap enough.
     let named =
         |id: &str| run.nodes.iter().find(|seen| node_id(&run.name, &seen.name) == id).map(|seen| seen.display.clone());
     if message.starts_with("child '") { view::readable(message, named) } else { message.to_owned() }
 }
 
-fn added_node(run: &mut Followed, added: &NodeAdded) -> Option<(Time, Event)> {
+fn added_node(run: &mut FollowedRun, added: &NodeAdded) -> Option<(Time, Event)> {
     let at = NodeIx(u32::try_from(run.nodes.len()).expect("runs have fewer than four billion nodes"));
     let boundary_name = added.boundary.and_then(|boundary| run.nodes.get(boundary.at())).map(|seen| seen.name.as_str());
     let display = match &added.display {
@@ -132,7 +132,7 @@ fn added_node(run: &mut Followed, added: &NodeAdded) -> Option<(Time, Event)> {
     };
     let held = matches!(added.role, Role::Group(_) | Role::Step { .. } | Role::Attempt(_));
     let add_final = added.phase.fulfilled();
-    run.nodes.push(Seen {
+    run.nodes.push(FollowedNode {
         name: added.name.clone(),
         display,
         kind: added.kind,

@@ -31,7 +31,7 @@ pub(super) fn write(run: &Run, to: &mut dyn Write) -> io::Result<()> {
     }
     let sizes = run.state.logs.iter();
     write_log_sizes(sizes.filter_map(|(at, bytes)| Some((run.attempt_of(*at)?, *bytes))), to)?;
-    write_runs(run.took_place_of(), to)?;
+    write_runs(run.replaced_runs(), to)?;
     let garbage = garbage::of(run);
     if !garbage.is_empty() {
         to.write_all(b",\"garbage\":")?;

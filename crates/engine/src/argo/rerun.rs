@@ -9,7 +9,7 @@ use std::{
 use octoflow_model::{
     AttemptId, RunId, Time,
     argo::{NodeKind, Phase},
-    before::{Before, Done},
+    previous::{NodeResult, PreviousRun},
 };
 use serde_json::Value;
 use thiserror::Error;
@@ -101,10 +101,10 @@ impl Reruns for Retries {
         context: &RunContext,
         options: &RerunOptions,
         _: &dyn Catalog,
-    ) -> Result<rerun::Fresh, Refusal> {
+    ) -> Result<rerun::RerunManifest, Refusal> {
         let plan = plan(object, context, options)?;
         let RerunManifest { manifest, stored, generate_name } = retry_manifest(object, &options.parameters);
-        Ok(rerun::Fresh { manifest, stored, generate_name, plan })
+        Ok(rerun::RerunManifest { manifest, stored, generate_name, plan })
     }
 
     fn resubmit(
@@ -113,11 +113,11 @@ impl Reruns for Retries {
         context: &RunContext,
         options: &ResubmitOptions,
         now: Time,
-    ) -> Result<rerun::Fresh, Refusal> {
+    ) -> Result<rerun::RerunManifest, Refusal> {
         allows(object, &options.parameters)?;
         let plan = if options.memoized { memoized(object, context, now)? } else { RerunPlan::default() };
         let RerunManifest { manifest, stored, generate_name } = resubmit_manifest(object, &options.parameters);
-        Ok(rerun::Fresh { manifest, stored, generate_name, plan })
+        Ok(rerun::RerunManifest { manifest, stored, generate_name, plan })
     }
 }
 
@@ -142,14 +142,14 @@ pub struct RunContext {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RerunPlan {
     /// Results that are kept, by node name without the run's name.
-    pub reuse: BTreeMap<String, Done>,
+    pub reuse: BTreeMap<String, NodeResult>,
     pub rerun: Vec<Rerun>,
 }
 
 impl RerunPlan {
     /// Converts the plan into what the new run is submitted with.
-    pub fn before(self, runs: Vec<RunId>) -> Before {
-        Before { runs, results: self.reuse }
+    pub fn before(self, runs: Vec<RunId>) -> PreviousRun {
+        PreviousRun { runs, results: self.reuse }
     }
 }
 
@@ -229,7 +229,7 @@ pub fn memoized(object: &Value, context: &RunContext, now: Time) -> Result<Rerun
         if !task || !well || choice.reruns(at) || graph.in_hook(at) || node.daemon {
             continue;
         }
-        let done = Done {
+        let done = NodeResult {
             kind: NodeKind::Pod,
             phase: Phase::Succeeded,
             message: format!("original pod: {}", node.id),
@@ -253,7 +253,7 @@ pub fn memoized(object: &Value, context: &RunContext, now: Time) -> Result<Rerun
     Ok(plan)
 }
 
-fn kept(graph: &Graph<'_>, choice: &Choice, context: &RunContext) -> BTreeMap<String, Done> {
+fn kept(graph: &Graph<'_>, choice: &Choice, context: &RunContext) -> BTreeMap<String, NodeResult> {
     let mut kept = BTreeMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         let stays = match node.kind {

@@ -113,7 +113,7 @@ impl Turn<'_> {
                 None => format!("retry exceeded workflow deadline {}", self.view().run_deadline().unwrap_or(self.now)),
             });
         }
-        if let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.most_nodes) {
+        if let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.max_nodes) {
             return Next::Stop(why);
         }
         let strategy = match self.strategy(at) {

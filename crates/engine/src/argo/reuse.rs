@@ -6,7 +6,7 @@ use std::sync::Arc;
 use octoflow_model::{
     AttemptId, NodeIx, Time,
     argo::{InputValues, NodeKind, Phase},
-    before::Done,
+    previous::NodeResult,
 };
 
 use super::{call::Birth, program::Recipe, run::Run, turn::Turn, view::View};
@@ -18,7 +18,7 @@ impl Run {
     }
 
     /// Returns the reused result of a node.
-    pub(super) fn reused_result(&self, name: &str) -> Option<&Done> {
+    pub(super) fn reused_result(&self, name: &str) -> Option<&NodeResult> {
         self.state.before.results.get(self.state.suffix(name)).filter(|done| done.kind != NodeKind::Retry)
     }
 
@@ -46,7 +46,7 @@ impl Run {
     }
 
     /// Returns the runs that this one replaced, oldest first.
-    pub fn took_place_of(&self) -> &[octoflow_model::RunId] {
+    pub fn replaced_runs(&self) -> &[octoflow_model::RunId] {
         &self.state.before.runs
     }
 }

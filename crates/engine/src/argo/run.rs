@@ -9,9 +9,9 @@ use std::{
 use octoflow_model::{
     NodeIx, RunId, RunPhase, Shutdown, Time,
     argo::{OutputArtifactValue, TemplateRef},
-    before::Before,
     meter::Metered,
-    submission::{Known, Stored},
+    previous::PreviousRun,
+    submission::{Stored, SubmitContext},
 };
 
 use super::{
@@ -65,7 +65,7 @@ pub struct State {
     /// Bytes of names, items, inputs and outputs.
     pub weight: u64,
     /// Results to take over from the previous run that have not been taken over yet.
-    pub before: Before,
+    pub before: PreviousRun,
 }
 
 impl State {
@@ -161,7 +161,7 @@ pub struct Run {
     /// Copies of the objects that the manifest refers to, as of submission.
     pub(super) stored: Stored,
     /// Facts about the environment that were known at submission.
-    pub(crate) known: Known,
+    pub(crate) known: SubmitContext,
     /// True if the run follows a previous one (retry or resubmit).
     pub(super) resumes: bool,
     /// The manifest as submitted, kept as text: a tree of values would be several times as large.

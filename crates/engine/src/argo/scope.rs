@@ -14,7 +14,7 @@ use super::{
     program::{Calls, Recipe},
     run::Run,
 };
-use crate::expr::{Meter, chance::Seed};
+use crate::expr::{Meter, random::Seed};
 
 mod calls;
 mod expression;

@@ -71,7 +71,7 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
 }
 
 fn complete_metadata(run: &Run, object: &mut Value) {
-    mark::stand(object, &run.state.head, &labels(run));
+    mark::overlay(object, &run.state.head, &labels(run));
 }
 
 /// Returns the run's labels: its own, and the two that tell its phase and completion.

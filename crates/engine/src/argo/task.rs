@@ -5,7 +5,7 @@ use octoflow_model::{
     NodeIx, Task, Time,
     argo::{Artifact, ArtifactValue, Template},
     podspec::Container,
-    task::{self, Archive, ArtifactInput, ArtifactOutput, ArtifactSource, EnvValue, File, Resources, Wanted},
+    task::{self, Archive, ArtifactInput, ArtifactOutput, ArtifactSource, EnvValue, File, Resources, WantedOutputs},
 };
 
 use super::{ident, instance::Instance, turn::Turn, view::View};
@@ -93,7 +93,7 @@ impl View<'_> {
             ("ARGO_CONTAINER_NAME".to_owned(), EnvValue::Plain(name)),
             ("ARGO_NODE_ID".to_owned(), EnvValue::Plain(run.state.id_of(at))),
         ];
-        PodContext { world: self.world, namespace: &run.state.head.namespace, field: &field }
+        PodContext { shared: self.world, namespace: &run.state.head.namespace, field: &field }
             .container(container, first)
     }
 
@@ -135,11 +135,11 @@ impl View<'_> {
         Ok(inputs)
     }
 
-    fn wanted(&self, at: NodeIx, instance: &Instance) -> Result<Wanted, String> {
+    fn wanted(&self, at: NodeIx, instance: &Instance) -> Result<WantedOutputs, String> {
         let template = &instance.template;
         // A later cache hit of a memoized task may need the result though this caller does not.
         let result = self.result_is_wanted(at, template) || template.memoize.is_some();
-        let mut wanted = Wanted { result, ..Wanted::default() };
+        let mut wanted = WantedOutputs { result, ..WantedOutputs::default() };
         for parameter in &template.outputs.parameters {
             if let Some(path) = parameter.value_from.as_ref().and_then(|from| from.path.clone()) {
                 wanted.parameters.push((parameter.name.clone(), path));

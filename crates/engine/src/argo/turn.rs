@@ -11,7 +11,7 @@ use octoflow_model::{
 use super::{meter::MeterTrigger, node::Body, run::Run, view::View};
 use crate::{
     effect::Effects,
-    engine::World,
+    engine::SharedState,
     meters::Definition,
     slice::{Slice, Work},
 };
@@ -19,7 +19,7 @@ use crate::{
 pub struct Turn<'a> {
     pub run: &'a mut Run,
     pub now: Time,
-    pub world: &'a World,
+    pub world: &'a SharedState,
     pub(super) effects: Effects,
     /// Metrics that were first read in this turn. The engine learns of them when the turn ends.
     pub(super) defined: HashMap<String, Definition>,
@@ -29,7 +29,7 @@ pub struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
+    pub fn new(run: &'a mut Run, now: Time, world: &'a SharedState) -> Self {
         let slice = Slice::new(run.meter.total());
         run.meter.next_node(run.state.nodes.len());
         Self { run, now, world, effects: Effects::default(), defined: HashMap::new(), written: HashMap::new(), slice }
@@ -146,7 +146,7 @@ impl<'a> Turn<'a> {
             }
             // A node added just before the run reached its node limit must not make its calls.
             if node.children.is_empty()
-                && let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.most_nodes)
+                && let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.max_nodes)
             {
                 return self.finish(at, Phase::Error, why);
             }
@@ -212,7 +212,7 @@ impl<'a> Turn<'a> {
         outbound: Vec<NodeIx>,
         log_bytes: u64,
     ) {
-        let room = (self.run.state.weight, self.world.most_bytes);
+        let room = (self.run.state.weight, self.world.max_bytes);
         let (phase, message, outputs) = super::room::ending(room, phase, message, outputs);
         self.close_containers(at, &[], phase, &message);
         if phase == Phase::Succeeded {

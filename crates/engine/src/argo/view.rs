@@ -3,14 +3,14 @@
 use octoflow_model::Time;
 
 use super::{run::Run, turn::Turn};
-use crate::engine::World;
+use crate::engine::SharedState;
 
 /// A run at one time, with what runs can refer to.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) run: &'a Run,
     pub(super) now: Time,
-    pub(super) world: &'a World,
+    pub(super) world: &'a SharedState,
 }
 
 impl Turn<'_> {

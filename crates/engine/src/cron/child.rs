@@ -1,4 +1,5 @@
-//! The Workflow a CronWorkflow makes for one of its times. Nothing is judged here; admission sees it like every other.
+//! Builds the Workflow of one scheduled time. It validates nothing; admission checks the result like any other
+//! manifest.
 
 use octoflow_model::Time;
 use serde_json::{Map, Value, json};
@@ -6,7 +7,8 @@ use serde_json::{Map, Value, json};
 use super::{LABEL, SCHEDULED_TIME};
 use crate::argo::fields::API_VERSION;
 
-/// The name follows from the time, so that making it twice cannot give two runs.
+/// Builds the manifest of the run for a scheduled time. The name is derived from the time, so that creating it twice
+/// cannot result in two runs.
 pub fn child(object: &Value, uid: &str, nominal: Time) -> Value {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();

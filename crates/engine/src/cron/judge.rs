@@ -1,54 +1,54 @@
-//! The two conditions of a CronWorkflow: `when` before a run, `stopStrategy` for good. Both see `cronworkflow.*`.
+//! Evaluates the two conditions of a CronWorkflow: `when` before each run, `stopStrategy` for good. Both see
+//! `cronworkflow.*`.
 
 use octoflow_model::Time;
 use serde_json::Value as Json;
 
-use super::decide::Circumstances;
+use super::decide::CronState;
 use crate::{
     argo::substitute::close_of,
     expr::{
-        Meter, Moment, Value,
-        chance::Seed,
-        lang::{Env, Occasion},
+        Meter, OffsetDateTime, Value,
+        lang::{Env, EvalContext},
+        random::Seed,
         when,
     },
 };
 
-/// What the conditions can refer to.
-pub(super) struct Scene {
+/// The variables that the conditions can reference.
+pub(super) struct ConditionEnv {
     cron: Value,
     now: Time,
     seed: Seed,
     meter: Meter,
 }
 
-impl Scene {
-    pub(super) fn new(object: &Json, catalog: &Circumstances<'_>) -> Self {
+impl ConditionEnv {
+    pub(super) fn new(object: &Json, state: &CronState<'_>) -> Self {
         let metadata = &object["metadata"];
         let map = |field: &str| metadata[field].as_object().cloned().unwrap_or_default();
         let text = |field: &str| Value::from(metadata[field].as_str().unwrap_or_default());
-        // Elsewhere the annotations hold the labels, and somebody may rely on it.
+        // In Argo the annotations include the labels, and manifests may rely on it.
         let mut annotations = map("labels");
         annotations.extend(map("annotations"));
         let count = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
-        let last = catalog.last.map_or(Value::Nil, |last| Value::Date(Moment::utc(last.timestamp())));
+        let last = state.last.map_or(Value::Nil, |last| Value::Date(OffsetDateTime::utc(last.timestamp())));
         let namespace = metadata["namespace"].as_str().filter(|text| !text.is_empty()).unwrap_or("default");
         let cron = [
             ("name", text("name")),
             ("namespace", Value::from(namespace)),
             ("labels", Json::Object(map("labels")).into()),
             ("annotations", Json::Object(annotations).into()),
-            ("failed", count(catalog.failed)),
-            ("succeeded", count(catalog.succeeded)),
+            ("failed", count(state.failed)),
+            ("succeeded", count(state.succeeded)),
             ("lastScheduledTime", last),
         ];
         let cron = cron.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let seed =
-            Seed::of(namespace).with(metadata["name"].as_str().unwrap_or_default()).with(&catalog.now.to_string());
-        Self { cron, now: catalog.now, seed, meter: Meter::default() }
+        let seed = Seed::of(namespace).with(metadata["name"].as_str().unwrap_or_default()).with(&state.now.to_string());
+        Self { cron, now: state.now, seed, meter: Meter::default() }
     }
 
-    /// Whether it is over for good.
+    /// Evaluates `stopStrategy`: true if no further run may start.
     pub(super) fn stops(&self, expression: &str) -> Result<bool, String> {
         let value = self.meter.evaluate(expression, self);
         let value = value.map_err(|error| format!("stopStrategy cannot be evaluated: {error}"))?;
@@ -83,13 +83,13 @@ impl Scene {
         Ok(filled)
     }
 
-    /// `cronworkflow.labels.tier` and its kin.
+    /// Looks up a variable such as `cronworkflow.labels.tier`.
     fn named(&self, word: &str) -> Option<Value> {
         let mut value = self.cron.clone();
         let mut rest = word.strip_prefix("cronworkflow.")?;
         while !rest.is_empty() {
             let Value::Map(fields) = &value else { return None };
-            // The name of a label may hold dots.
+            // A label's name may contain dots.
             let (found, left) = match fields.get(rest) {
                 Some(found) => (found.clone(), ""),
                 None => {
@@ -100,20 +100,20 @@ impl Scene {
             (value, rest) = (found, left);
         }
         match value {
-            // A date reads as everywhere else.
+            // Dates are formatted as everywhere else.
             Value::Date(date) => Some(Value::from(Time(date.at.as_microsecond()).to_string())),
             value => Some(value),
         }
     }
 }
 
-impl Env for Scene {
+impl Env for ConditionEnv {
     fn root(&self, name: &str) -> Option<Value> {
         (name == "cronworkflow").then(|| self.cron.clone())
     }
 
-    fn occasion(&self) -> Option<Occasion> {
-        Some(Occasion { moment: self.now.timestamp(), seed: self.seed })
+    fn eval_context(&self) -> Option<EvalContext> {
+        Some(EvalContext { moment: self.now.timestamp(), seed: self.seed })
     }
 
     fn names(&self) -> Vec<String> {

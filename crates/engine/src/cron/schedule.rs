@@ -1,5 +1,5 @@
-//! One schedule: five fields, a nickname or an interval, in a time zone.
-//! It knows which times it names, before and after any other; it never knows what time it is.
+//! One cron schedule: five fields, a nickname or an interval, in a time zone. It computes its times before and after
+//! any other; it never reads the clock.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use octoflow_model::Time;
 
 use crate::argo::duration;
 
-/// What the five fields are called, in order.
+/// Names of the five fields, in order.
 const FIELDS: [&str; 5] = ["minute", "hour", "day of month", "month", "day of week"];
 
 /// A schedule in its time zone.
@@ -30,7 +30,7 @@ pub struct Schedule {
 #[derive(Clone, Debug)]
 enum Rule {
     Pattern(Box<Cron>),
-    /// Counted from a fixed moment, so that a restart does not move the times.
+    /// Counted from a fixed time, so that a restart does not shift the schedule.
     Every {
         seconds: i64,
         anchor: i64,
@@ -38,8 +38,8 @@ enum Rule {
 }
 
 impl Schedule {
-    /// Reads `0 6 * * 1-5`, `@daily`, `@every 90m`, each also behind `CRON_TZ=Zone` or `TZ=Zone`, which is stronger than
-    /// `zone`. Without a zone it is UTC. Intervals are counted from `anchor`.
+    /// Reads `0 6 * * 1-5`, `@daily`, `@every 90m`, each also behind `CRON_TZ=Zone` or `TZ=Zone`, which is stronger
+    /// than `zone`. Without a zone it is UTC. Intervals are counted from `anchor`.
     pub fn parse(text: &str, zone: Option<&str>, anchor: Time) -> Result<Self, String> {
         let trimmed = text.trim();
         let prefix = ["CRON_TZ=", "TZ="].iter().find_map(|prefix| trimmed.strip_prefix(prefix));
@@ -64,7 +64,7 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// As it was written.
+    /// Returns the schedule as written.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -73,7 +73,7 @@ impl Schedule {
         &self.zone
     }
 
-    /// The first time it names after this one.
+    /// Returns its first time after this one.
     pub fn next_after(&self, time: Time) -> Option<Time> {
         match &self.rule {
             Rule::Pattern(cron) => moment(cron.find_next_occurrence(&self.zoned(time), false)),
@@ -85,7 +85,7 @@ impl Schedule {
         }
     }
 
-    /// The last time it names that is not after this one. An interval names none before it began.
+    /// Returns its last time that is not after this one. An interval has none before its anchor.
     pub fn latest(&self, time: Time) -> Option<Time> {
         match &self.rule {
             Rule::Pattern(cron) => moment(cron.find_previous_occurrence(&self.zoned(time), true)),
@@ -96,7 +96,7 @@ impl Schedule {
         }
     }
 
-    /// What is special about the clock of the zone at this time; `before` is the time it names before.
+    /// Returns a note about a daylight-saving change at this time; `before` is the schedule's previous time.
     pub fn note(&self, time: Time, before: Option<Time>) -> Option<String> {
         let at = self.zoned(time);
         if let Rule::Pattern(cron) = &self.rule
@@ -123,9 +123,9 @@ impl Schedule {
     }
 }
 
-/// The zone of this name, from the table that is part of the program: the machine's own may be missing or another one.
+/// Returns the zone of this name from the bundled database: the machine's own may be missing or differ.
 pub fn zone(name: &str) -> Result<TimeZone, String> {
-    // Going by `Local` would make a schedule depend on the machine that happens to keep it.
+    // `Local` is not supported: it would make a schedule depend on the machine.
     TimeZoneDatabase::bundled()
         .get(name)
         .map_err(|_| format!("there is no time zone `{}`; use a name such as Europe/Zurich", crate::shape::short(name)))
@@ -166,7 +166,7 @@ fn parser() -> CronParser {
     CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).sloppy_ranges(true).build()
 }
 
-/// The field that is wrong, found by looking at each alone.
+/// Finds the invalid field by parsing each one alone.
 fn culprit(fields: &[&str]) -> Option<String> {
     const RANGES: [&str; 5] = ["0 to 59", "0 to 23", "1 to 31", "1 to 12 or JAN to DEC", "0 to 7 or SUN to SAT"];
     fields.iter().enumerate().find_map(|(at, field)| {

@@ -1,4 +1,4 @@
-//! What a CronWorkflow asks for, read from the object once. Whatever cannot be read is told, all of it.
+//! A CronWorkflow's spec, parsed from the object once. All errors are returned at once.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use serde_json::Value;
 use super::Schedule;
 use crate::shape::short;
 
-/// How many missed times are caught up when nobody says.
-pub const CAUGHT_UP: usize = 10;
+/// Default number of missed times to catch up.
+pub const DEFAULT_CAUGHT_UP: usize = 10;
 
-/// More schedules would make every look at them slow, and nobody could read them.
-pub const MOST_SCHEDULES: usize = 100;
+/// Maximum number of schedules: more would make every decision slow, and nobody could read them.
+pub const MAX_SCHEDULES: usize = 100;
 
-/// More at once would be a flood, not a catching up.
-pub const MOST_CAUGHT_UP: usize = 1000;
+/// Maximum number of missed times to catch up at once; more would flood the scheduler.
+pub const MAX_CAUGHT_UP: usize = 1000;
 
 #[derive(Clone, Debug)]
 pub struct Timetable {
@@ -25,7 +25,7 @@ pub struct Timetable {
     pub schedules: Vec<Schedule>,
     pub suspended: bool,
     pub concurrency: Concurrency,
-    /// How late a missed run may still start.
+    /// Maximum delay after which a missed run may still start.
     pub deadline: Option<Duration>,
     pub catch_up: Option<CatchUp>,
     pub when: Option<String>,
@@ -34,7 +34,7 @@ pub struct Timetable {
     pub keep_failed: usize,
 }
 
-/// What happens when a time comes while an earlier run is still going on.
+/// Policy for a time that comes while an earlier run is active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Concurrency {
     #[default]
@@ -43,7 +43,7 @@ pub enum Concurrency {
     Replace,
 }
 
-/// What happens to times that passed while nobody looked.
+/// Policy for missed times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatchUp {
     Skip,
@@ -54,7 +54,7 @@ pub enum CatchUp {
 }
 
 impl Timetable {
-    /// Everything that is wrong with it, if anything is.
+    /// Parses the object, or returns everything that is wrong with it.
     pub fn read(object: &Value) -> Result<Self, Vec<String>> {
         let metadata = &object["metadata"];
         let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -64,17 +64,17 @@ impl Timetable {
         let mut schedules = Vec::new();
         let zone = text(&spec["timezone"]);
         let lost = zone.as_deref().and_then(|zone| super::schedule::zone(zone).err());
-        // Schedules of a zone that is not there would all say so again.
+        // Schedules in an unknown zone would all repeat the error.
         let zoned = if lost.is_some() { None } else { zone.as_deref() };
         wrong.extend(lost);
         let written: Vec<&str> = written(spec).collect();
         if written.is_empty() {
             wrong.push("cron workflow must have at least one schedule".to_owned());
         }
-        if written.len() > MOST_SCHEDULES {
-            wrong.push(format!("a CronWorkflow has at most {MOST_SCHEDULES} schedules, not {}", written.len()));
+        if written.len() > MAX_SCHEDULES {
+            wrong.push(format!("a CronWorkflow has at most {MAX_SCHEDULES} schedules, not {}", written.len()));
         }
-        for schedule in written.into_iter().take(MOST_SCHEDULES) {
+        for schedule in written.into_iter().take(MAX_SCHEDULES) {
             match Schedule::parse(schedule, zoned, created.unwrap_or_default()) {
                 Ok(schedule) => schedules.push(schedule),
                 Err(why) => wrong.push(why),
@@ -114,18 +114,18 @@ impl Timetable {
         if wrong.is_empty() { Ok(timetable) } else { Err(wrong) }
     }
 
-    /// The first time any of its schedules names after this one.
+    /// Returns the first scheduled time after this one.
     pub fn next_after(&self, time: Time) -> Option<Time> {
         self.schedules.iter().filter_map(|schedule| schedule.next_after(time)).min()
     }
 
-    /// The last time any of its schedules names that is not after this one.
+    /// Returns the last scheduled time that is not after this one.
     pub fn latest(&self, time: Time) -> Option<Time> {
         self.schedules.iter().filter_map(|schedule| schedule.latest(time)).max()
     }
 }
 
-/// The schedules as they stand there: the list, and the single one of older manifests.
+/// Iterates over the schedules as written: the list, and the single one of older manifests.
 pub(crate) fn written(spec: &Value) -> impl Iterator<Item = &str> {
     let list = spec["schedules"].as_array().into_iter().flatten();
     let single = spec.get("schedule").filter(|single| *single != "");
@@ -136,9 +136,9 @@ fn catch_up(value: &Value) -> Result<Option<CatchUp>, String> {
     if value.is_null() {
         return Ok(None);
     }
-    let limit = value["limit"].as_u64().map_or(CAUGHT_UP, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    if limit == 0 || limit > MOST_CAUGHT_UP {
-        return Err(format!("spec.catchUp.limit must be from 1 to {MOST_CAUGHT_UP}"));
+    let limit = value["limit"].as_u64().map_or(DEFAULT_CAUGHT_UP, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    if limit == 0 || limit > MAX_CAUGHT_UP {
+        return Err(format!("spec.catchUp.limit must be from 1 to {MAX_CAUGHT_UP}"));
     }
     match value["policy"].as_str() {
         Some("skip") => Ok(Some(CatchUp::Skip)),

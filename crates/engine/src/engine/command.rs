@@ -1,5 +1,5 @@
-//! Commands to runs. A command that ends a run ends the open runs that belong to it with the same input, so that one commit
-//! keeps all their facts: whatever crashes afterwards, none of them is forgotten.
+//! Commands to runs. A command that ends a run also ends the open runs it owns, with the same input, so that one commit
+//! holds all their facts and none is forgotten in a crash.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use crate::{
     run::Run,
 };
 
-/// Which open runs were made by which: the maker first.
+/// Open runs created by other open runs: pairs of parent and child.
 #[derive(Debug, Default)]
-pub(super) struct Descent(BTreeSet<(RunId, RunId)>);
+pub(super) struct ChildRuns(BTreeSet<(RunId, RunId)>);
 
-impl Descent {
+impl ChildRuns {
     pub(super) fn insert(&mut self, run: &Run) {
         self.0.extend(run.parent().map(|parent| (parent, run.id())));
     }
@@ -37,41 +37,41 @@ impl Engine {
             outcome.refusal = Some(Refusal::UnknownRun(id));
             return;
         }
-        let answer = self.tell(id, command, now, outcome);
+        let answer = self.send_command(id, command, now, outcome);
         if answer.is_ok() && matches!(command, Command::Stop | Command::Terminate) {
             self.end_owned(id, command, now, outcome);
         }
         outcome.refusal = answer.err();
     }
 
-    fn tell(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) -> Result<(), Refusal> {
-        // What was only accepted begins first, so that a command finds no state that it did not find before.
+    fn send_command(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) -> Result<(), Refusal> {
+        // A run that was only accepted begins first, so that commands never see a run that has not begun.
         self.turn(id, now, outcome, |_| ());
         let mut answer = Ok(());
         self.turn(id, now, outcome, |turn| answer = turn.command(command));
         answer
     }
 
-    /// Tells the runs that belong to this one, and those that belong to them, to end as well. What one input may decide
-    /// bounds only what follows from that: each run is told.
+    /// Sends the command to all open runs this one owns, directly or indirectly. The work limit bounds only what
+    /// follows from the command: every run gets it.
     fn end_owned(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) {
         let mut owners = vec![id];
         while let Some(owner) = owners.pop() {
             for child in self.owned_by(owner) {
-                // One that is over already refuses, and what it made may still run.
-                let _ = self.tell(child, command, now, outcome);
+                // A run that is already over refuses, but runs it created may still be open.
+                let _ = self.send_command(child, command, now, outcome);
                 owners.push(child);
             }
         }
     }
 
-    /// The runs that this one made and that name it as an owner.
+    /// Returns the runs that this one created and that name it as an owner.
     fn owned_by(&self, id: RunId) -> Vec<RunId> {
         let Some(uid) = self.runs.get(&id).map(|run| run.uid().to_owned()) else { return Vec::new() };
         let is_owned = |child: &RunId| {
-            let ties = self.runs.get(child).map(|run| run.marks().ties).unwrap_or_default();
-            ties.owners.iter().any(|owner| owner["uid"] == uid.as_str())
+            let ownership = self.runs.get(child).map(|run| run.marks().ownership).unwrap_or_default();
+            ownership.owners.iter().any(|owner| owner["uid"] == uid.as_str())
         };
-        self.descent.children(id).filter(is_owned).collect()
+        self.children.children(id).filter(is_owned).collect()
     }
 }

@@ -1,9 +1,8 @@
-//! Base32 in its standard alphabet, with padding.
-//! Decoding refuses what it does not know; it never guesses.
+//! Base32 in the standard alphabet, with padding. Decoding refuses unknown characters; it never guesses.
 
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// Bits a symbol holds, and symbols a group has.
+/// Bits per symbol, and symbols per group.
 const WIDTH: u32 = 5;
 const GROUP: usize = 8;
 
@@ -33,7 +32,7 @@ fn symbol(held: u32) -> char {
     char::from(ALPHABET[(held & ((1 << WIDTH) - 1)) as usize])
 }
 
-/// The bytes, or the position (0-based) of the first character that does not belong.
+/// Decodes the bytes; on error returns the 0-based position of the first invalid character.
 pub(crate) fn decode(text: &str) -> Result<Vec<u8>, usize> {
     // Line breaks are allowed anywhere, as encoders wrap long lines.
     let symbols: Vec<(usize, u8)> =

@@ -1,119 +1,123 @@
-//! What expressions may use: steps and bytes of one evaluation, of one node, and of a whole run.
-//! Work is counted and never timed, so that the same expressions are refused wherever and whenever they are evaluated.
-//! A meter is no part of any state: it begins anew when a run is read back, and what it refused is a fact by then.
+//! Budgets of expressions: steps and bytes of one evaluation, of one node, and of a whole run. Work is counted and
+//! never timed, so that the same expressions are refused wherever and whenever they are evaluated. A meter is not part
+//! of any state: it starts afresh when a run is restored; what it refused is a fact by then.
 
 use std::cell::Cell;
 
 use super::{
     Error, Span, Value,
-    lang::{self, Env, Limits, Program},
+    lang::{self, Env, Expression, Limits},
     when,
 };
 
-/// Bytes that are made, copied or looked at for the price of a step.
+/// Bytes created, copied or scanned at the cost of one step.
 pub(crate) const BYTES_A_STEP: u64 = 64;
 
-/// Bytes of an expression's text that are parsed for the price of a step.
+/// Bytes of an expression's text parsed at the cost of one step.
 const PARSED_A_STEP: u64 = 8;
 
-/// Compiling a pattern costs about as much as this many steps.
+/// Cost of compiling a pattern, in steps.
 pub(crate) const COMPILING: u64 = 5_000;
 
-/// Who has no more to spend.
+/// The scope of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Payer {
+pub enum BudgetScope {
     #[default]
     Evaluation,
     Node,
     Run,
 }
 
-/// Counts what the expressions of one run spend.
+/// Counts the steps of all expressions of one run.
 #[derive(Debug, Default)]
 pub struct Meter {
-    /// Steps of evaluations since the run is in memory.
+    /// Steps of evaluations since the run was loaded.
     spent: Cell<u64>,
-    /// The same for putting variables into texts, which goes on when expressions may not.
+    /// Steps of substituting variables, which goes on when the budget for expressions is exhausted.
     filled: Cell<u64>,
-    /// Steps of the evaluations of the node that is looked at.
+    /// Steps of evaluations for the current node.
     node: Cell<u64>,
-    /// How many nodes the run has.
+    /// Number of nodes of the run.
     nodes: Cell<u64>,
-    /// The run has spent everything once; it gets nothing more.
+    /// True once the run's budget was exhausted; it gets no more.
     exhausted: Cell<bool>,
 }
 
 impl Meter {
-    /// What the expressions of one node may take together: some of the most that one evaluation may take.
+    /// Budget of all expressions of one node: a few times the most that one evaluation may take.
     pub const NODE: u64 = 2 * Limits::STEPS;
-    /// What the expressions of one run may take together, beside [`Self::EACH`]: about a second of work. Hundreds of
-    /// expressions that take apart a large document fit; a loop of the most expensive ones ends here.
+    /// Budget of all expressions of one run, besides [`Self::EACH`]: about a second of work. Hundreds of expressions
+    /// that take apart a large document fit; a loop of the most expensive ones ends here.
     pub const RUN: u64 = 20_000_000;
-    /// What each node of a run adds to that: a millisecond of work, twenty times what an ordinary node costs in all.
+    /// Budget that each node adds to the run's: a millisecond of work, twenty times what an ordinary node costs in all.
     pub const EACH: u64 = 20_000;
 
-    /// The next node is looked at, in a run of so many.
+    /// Starts the budget of the next node, in a run of `nodes` nodes.
     pub fn next_node(&self, nodes: usize) {
         self.node.set(0);
         self.nodes.set(nodes as u64);
     }
 
-    /// Every step that was counted so far.
+    /// Returns all steps counted so far.
     pub fn total(&self) -> u64 {
         self.spent.get().saturating_add(self.filled.get())
     }
 
-    /// Reads an expression and gives its value.
+    /// Parses and evaluates an expression.
     pub fn evaluate(&self, text: &str, env: &dyn Env) -> Result<Value, Error> {
         let program = self.parse(text)?;
         self.run(&program, env)
     }
 
-    pub fn parse(&self, text: &str) -> Result<Program, Error> {
+    pub fn parse(&self, text: &str) -> Result<Expression, Error> {
         self.spend(1 + text.len() as u64 / PARSED_A_STEP)?;
         lang::parse(text)
     }
 
-    pub fn run(&self, program: &Program, env: &dyn Env) -> Result<Value, Error> {
-        let (left, payer) = self.left();
+    pub fn run(&self, program: &Expression, env: &dyn Env) -> Result<Value, Error> {
+        let (left, scope) = self.left();
         if left == 0 {
-            return Err(self.refuse(payer));
+            return Err(self.refuse(scope));
         }
         let most = Limits::default();
         let limits = match left < most.steps {
-            true => Limits { steps: left, bytes: capped(left, most.bytes), payer, ..most },
+            true => Limits { steps: left, bytes: capped(left, most.bytes), scope, ..most },
             false => most,
         };
         let (outcome, spent) = program.evaluate_counted(env, limits);
         self.note(spent);
-        if outcome.as_ref().is_err_and(Error::is_exhausted) && limits.payer == Payer::Run {
+        if outcome.as_ref().is_err_and(Error::is_exhausted) && limits.scope == BudgetScope::Run {
             self.exhausted.set(true);
         }
         outcome
     }
 
-    /// Whether a condition of the `when` language holds.
+    /// Evaluates a condition of the `when` language.
     pub fn holds(&self, text: &str) -> Result<bool, Error> {
         let patterns = text.matches("=~").count() + text.matches("!~").count();
         self.spend(1 + text.len() as u64 / PARSED_A_STEP + COMPILING * patterns as u64)?;
         when::evaluate(text)
     }
 
-    /// Accounts for work of an evaluation before it is done.
+    /// Charges the work of an evaluation before it is done.
     pub fn spend(&self, steps: u64) -> Result<(), Error> {
-        let (left, payer) = self.left();
+        let (left, scope) = self.left();
         if left < steps {
-            return Err(self.refuse(payer));
+            return Err(self.refuse(scope));
         }
         self.note(steps);
         Ok(())
     }
 
-    /// Accounts for a text of so many bytes that was filled or looked up.
+    /// Charges a text of this many bytes that was substituted or looked up.
     pub fn fill(&self, bytes: usize) -> Result<(), Error> {
         let steps = bytes as u64 / BYTES_A_STEP;
         self.filled.set(self.filled.get().saturating_add(steps));
-        if self.filled.get() > self.allowance() { Err(refusal(Payer::Run, "texts", self.allowance())) } else { Ok(()) }
+        if self.filled.get() > self.allowance() {
+            Err(refusal(BudgetScope::Run, "texts", self.allowance()))
+        } else {
+            Ok(())
+        }
     }
 
     fn note(&self, steps: u64) {
@@ -125,21 +129,21 @@ impl Meter {
         Self::RUN.saturating_add(self.nodes.get().saturating_mul(Self::EACH))
     }
 
-    /// What may still be spent, and who would be out of it first.
-    fn left(&self) -> (u64, Payer) {
+    /// Returns the steps left, and the scope that would be exhausted first.
+    fn left(&self) -> (u64, BudgetScope) {
         if self.exhausted.get() {
-            return (0, Payer::Run);
+            return (0, BudgetScope::Run);
         }
         let run = self.allowance().saturating_sub(self.spent.get());
         let node = Self::NODE.saturating_sub(self.node.get());
-        if run <= node { (run, Payer::Run) } else { (node, Payer::Node) }
+        if run <= node { (run, BudgetScope::Run) } else { (node, BudgetScope::Node) }
     }
 
-    fn refuse(&self, payer: Payer) -> Error {
-        if payer == Payer::Run {
+    fn refuse(&self, scope: BudgetScope) -> Error {
+        if scope == BudgetScope::Run {
             self.exhausted.set(true);
         }
-        refusal(payer, "expressions", self.allowance())
+        refusal(scope, "expressions", self.allowance())
     }
 }
 
@@ -147,32 +151,32 @@ fn capped(left: u64, most: usize) -> usize {
     usize::try_from(left.saturating_mul(BYTES_A_STEP)).map_or(most, |bytes| bytes.min(most))
 }
 
-fn refusal(payer: Payer, what: &str, allowance: u64) -> Error {
-    let message = match payer {
-        Payer::Evaluation => too_many(Payer::Evaluation),
-        Payer::Node => format!(
+fn refusal(scope: BudgetScope, what: &str, allowance: u64) -> Error {
+    let message = match scope {
+        BudgetScope::Evaluation => too_many(BudgetScope::Evaluation),
+        BudgetScope::Node => format!(
             "too many steps: the {what} of this node have used up the {} steps that a node may take; compute this in a task instead",
             Meter::NODE
         ),
-        Payer::Run => format!(
+        BudgetScope::Run => format!(
             "too many steps: the {what} of this run have used up its budget of {allowance} steps; compute this in tasks instead, or loop over fewer items"
         ),
     };
     Error::at(Span::default(), message).exhausted()
 }
 
-/// What is said when an evaluation may take no more steps because of whoever pays for it.
-pub(super) fn too_many(payer: Payer) -> String {
-    match payer {
-        Payer::Evaluation => format!(
+/// Returns the error message for an exhausted budget of this scope.
+pub(super) fn too_many(scope: BudgetScope) -> String {
+    match scope {
+        BudgetScope::Evaluation => format!(
             "the expression takes too many steps: one evaluation may take {}; compute this in a task instead",
             Limits::STEPS
         ),
-        Payer::Node => format!(
+        BudgetScope::Node => format!(
             "the expression takes too many steps: all expressions of one node may take {} together; compute this in a task instead",
             Meter::NODE
         ),
-        Payer::Run => format!(
+        BudgetScope::Run => format!(
             "the expression takes too many steps: the expressions of this run have used up its budget of {} steps and {} for each node; compute this in tasks instead, or loop over fewer items",
             Meter::RUN,
             Meter::EACH

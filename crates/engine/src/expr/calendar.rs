@@ -1,5 +1,5 @@
-//! Dates and durations as values: reading and writing them by layouts such as `2006-01-02 15:04:05`.
-//! It never asks what time it is, and knows no time zones but UTC and fixed offsets: zone tables differ between machines.
+//! Dates and durations as values: parsing and formatting by layouts such as `2006-01-02 15:04:05`. Never reads the
+//! clock, and knows no time zones but UTC and fixed offsets: zone tables differ between machines.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ mod zone;
 pub(crate) use layout::Layout;
 pub(crate) use zone::offset as zone;
 
-/// A point in time and the offset from UTC it is shown with.
+/// A point in time and the UTC offset it is displayed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub struct OffsetDateTime {
     pub at: Timestamp,
     pub offset: Offset,
 }
 
-/// What a quoted text in a `when` may look like to count as a date; times without a zone are UTC.
+/// Formats in which a quoted text in a `when` counts as a date; times without a zone are UTC.
 const ISO: [&str; 9] = [
     "2006-01-02",
     "2006-01-02 15:04",
@@ -33,7 +33,7 @@ const ISO: [&str; 9] = [
     "2006-01-02T15:04:05",
 ];
 
-/// What `date(text)` accepts without a layout.
+/// Formats that `date(text)` accepts without a layout.
 const KNOWN: [&str; 9] = [
     "2006-01-02",
     "15:04:05",
@@ -46,7 +46,7 @@ const KNOWN: [&str; 9] = [
     "2006-01-02T15:04:05Z0700",
 ];
 
-impl Moment {
+impl OffsetDateTime {
     pub(crate) fn utc(at: Timestamp) -> Self {
         Self { at, offset: Offset::UTC }
     }
@@ -55,16 +55,16 @@ impl Moment {
         Timestamp::from_second(seconds).ok().map(Self::utc)
     }
 
-    /// A text in one of the ISO forms.
+    /// Parses a text in one of the ISO formats.
     pub(crate) fn iso(text: &str) -> Option<Self> {
-        // Every form has ten characters of date first; this spares the layouts for almost every other text.
+        // Every format starts with ten characters of date; this check spares the layouts for almost every other text.
         if text.len() < 10 || text.len() > 40 || !text.starts_with(|c: char| c.is_ascii_digit()) {
             return None;
         }
         ISO.iter().find_map(|form| Layout::new(form).read(text).ok())
     }
 
-    /// A text in one of the forms known without a layout.
+    /// Parses a text in one of the formats known without a layout.
     pub(crate) fn known(text: &str) -> Option<Self> {
         KNOWN.iter().find_map(|form| Layout::new(form).read(text).ok())
     }
@@ -91,19 +91,19 @@ impl Moment {
         self.at.duration_since(earlier.at)
     }
 
-    /// As JSON holds it.
+    /// Formats it as JSON does.
     pub(crate) fn rfc3339(self) -> String {
         Layout::new("2006-01-02T15:04:05.999999999Z07:00").write(self)
     }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for OffsetDateTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&Layout::new("2006-01-02 15:04:05.999999999 -0700 MST").write(*self))
     }
 }
 
-/// Nanoseconds in each unit of a duration, longest spelling first where one is the beginning of another.
+/// Nanoseconds in each unit of a duration, longest spelling first where one is a prefix of another.
 const UNITS: [(&str, i128); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -115,7 +115,7 @@ const UNITS: [(&str, i128); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// A duration such as `1h30m`, `-1.5s` or `300ms`. It must fit 64 bits of nanoseconds, some 292 years.
+/// Parses a duration such as `1h30m`, `-1.5s` or `300ms`. It must fit 64 bits of nanoseconds, some 292 years.
 pub(crate) fn duration(text: &str) -> Option<SignedDuration> {
     let (negative, mut rest) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -155,7 +155,7 @@ fn scale(amount: &str, unit: i128) -> Option<i128> {
     Some(total)
 }
 
-/// `1h30m0s`, `1.5s`, `300ms`, `0s`.
+/// Formats a duration: `1h30m0s`, `1.5s`, `300ms`, `0s`.
 pub(crate) fn spell(length: SignedDuration) -> String {
     let nanoseconds = length.as_nanos().unsigned_abs();
     let sign = if length.is_negative() { "-" } else { "" };
@@ -220,18 +220,18 @@ mod tests {
             ("2024-01-02T05:04:05+02:00", 1_704_164_645),
             ("2024-01-02T05:04:05+0200", 1_704_164_645),
         ] {
-            assert_eq!(Moment::iso(text).map(|m| m.at.as_second()), Some(seconds), "{text}");
+            assert_eq!(OffsetDateTime::iso(text).map(|m| m.at.as_second()), Some(seconds), "{text}");
         }
         for text in ["2024-13-02", "2024-01-32", "hello world", "2024-01-02x", "20240102"] {
-            assert_eq!(Moment::iso(text), None, "{text}");
+            assert_eq!(OffsetDateTime::iso(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_moment_is_shown_with_its_offset() {
-        let moment = Moment::iso("2024-01-02T05:04:05+02:00").unwrap();
+        let moment = OffsetDateTime::iso("2024-01-02T05:04:05+02:00").unwrap();
         assert_eq!(moment.rfc3339(), "2024-01-02T05:04:05+02:00");
-        let utc = Moment::known("2024-01-02").unwrap();
+        let utc = OffsetDateTime::known("2024-01-02").unwrap();
         assert_eq!(utc.to_string(), "2024-01-02 00:00:00 +0000 UTC");
     }
 }

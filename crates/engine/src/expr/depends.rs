@@ -1,5 +1,5 @@
-//! The `depends` logic of a DAG task: `A && (B.Failed || !C)`.
-//! It knows names and outcomes only; what an outcome means for a node is asked of the caller.
+//! The `depends` logic of a DAG task: `A && (B.Failed || !C)`. Knows names and outcomes only; the caller says whether a
+//! task has an outcome.
 
 use super::{Error, NESTING, Span, TEXT, nearest};
 
@@ -15,14 +15,14 @@ pub struct Depends {
 pub struct Term {
     pub task: String,
     /// `None` for a bare name, whose meaning depends on the task (see [`Term::holds`]).
-    pub outcome: Option<Outcome>,
-    /// Where the term stands in the text: 1-based, in characters.
+    pub outcome: Option<TaskOutcome>,
+    /// Column of the term: 1-based, in characters.
     pub column: usize,
 }
 
-/// How a task ended, as `task.Outcome` spells it.
+/// Outcome of a task, as in `task.Succeeded`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum TaskOutcome {
     Succeeded,
     Failed,
     Errored,
@@ -44,7 +44,7 @@ enum Tree {
     Any(Vec<Tree>),
 }
 
-/// Reads a `depends` text.
+/// Parses a `depends` text.
 pub fn parse(text: &str) -> Result<Depends, Error> {
     if text.len() > TEXT {
         return Err(Error::at(Span::default(), format!("depends is longer than {TEXT} bytes")));
@@ -61,7 +61,7 @@ pub fn parse(text: &str) -> Result<Depends, Error> {
 }
 
 impl Depends {
-    /// The tasks mentioned, each once, in order of first mention.
+    /// Returns the tasks mentioned, each once, in order of first mention.
     #[must_use]
     pub fn tasks(&self) -> Vec<String> {
         let mut tasks: Vec<String> = Vec::new();
@@ -74,36 +74,36 @@ impl Depends {
         tasks
     }
 
-    /// Every mention, in order.
+    /// Returns every mention, in order.
     #[must_use]
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
 
-    /// Whether the condition holds, with bare names read as [`Term::holds`] says.
-    pub fn evaluate(&self, ask: &mut dyn FnMut(&str, Outcome) -> bool) -> bool {
+    /// Evaluates the condition, with bare names interpreted as in [`Term::holds`].
+    pub fn evaluate(&self, ask: &mut dyn FnMut(&str, TaskOutcome) -> bool) -> bool {
         self.evaluate_terms(&mut |term| term.holds(ask))
     }
 
-    /// Whether the condition holds, with every term, bare names too, answered by the caller.
+    /// Evaluates the condition; the caller answers every term, including bare names.
     pub fn evaluate_terms(&self, ask: &mut dyn FnMut(&Term) -> bool) -> bool {
         self.tree.holds(&self.terms, ask)
     }
 }
 
 impl Term {
-    /// A bare name holds when its task succeeded, was skipped, or runs as a daemon.
-    pub fn holds(&self, ask: &mut dyn FnMut(&str, Outcome) -> bool) -> bool {
+    /// Evaluates the term. A bare name holds if its task succeeded, was skipped, or runs as a daemon.
+    pub fn holds(&self, ask: &mut dyn FnMut(&str, TaskOutcome) -> bool) -> bool {
         match self.outcome {
             Some(outcome) => ask(&self.task, outcome),
-            None => [Outcome::Succeeded, Outcome::Skipped, Outcome::Daemoned]
+            None => [TaskOutcome::Succeeded, TaskOutcome::Skipped, TaskOutcome::Daemoned]
                 .into_iter()
                 .any(|outcome| ask(&self.task, outcome)),
         }
     }
 }
 
-impl Outcome {
+impl TaskOutcome {
     const ALL: [(&'static str, Self); 8] = [
         ("Succeeded", Self::Succeeded),
         ("Failed", Self::Failed),
@@ -276,8 +276,8 @@ impl Parser {
                 return Err(Error::at(place, format!("expected a task result after '{task}.'")));
             };
             self.position += 1;
-            outcome = Some(Outcome::named(&word).ok_or_else(|| {
-                let known = nearest(&word, Outcome::ALL.map(|(name, _)| name));
+            outcome = Some(TaskOutcome::named(&word).ok_or_else(|| {
+                let known = nearest(&word, TaskOutcome::ALL.map(|(name, _)| name));
                 let hint = known.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
                 Error::at(place, format!("task result '{word}' for task '{task}' is invalid{hint}"))
             })?);

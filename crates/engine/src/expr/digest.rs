@@ -1,5 +1,5 @@
-//! SHA-1, SHA-256 and Adler-32 as lowercase hexadecimal text (Adler-32 as a decimal number), for `sprig.*sum`.
-//! They name content; they must never guard a secret.
+//! SHA-1, SHA-256 and Adler-32 as lowercase hexadecimal text (Adler-32 as a decimal number), for `sprig.*sum`. They
+//! identify content; they must never protect a secret.
 
 mod wide;
 
@@ -78,7 +78,7 @@ const ROUND: [u32; 64] = [
     0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
 ];
 
-/// The message in blocks of sixteen words, padded as both functions want it.
+/// Splits the message into blocks of sixteen words, padded as both functions require.
 fn blocks(message: &[u8]) -> impl Iterator<Item = [u32; 16]> {
     let whole = message.len() / 64 * 64;
     let mut tail = message[whole..].to_vec();

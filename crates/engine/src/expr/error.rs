@@ -1,21 +1,21 @@
-//! The one error of the three languages: a sentence and the place in the text it speaks of.
-//! It never holds the text itself; whoever shows the error hands the text to [`Error::render`].
+//! The error of the three expression languages: a message and its position in the text. It never holds the text itself;
+//! callers pass the text to [`Error::render`].
 
-/// What is wrong with an expression, and where.
+/// An error in an expression, and its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     /// The whole sentence, ready for a user.
     pub message: String,
-    /// Where it begins: 1-based, counted in characters.
+    /// Column where it starts: 1-based, in characters.
     pub column: usize,
-    /// How many characters it covers, at least one.
+    /// Length in characters, at least one.
     pub length: usize,
-    /// Not the text is wrong: there was no budget left to evaluate it.
+    /// True if the text is fine, but the budget to evaluate it was exhausted.
     exhausted: bool,
 }
 
-/// A stretch of characters in an expression's text.
+/// A range of characters in an expression's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Span {
     /// 0-based, in characters.
@@ -23,34 +23,34 @@ pub(crate) struct Span {
     pub(crate) length: usize,
 }
 
-/// A rendered line is cut to this many characters around the place, so that a long text still fits a terminal.
+/// Width of a rendered line, cut around the position, so that a long text still fits a terminal.
 const WINDOW: usize = 100;
 
-/// A message may quote what it speaks of, but a value of megabytes helps nobody.
-const LONGEST: usize = 4_000;
+/// Maximum length of a message: it may quote a value, but megabytes help nobody.
+const MAX_MESSAGE: usize = 4_000;
 
 impl Error {
     pub(crate) fn at(span: Span, message: impl Into<String>) -> Self {
         let mut message = message.into();
-        if let Some((cut, _)) = message.char_indices().nth(LONGEST) {
+        if let Some((cut, _)) = message.char_indices().nth(MAX_MESSAGE) {
             message.truncate(cut);
             message.push('…');
         }
         Self { message, column: span.start + 1, length: span.length.max(1), exhausted: false }
     }
 
-    /// Says that a budget was used up.
+    /// Marks the error as an exhausted budget.
     pub(crate) fn exhausted(self) -> Self {
         Self { exhausted: true, ..self }
     }
 
-    /// A budget was used up. A default, or a later attempt, is no answer to that.
+    /// Reports whether a budget was exhausted. Neither a default nor a retry helps then.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         self.exhausted
     }
 
-    /// The line of `text` the error speaks of, and a line of carets below it.
+    /// Renders the line of `text` with the error, and a line of carets below it.
     #[must_use]
     pub fn render(&self, text: &str) -> String {
         let characters: Vec<char> = text.chars().collect();
@@ -70,7 +70,7 @@ impl Span {
         Self { start, length: end.saturating_sub(start) }
     }
 
-    /// From the beginning of this span to the end of the other.
+    /// Returns the span from the start of this one to the end of the other.
     pub(crate) fn to(self, other: Self) -> Self {
         Self::new(self.start, other.start + other.length)
     }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_message_is_never_endless() {
-        assert_eq!(Error::at(Span::default(), "é".repeat(5_000)).message.chars().count(), LONGEST + 1);
+        assert_eq!(Error::at(Span::default(), "é".repeat(5_000)).message.chars().count(), MAX_MESSAGE + 1);
     }
 
     #[test]

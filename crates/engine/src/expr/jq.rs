@@ -1,5 +1,5 @@
-//! The filters of `jqFilter`: paths, pipes, comparisons, constructors and the functions people use on objects.
-//! A useful part of the language: no variables, no definitions, no reduce. Work and nesting are bounded.
+//! The filters of `jqFilter`: paths, pipes, comparisons, constructors and common functions on objects. A subset of jq:
+//! no variables, no definitions, no reduce. Work and nesting are bounded.
 
 use serde_json::Value;
 
@@ -16,12 +16,12 @@ pub fn parse(text: &str) -> Result<Filter, String> {
 }
 
 impl Filter {
-    /// Every result a line: texts as they are, everything else as JSON.
+    /// Renders one result per line: texts as they are, everything else as JSON.
     pub fn render(&self, object: &Value) -> Result<String, String> {
         self.render_counted(object).0
     }
 
-    /// The same, and how many steps it took.
+    /// Renders the results, and returns the steps it took.
     pub(crate) fn render_counted(&self, object: &Value) -> (Result<String, String>, u64) {
         let mut machine = run::Machine::default();
         let results = machine.run(&self.0, object);
@@ -41,12 +41,12 @@ fn plain(value: &Value) -> String {
 enum Tree {
     Same,
     Literal(Value),
-    /// `base[key]`; missing keys give null.
+    /// `base[key]`; missing keys yield null.
     At(Box<Tree>, Box<Tree>),
     Slice(Box<Tree>, Option<Box<Tree>>, Option<Box<Tree>>),
     Each(Box<Tree>),
     Everything,
-    /// What goes wrong inside gives nothing.
+    /// Errors inside yield no result.
     Try(Box<Tree>),
     Pipe(Box<Tree>, Box<Tree>),
     Comma(Box<Tree>, Box<Tree>),

@@ -1,24 +1,23 @@
-//! Values as JSON text and back.
-//! It never writes more than it was allowed to: the size of a value's text is not bounded by the size of the value in
-//! memory, because parts of it may be shared.
+//! Converts values to JSON text. It never writes more than a limit: the size of a value's text is not bounded by the
+//! size of the value in memory, because parts of it may be shared.
 
 use super::{Value, number};
 
-/// How JSON is spelled.
+/// Formatting options of JSON.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
-    /// `<`, `>` and `&` as `\u003c`, `\u003e`, `\u0026`.
+    /// Escape `<`, `>` and `&` as `\u003c`, `\u003e`, `\u0026`.
     pub(crate) html: bool,
     /// Spaces per level; `None` writes everything on one line.
     pub(crate) indent: Option<usize>,
 }
 
-/// Why a value has no JSON text.
+/// Why a value cannot be written as JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Refusal {
     /// The text would be longer than allowed.
     TooLong,
-    /// JSON has no word for this number.
+    /// JSON cannot represent this number.
     NotANumber(f64),
 }
 
@@ -27,14 +26,14 @@ impl Style {
     pub(crate) const PRETTY: Self = Self { html: true, indent: Some(2) };
     pub(crate) const RAW: Self = Self { html: false, indent: None };
 
-    /// The whole text, whatever its length, with `null` for what JSON cannot hold.
+    /// Writes the whole text, whatever its length, with `null` for what JSON cannot represent.
     pub(crate) fn write(self, value: &Value) -> String {
         let mut writer = Writer { style: self, text: String::new(), limit: usize::MAX, strict: false };
         writer.value(value, 0).expect("a lenient writer without a limit has nothing to refuse");
         writer.text
     }
 
-    /// The text, unless it is longer than `limit` bytes or holds what JSON cannot.
+    /// Writes the text, unless it is longer than `limit` bytes or JSON cannot represent it.
     pub(crate) fn write_within(self, value: &Value, limit: usize) -> Result<String, Refusal> {
         let mut writer = Writer { style: self, text: String::new(), limit, strict: true };
         writer.value(value, 0)?;
@@ -124,7 +123,7 @@ impl Writer {
 fn quote(text: &str, html: bool, into: &mut String) {
     into.push('"');
     let mut rest = text;
-    // Stretches without anything to escape are copied whole; 0xe2 begins the two separators below.
+    // Runs without anything to escape are copied whole; 0xe2 starts the two separators below.
     let special = |byte: u8| matches!(byte, 0..0x20 | b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
     while let Some(at) = rest.bytes().position(special) {
         let (plain, after) = rest.split_at(at);

@@ -1,11 +1,12 @@
-//! The language of `{{= }}`, of retry expressions and of hooks: values, operators, pipes, closures and functions.
-//! A text is parsed once into a [`Program`] and evaluated against an [`Env`] that answers names on demand. Evaluation is
-//! bounded by [`Limits`]. Time and chance come from the [`Occasion`] the environment hands in, so that an expression which is
-//! evaluated again gives the same again; functions that would need the machine are refused by name.
+//! The language of `{{= }}`, of retry expressions and of hooks: values, operators, pipes, closures and functions. A
+//! text is parsed once into an [`Expression`] and evaluated against an [`Env`] that resolves names on demand.
+//! Evaluation is bounded by [`Limits`]. Time and random numbers come from the [`EvalContext`] of the environment, so
+//! that evaluating an expression again yields the same value; functions that would need the machine are refused by
+//! name.
 
 use std::fmt;
 
-use super::{Error, TEXT, Value, budget::Payer, chance::Seed};
+use super::{Error, TEXT, Value, budget::BudgetScope, random::Seed};
 
 mod argument;
 mod builtin;
@@ -24,55 +25,56 @@ mod work;
 
 pub use reference::Reference;
 
-/// Where the names of an expression get their values from.
+/// Resolves the names of an expression.
 pub trait Env {
-    /// The value bound to a root name (`inputs`, `item`, `lastRetry`), or `None` when unknown.
+    /// Returns the value of a root name (`inputs`, `item`, `lastRetry`), or `None` if unknown.
     fn root(&self, name: &str) -> Option<Value>;
 
-    /// The value of `root.key` or `root['key']`, asked before [`Env::root`], so that `tasks['a'].outputs.result` builds
-    /// one task's outputs and not all of them. `None` falls back to the root's own members.
+    /// Returns the value of `root.key` or `root['key']`. Called before [`Env::root`], so that
+    /// `tasks['a'].outputs.result` builds one task's outputs and not all of them. `None` falls back to the root's own
+    /// members.
     fn member(&self, root: &str, key: &str) -> Option<Value> {
         let _ = (root, key);
         None
     }
 
-    /// The time and the seed that `now()` and `sprig.uuidv4()` go by; `None` where an expression is only looked at, and
+    /// Returns the time and the seed for `now()` and `sprig.uuidv4()`; `None` if an expression is only checked, so that
     /// what depends on them has no value yet.
-    fn occasion(&self) -> Option<Occasion> {
+    fn eval_context(&self) -> Option<EvalContext> {
         None
     }
 
-    /// Names worth suggesting for an unknown root.
+    /// Returns names to suggest for an unknown root.
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// When an expression is evaluated, and for whom.
+/// The time of an evaluation and the seed of its random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Occasion {
+pub struct EvalContext {
     pub moment: jiff::Timestamp,
     pub seed: Seed,
 }
 
-/// An expression that knows no names.
+/// An environment without names.
 impl Env for () {
     fn root(&self, _name: &str) -> Option<Value> {
         None
     }
 }
 
-/// What one evaluation may use.
+/// Limits of one evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Levels of nested evaluation.
     pub depth: usize,
     /// Nodes evaluated and elements touched.
     pub steps: u64,
-    /// Bytes of values made, all together.
+    /// Bytes of all values created.
     pub bytes: usize,
-    /// Whose limits these are.
-    pub payer: Payer,
+    /// The scope that set these limits.
+    pub scope: BudgetScope,
 }
 
 impl Limits {
@@ -88,56 +90,56 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { depth: Self::DEPTH, steps: Self::STEPS, bytes: Self::BYTES, payer: Payer::Evaluation }
+        Self { depth: Self::DEPTH, steps: Self::STEPS, bytes: Self::BYTES, scope: BudgetScope::Evaluation }
     }
 }
 
 /// A parsed expression.
 #[derive(Clone)]
-pub struct Program {
+pub struct Expression {
     tree: tree::Tree,
 }
 
-/// Reads an expression.
-pub fn parse(text: &str) -> Result<Program, Error> {
+/// Parses an expression.
+pub fn parse(text: &str) -> Result<Expression, Error> {
     if text.len() > TEXT {
         let message = format!("the expression is longer than {TEXT} bytes");
         return Err(Error::at(super::Span::default(), message));
     }
     let tree = parse::parse(text)?;
-    Ok(Program { tree })
+    Ok(Expression { tree })
 }
 
-impl Program {
-    /// The value of the expression.
+impl Expression {
+    /// Evaluates the expression.
     pub fn evaluate(&self, env: &dyn Env) -> Result<Value, Error> {
         self.evaluate_within(env, Limits::default())
     }
 
-    /// The value of the expression, computed within the given limits.
+    /// Evaluates the expression within the given limits.
     pub fn evaluate_within(&self, env: &dyn Env, limits: Limits) -> Result<Value, Error> {
         self.evaluate_counted(env, limits).0
     }
 
-    /// The same, and how many steps it took; bytes that were made count as steps too.
+    /// Evaluates the expression and returns the steps it took; bytes created count as steps too.
     pub(crate) fn evaluate_counted(&self, env: &dyn Env, limits: Limits) -> (Result<Value, Error>, u64) {
         evaluate::Machine::new(&self.tree, env, limits).run()
     }
 
-    /// What is wrong with the patterns and paths that are written out in it; without a flaw it is empty.
+    /// Returns the errors in literal patterns and paths; empty if there are none.
     #[must_use]
     pub fn flaws(&self) -> Vec<Error> {
         literal::check(&self.tree)
     }
 
-    /// The variables the expression mentions, in the order of the text, each path once.
+    /// Returns the variables the expression mentions, in text order, each path once.
     #[must_use]
     pub fn roots(&self) -> Vec<Reference> {
         reference::collect(&self.tree)
     }
 }
 
-impl fmt::Debug for Program {
+impl fmt::Debug for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program").field("roots", &self.roots()).finish()
     }

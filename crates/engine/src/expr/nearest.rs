@@ -1,11 +1,10 @@
-//! Which known name a misspelt word most likely meant.
-//! It only suggests: nothing may act on a suggestion.
+//! Suggests the known name a misspelt word most likely meant. It only suggests: nothing may act on a suggestion.
 
-/// Longer words are compared by their first characters only; names a person mistypes are short.
-const LONGEST: usize = 64;
+/// Longer words are compared by their first characters only; mistyped names are short.
+const MAX_WORD: usize = 64;
 
-/// The known name nearest to `word` by edits (insert, delete, replace, swap neighbours), when it is near enough to be
-/// worth suggesting: at most one edit in three characters. The first of several equally near names wins.
+/// Returns the known name nearest to `word` by edit distance (insert, delete, replace, transpose), if it is near enough
+/// to suggest: at most one edit in three characters. The first of several equally near names wins.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = fold(word);
@@ -17,7 +16,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
             continue;
         }
         let distance = edits(&wanted, &candidate);
-        // A one-letter word is one edit away from every other; only a difference in case is worth a word.
+        // A one-letter word is one edit away from every other; only a difference in case is worth suggesting.
         let near = distance <= tolerated && (distance < wanted.len() || distance == 0);
         if near && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, name));
@@ -28,7 +27,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 
 fn fold(word: &str) -> Vec<char> {
     word.chars()
-        .take(LONGEST)
+        .take(MAX_WORD)
         .map(|c| match c.to_ascii_lowercase() {
             '_' => '-',
             lower => lower,

@@ -1,9 +1,9 @@
-//! Numbers as text, spelled the way the dialects' users know them: `1e+06` in plain text, `1000000` in JSON.
-//! It never decides what a number means.
+//! Formats numbers the way the dialects' users know them: `1e+06` in plain text, `1000000` in JSON. It never decides
+//! what a number means.
 
 use std::cmp::Ordering;
 
-/// As plain text: the fewest digits that give the number back, with an exponent below 1e-4 and from 1e6 on.
+/// Formats as plain text: the shortest digits that round-trip, with an exponent below 1e-4 and from 1e6 on.
 pub(crate) fn plain(number: f64) -> String {
     if let Some(word) = unusual(number) {
         return word.to_owned();
@@ -16,7 +16,7 @@ pub(crate) fn plain(number: f64) -> String {
     format!("{number}")
 }
 
-/// As JSON wants it; `None` for what JSON cannot hold.
+/// Formats as JSON; `None` for what JSON cannot represent.
 pub(crate) fn json(number: f64) -> Option<String> {
     if unusual(number).is_some() {
         return None;
@@ -31,16 +31,16 @@ pub(crate) fn json(number: f64) -> Option<String> {
     Some(format!("{number}"))
 }
 
-/// A whole number inside the range of `i64`, cut towards zero; `None` for the rest and for what is not a number.
+/// Truncates to a whole number in the range of `i64`; `None` if out of range or not a number.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked on the line before")]
 pub(crate) fn whole(number: f64) -> Option<i64> {
     let cut = number.trunc();
-    // 2^63 itself has no i64, every smaller double has.
+    // 2^63 itself does not fit an i64, every smaller double does.
     (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&cut).then_some(cut as i64)
 }
 
-/// The exact order of the two kinds of number. Going through doubles would not do: near 2^53 neighbours become equal there,
-/// and an order that is not consistent cannot sort.
+/// Compares the two kinds of number exactly. Going through doubles would not do: near 2^53 neighbours become equal
+/// there, and an inconsistent order cannot sort.
 pub(crate) fn order(integer: i64, number: f64) -> Option<Ordering> {
     if number.is_nan() {
         return None;
@@ -52,7 +52,7 @@ pub(crate) fn order(integer: i64, number: f64) -> Option<Ordering> {
     Some(integer.cmp(&cut).then(fraction))
 }
 
-/// The nearest double to a whole number.
+/// Returns the nearest double to a whole number.
 #[expect(clippy::cast_precision_loss, reason = "the nearest double is what arithmetic on mixed numbers means")]
 pub(crate) fn real(number: i64) -> f64 {
     number as f64

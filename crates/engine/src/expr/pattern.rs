@@ -1,39 +1,39 @@
-//! Regular expressions with the meaning the dialects' users know (`\d`, `\w`, `\s`, `\b` are ASCII, brackets do not nest)
-//! and a price: matching is linear in the text, and what it costs per byte is known before it starts.
-//! It never compiles a pattern that could grow large.
+//! Regular expressions with the semantics the dialects' users know (`\d`, `\w`, `\s`, `\b` are ASCII, brackets do not
+//! nest) and a cost: matching is linear in the text, and the cost per byte is known before it starts. It never compiles
+//! a pattern that could grow large.
 
 use regex::{Regex, RegexBuilder};
 
-/// A compiled pattern and what one byte of text costs it, in steps of an evaluation.
+/// A compiled pattern and its cost per byte of text, in evaluation steps.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     regex: Regex,
-    price: u64,
+    cost: u64,
 }
 
-/// Sizes a compiled pattern may have, in bytes, with the price of matching one byte of text. The work per byte grows with
-/// the size, so a large pattern pays more; beyond the last size it is refused. A kibibyte holds about thirty states, so
-/// that even the largest admitted pattern has only some thousands.
+/// Size classes of compiled patterns, in bytes, with the cost of matching one byte of text. The work per byte grows
+/// with the size, so a large pattern costs more; beyond the last size it is refused. A kibibyte holds about thirty
+/// states, so that even the largest admitted pattern has only some thousands.
 const SIZES: [(usize, u64); 3] = [(16 * 1024, 2), (64 * 1024, 20), (256 * 1024, 100)];
 
-/// Patterns are written by people; this one is longer than any they could still read.
-const LONGEST: usize = 16 * 1024;
+/// Maximum length of a pattern; nobody could read a longer one.
+const MAX_LENGTH: usize = 16 * 1024;
 
-/// How deep groups may nest: the parser of patterns recurses.
-const NESTING: u32 = 50;
+/// Maximum nesting of groups: the parser of patterns recurses.
+const MAX_NESTING: u32 = 50;
 
 impl Pattern {
     pub(crate) fn new(source: &str) -> Result<Self, String> {
-        if source.len() > LONGEST {
-            return Err(format!("the pattern is longer than {LONGEST} bytes"));
+        if source.len() > MAX_LENGTH {
+            return Err(format!("the pattern is longer than {MAX_LENGTH} bytes"));
         }
         let translated = translate(source);
         let mut reason = String::new();
-        for (size, price) in SIZES {
+        for (size, cost) in SIZES {
             let built =
-                RegexBuilder::new(&translated).size_limit(size).dfa_size_limit(size).nest_limit(NESTING).build();
+                RegexBuilder::new(&translated).size_limit(size).dfa_size_limit(size).nest_limit(MAX_NESTING).build();
             match built {
-                Ok(regex) => return Ok(Self { regex, price }),
+                Ok(regex) => return Ok(Self { regex, cost }),
                 Err(regex::Error::CompiledTooBig(_)) => {
                     reason = format!("the pattern '{}' grows too large when compiled", shorten(source));
                 }
@@ -52,13 +52,13 @@ impl Pattern {
         &self.regex
     }
 
-    /// The steps one pass over `text` may cost.
-    pub(crate) fn price(&self, text: &str) -> u64 {
-        self.price * (text.len() as u64 + 1)
+    /// Returns the steps one pass over `text` may cost.
+    pub(crate) fn cost(&self, text: &str) -> u64 {
+        self.cost * (text.len() as u64 + 1)
     }
 }
 
-/// A pattern that matches exactly this text.
+/// Returns a pattern that matches exactly this text.
 pub(crate) fn literal(text: &str) -> String {
     regex::escape(text)
 }
@@ -70,7 +70,7 @@ fn shorten(text: &str) -> String {
     }
 }
 
-/// From the users' spelling to that of the `regex` crate.
+/// Translates a pattern to the syntax of the `regex` crate.
 fn translate(source: &str) -> String {
     let mut out = String::with_capacity(source.len() + 16);
     let mut characters = source.chars().peekable();
@@ -103,7 +103,7 @@ fn translate(source: &str) -> String {
                 if characters.next_if_eq(&'^').is_some() {
                     out.push('^');
                 }
-                // A bracket right after the opening one stands for itself.
+                // A bracket right after the opening one is literal.
                 if characters.next_if_eq(&']').is_some() {
                     out.push_str("\\]");
                 }
@@ -172,8 +172,8 @@ mod tests {
 
     #[test]
     fn a_large_pattern_costs_more_per_byte() {
-        let small = Pattern::new("a+b").unwrap().price("text");
-        let large = Pattern::new("(ab?c*){300}").unwrap().price("text");
+        let small = Pattern::new("a+b").unwrap().cost("text");
+        let large = Pattern::new("(ab?c*){300}").unwrap().cost("text");
         assert!(large > small);
     }
 }

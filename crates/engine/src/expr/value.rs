@@ -1,5 +1,5 @@
-//! The values expressions compute with, and the rules all three languages share: equality, order, spelling.
-//! A value is cheap to clone and never changes.
+//! Values of expressions, and the rules all three languages share: equality, order, formatting. A value is cheap to
+//! clone and immutable.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use super::{Moment, json, number};
+use super::{OffsetDateTime, json, number};
 
-/// What an expression computes with.
+/// A value of an expression.
 #[derive(Debug, Clone, Default)]
 pub enum Value {
     #[default]
@@ -21,12 +21,12 @@ pub enum Value {
     Str(Arc<str>),
     List(Arc<Vec<Value>>),
     Map(Arc<BTreeMap<String, Value>>),
-    Date(Moment),
+    Date(OffsetDateTime),
     Duration(SignedDuration),
 }
 
 impl Value {
-    /// The word `type(x)` answers.
+    /// Returns the name of its type, as `type(x)` does.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -42,16 +42,17 @@ impl Value {
         }
     }
 
-    /// The value as JSON text: compact, keys sorted, `<`, `>` and `&` escaped, whole floats without a fraction.
+    /// Formats the value as JSON text: compact, keys sorted, `<`, `>` and `&` escaped, whole floats without a fraction.
     ///
-    /// Decided so because that is how the dialects' own tools spell the same values, and texts are compared.
-    /// A number JSON cannot hold becomes `null`; [`Program::evaluate`](super::lang::Program::evaluate) never returns one.
+    /// This is how the dialects' own tools format the same values, and texts are compared.
+    /// A number JSON cannot represent becomes `null`; [`Expression::evaluate`](super::lang::Expression::evaluate) never
+    /// returns one.
     #[must_use]
     pub fn to_json(&self) -> String {
         json::Style::COMPACT.write(self)
     }
 
-    /// The text to insert into a template: a string as it is, everything else as JSON.
+    /// Returns the text to substitute into a template: a string as it is, everything else as JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {
@@ -88,7 +89,7 @@ impl Value {
         matches!(self, Self::Nil)
     }
 
-    /// A number of either kind, as a double.
+    /// Returns a number of either kind, as a double.
     pub(crate) fn as_real(&self) -> Option<f64> {
         match self {
             Self::Int(value) => Some(number::real(*value)),
@@ -97,7 +98,7 @@ impl Value {
         }
     }
 
-    /// The order of two values of one kind (the two kinds of number are one); `None` when they have none.
+    /// Compares two values of one type (the two kinds of number are one); `None` if they have no order.
     pub(crate) fn order(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => Some(a.cmp(b)),
@@ -112,7 +113,7 @@ impl Value {
     }
 }
 
-/// Equal across the two kinds of number; otherwise values of different kinds are never equal.
+/// Numbers of the two kinds can be equal; other values of different types never are.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -125,7 +126,7 @@ impl PartialEq for Value {
     }
 }
 
-/// As `string(x)` spells it: `<nil>`, `[1 2]`, `map[a:1]`.
+/// Formats as `string(x)` does: `<nil>`, `[1 2]`, `map[a:1]`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -156,7 +157,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Whole numbers stay whole: decided so that large identifiers survive a trip through `fromJSON` unharmed.
+/// Whole numbers stay whole, so that large identifiers survive `fromJSON` unharmed.
 impl From<serde_json::Value> for Value {
     fn from(json: serde_json::Value) -> Self {
         match json {

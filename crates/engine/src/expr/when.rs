@@ -1,6 +1,5 @@
-//! The language of `when`: comparisons of substituted text, where a bare word is a text.
-//! A text is computed while it is read, so nothing deep is ever built; it never looks at anything but the text and the
-//! variables it is given.
+//! The language of `when`: comparisons of substituted text, where a bare word is a text. A condition is evaluated while
+//! it is parsed, so no deep tree is ever built; it never looks at anything but the text and the variables it is given.
 
 use super::{Error, Span, TEXT, Value};
 
@@ -10,26 +9,26 @@ mod token;
 
 use compute::Computer;
 
-/// What a name without quotes stands for.
+/// Resolves a name without quotes.
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<Value>;
 
-/// Whether a condition holds, with every word that is not quoted read as a text: `foo == foo`, `{{x}} in (a, b)` after
-/// substitution. The empty condition holds.
+/// Evaluates a condition, reading every unquoted word as a text: `foo == foo`, `{{x}} in (a, b)` after substitution.
+/// The empty condition holds.
 pub fn evaluate(text: &str) -> Result<bool, Error> {
     decide(text, &|word| Some(Value::from(word)))
 }
 
-/// Whether a condition holds, with words that are not quoted read as variables.
+/// Evaluates a condition, reading unquoted words as variables.
 pub fn evaluate_with(text: &str, variables: &dyn Fn(&str) -> Option<Value>) -> Result<bool, Error> {
     decide(text, variables)
 }
 
-/// What went wrong inside a condition, before the condition itself is named.
+/// An error inside a condition, before the condition itself is named.
 #[derive(Debug)]
 struct Fault {
     span: Span,
     reason: String,
-    /// Quotes around a text would probably help.
+    /// True if quoting a text would probably help.
     quote: bool,
 }
 
@@ -68,10 +67,10 @@ fn decide(text: &str, lookup: Lookup<'_>) -> Result<bool, Error> {
     })
 }
 
-/// A message repeats the text, but not a mebibyte of it.
+/// Truncates the text for a message.
 fn shorten(text: &str) -> String {
-    const LONGEST: usize = 1_000;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_SHOWN: usize = 1_000;
+    match text.char_indices().nth(MAX_SHOWN) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }

@@ -1,10 +1,10 @@
-//! From the text of a path template to its pieces. Every error names a column; nesting is bounded.
+//! Parses path templates. Every error names a column; nesting is bounded.
 
 use serde_json::Value;
 
-use super::Wrong;
+use super::SyntaxError;
 
-/// Nobody nests ranges deeper by hand.
+/// Maximum nesting of ranges; nobody nests deeper by hand.
 const NESTING: usize = 20;
 
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(super) enum Step {
     All,
     /// The value itself and everything below it.
     Below,
-    /// Places in a list; negative ones count from its end.
+    /// Indices of a list; negative ones count from its end.
     Indexes(Vec<i64>),
     Keys(Vec<String>),
     Slice {
@@ -66,7 +66,7 @@ pub(super) enum Compare {
     GreaterOrEqual,
 }
 
-pub(super) fn template(text: &str) -> Result<Vec<Piece>, Wrong> {
+pub(super) fn template(text: &str) -> Result<Vec<Piece>, SyntaxError> {
     let letters: Vec<char> = text.chars().collect();
     let mut reader = Reader { letters: &letters, at: 0 };
     // The innermost open range is last; the first entry is the template itself.
@@ -129,7 +129,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn path(&mut self) -> Result<Path, Wrong> {
+    fn path(&mut self) -> Result<Path, SyntaxError> {
         let from = match self.peek() {
             Some('$') => {
                 self.at += 1;
@@ -175,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A plain key; a backslash keeps the next letter as it is.
+    /// Reads a plain key; a backslash escapes the next character.
     fn key(&mut self) -> String {
         let mut key = String::new();
         while let Some(letter) = self.peek() {
@@ -193,7 +193,7 @@ impl Reader<'_> {
         key
     }
 
-    fn bracket(&mut self) -> Result<Step, Wrong> {
+    fn bracket(&mut self) -> Result<Step, SyntaxError> {
         self.spaces();
         let step = match self.peek() {
             Some('*') => {
@@ -216,7 +216,7 @@ impl Reader<'_> {
         Ok(step)
     }
 
-    fn numbers(&mut self) -> Result<Step, Wrong> {
+    fn numbers(&mut self) -> Result<Step, SyntaxError> {
         let first = self.number()?;
         if self.peek() == Some(':') {
             self.at += 1;
@@ -239,7 +239,7 @@ impl Reader<'_> {
         Ok(Step::Indexes(places))
     }
 
-    fn filter(&mut self) -> Result<Step, Wrong> {
+    fn filter(&mut self) -> Result<Step, SyntaxError> {
         self.at += 1;
         self.expect('(')?;
         self.spaces();
@@ -257,8 +257,8 @@ impl Reader<'_> {
         Ok(Step::Filter(Box::new(Test { left, compare })))
     }
 
-    /// Filters inside filters are refused, so this never calls itself without end.
-    fn operand(&mut self) -> Result<Operand, Wrong> {
+    /// Reads an operand of a filter. Filters inside filters are refused, so recursion is bounded.
+    fn operand(&mut self) -> Result<Operand, SyntaxError> {
         match self.peek() {
             Some('@' | '$' | '.') => {
                 let start = self.at;
@@ -280,7 +280,7 @@ impl Reader<'_> {
         }
     }
 
-    fn flat_path(&mut self) -> Result<Option<Path>, Wrong> {
+    fn flat_path(&mut self) -> Result<Option<Path>, SyntaxError> {
         let ahead = &self.letters[self.at..];
         let end =
             ahead.iter().position(|letter| letter.is_whitespace() || matches!(letter, ')' | '=' | '!' | '<' | '>'));
@@ -290,7 +290,7 @@ impl Reader<'_> {
         self.path().map(Some)
     }
 
-    fn compare(&mut self) -> Result<Compare, Wrong> {
+    fn compare(&mut self) -> Result<Compare, SyntaxError> {
         let table = [
             ("==", Compare::Equal),
             ("!=", Compare::Unequal),
@@ -308,7 +308,7 @@ impl Reader<'_> {
         Err(self.wrong("one of == != < <= > >= expected"))
     }
 
-    fn quoted(&mut self) -> Result<String, Wrong> {
+    fn quoted(&mut self) -> Result<String, SyntaxError> {
         let start = self.at;
         let Some(quote @ ('"' | '\'')) = self.peek() else {
             return Err(self.wrong("a quoted text expected"));
@@ -336,7 +336,7 @@ impl Reader<'_> {
         Err(self.wrong_at("this quote is not closed", start))
     }
 
-    fn number(&mut self) -> Result<Option<i64>, Wrong> {
+    fn number(&mut self) -> Result<Option<i64>, SyntaxError> {
         let start = self.at;
         let digits = self.take_while(|letter| letter.is_ascii_digit() || letter == '-');
         if digits.is_empty() {
@@ -371,7 +371,7 @@ impl Reader<'_> {
         self.letters[start..self.at].iter().collect()
     }
 
-    fn expect(&mut self, letter: char) -> Result<(), Wrong> {
+    fn expect(&mut self, letter: char) -> Result<(), SyntaxError> {
         if self.peek() != Some(letter) {
             return Err(self.wrong(&format!("a `{letter}` expected")));
         }
@@ -383,11 +383,11 @@ impl Reader<'_> {
         self.letters.get(self.at).copied()
     }
 
-    fn wrong(&self, what: &str) -> Wrong {
+    fn wrong(&self, what: &str) -> SyntaxError {
         self.wrong_at(what, self.at)
     }
 
-    fn wrong_at(&self, what: &str, at: usize) -> Wrong {
-        Wrong { what: what.to_owned(), column: at + 1 }
+    fn wrong_at(&self, what: &str, at: usize) -> SyntaxError {
+        SyntaxError { what: what.to_owned(), column: at + 1 }
     }
 }

@@ -1,4 +1,4 @@
-//! Following a parsed path through a value. What is not there is simply not found.
+//! Evaluates a parsed path. Missing values match nothing.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::parse::{Compare, From, Operand, Path, Step, Test};
 
-/// What the path leads to, in so many steps at most; every value that is passed costs one.
+/// Returns the values that the path matches, within a step budget; every value visited costs one step.
 pub(super) fn find<'a>(path: &Path, root: &'a Value, current: &'a Value, left: &mut u64) -> Option<Vec<&'a Value>> {
     let mut found = vec![if path.from == From::Root { root } else { current }];
     for step in &path.steps {
@@ -62,7 +62,7 @@ fn members(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// The value and everything below it, parents first.
+/// Returns the value and all its descendants, parents first.
 fn below(value: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     let mut open = vec![value];
@@ -89,7 +89,7 @@ fn holds(test: &Test, root: &Value, item: &Value, steps: &mut u64) -> Option<boo
     *steps = steps.checked_sub(1)?;
     let left = operand(&test.left, root, item, steps)?;
     Some(match &test.compare {
-        // A bare path asks whether it is there.
+        // A bare path tests for existence.
         None => left.is_some(),
         Some((compare, right)) => {
             let right = operand(right, root, item, steps)?;
@@ -105,7 +105,7 @@ fn holds(test: &Test, root: &Value, item: &Value, steps: &mut u64) -> Option<boo
     })
 }
 
-/// The inner one: what there is to compare; the outer one: the steps were enough to find out.
+/// Evaluates an operand. The outer `Option` is `None` if the budget is exhausted, the inner one if there is no value.
 fn operand<'a>(operand: &'a Operand, root: &'a Value, item: &'a Value, steps: &mut u64) -> Option<Option<&'a Value>> {
     Some(match operand {
         Operand::Literal(value) => Some(value),

@@ -1,21 +1,21 @@
-//! What cells of tables say: texts, spans of time, and words for what is not there.
+//! Formats table cells: texts, durations, and placeholders for missing values.
 
 use std::time::Duration;
 
 use octoflow_model::Time;
 use serde_json::{Value, json};
 
-/// What a cell says when there is nothing to say.
+/// Placeholder for a missing value.
 pub(crate) const NONE: &str = "<none>";
 pub(crate) const UNKNOWN: &str = "<unknown>";
 
-/// The row of a kind that has nothing else to show.
+/// Renders the default row.
 pub(super) fn name_and_age(object: &Value, now: Time) -> Vec<Value> {
     let metadata = &object["metadata"];
     vec![metadata["name"].clone(), json!(since(&metadata["creationTimestamp"], now))]
 }
 
-/// A text, or the word for none.
+/// Returns the text, or the placeholder for a missing value.
 pub(crate) fn text(value: &Value) -> Value {
     match value {
         Value::Null => json!(NONE),
@@ -29,7 +29,7 @@ pub(crate) fn joined(values: &[Value], between: &str) -> String {
     values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(between)
 }
 
-/// One line that does not fill the screen.
+/// Returns the text as one line, truncated.
 pub(crate) fn short(text: &str) -> String {
     const SHOWN: usize = 200;
     let line: String = text.chars().take(SHOWN).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
@@ -40,7 +40,7 @@ pub(crate) fn since(time: &Value, now: Time) -> String {
     time.as_str().and_then(Time::parse).map_or_else(|| UNKNOWN.to_owned(), |time| human(now.since(time)))
 }
 
-/// A span as people say it: the longer, the less exact.
+/// Formats a duration as kubectl does: the longer, the less exact.
 pub(crate) fn human(span: Duration) -> String {
     const MINUTE: u64 = 60;
     const HOUR: u64 = 60 * MINUTE;

@@ -1,13 +1,13 @@
-//! The columns of tables.
+//! Column headers of tables.
 
-/// The head of a column.
+/// The header of a column.
 #[derive(Debug)]
 pub struct Column {
     pub name: &'static str,
-    /// The type of its cells, in the words of OpenAPI.
+    /// The OpenAPI type of its cells.
     pub kind: &'static str,
     pub about: &'static str,
-    /// Only shown to those who want more.
+    /// True if shown in wide output only.
     pub wide: bool,
 }
 

@@ -1,10 +1,10 @@
-//! The kinds of the core group: what stands beside runs, and views of runs and of this machine.
+//! The kinds of the core group: ConfigMaps, Secrets, claims and namespaces, and views of runs and of this machine.
 
 use octoflow_model::Time;
 use serde_json::{Value, json};
 
 use super::{
-    AGE, Column, Keeping, Kind, NAME, Rows,
+    AGE, Column, Kind, NAME, Rows, Storage,
     cell::{NONE, UNKNOWN},
     number, of_runs, since, text, text_column, wide,
 };
@@ -64,7 +64,7 @@ pub static NAMESPACE: Kind = Kind {
 };
 
 pub static POD: Kind = Kind {
-    keeping: Keeping::View,
+    storage: Storage::View,
     categories: &["all"],
     has_status: true,
     columns: &[
@@ -86,7 +86,7 @@ const EVENT_COLUMNS: &[Column] = &[
     text_column("Type", "Normal or Warning"),
     text_column("Reason", "What happened, in a word"),
     text_column("Object", "To what it happened"),
-    wide(text_column("Source", "Who tells")),
+    wide(text_column("Source", "The reporting component")),
     text_column("Message", "What happened"),
     wide(text_column("First Seen", "How long ago it happened first")),
     wide(number("Count", "How often it happened")),
@@ -94,7 +94,7 @@ const EVENT_COLUMNS: &[Column] = &[
 ];
 
 pub static EVENT: Kind = Kind {
-    keeping: Keeping::View,
+    storage: Storage::View,
     columns: EVENT_COLUMNS,
     cells: |object, now| event(object, name(object), now),
     ..core("Event", "events", "event", &["ev"])
@@ -102,7 +102,7 @@ pub static EVENT: Kind = Kind {
 
 pub static NODE: Kind = Kind {
     namespaced: false,
-    keeping: Keeping::View,
+    storage: Storage::View,
     has_status: true,
     columns: &[
         NAME,
@@ -161,7 +161,7 @@ fn pod(object: &Value, name: Value, age: Value) -> Vec<Value> {
     let ready = containers.iter().filter(|container| container["ready"] == true).count();
     let all = spec["containers"].as_array().map_or(containers.len(), Vec::len);
     let restarts: i64 = containers.iter().filter_map(|container| container["restartCount"].as_i64()).sum();
-    // What a container says about its end tells more than the phase of the whole.
+    // A container's reason is more specific than the phase of the pod.
     let reason = containers.iter().rev().find_map(|container| {
         let state = &container["state"];
         state["waiting"]["reason"].as_str().or_else(|| state["terminated"]["reason"].as_str())
@@ -244,7 +244,7 @@ fn node(object: &Value, name: Value, age: Value) -> Vec<Value> {
     ]
 }
 
-/// A text, or nothing.
+/// Returns the text, or an empty one.
 fn blank(value: &Value) -> Value {
     match value {
         Value::Null => json!(""),

@@ -1,4 +1,4 @@
-//! From a manifest to its kind, by group and name; or why there is none, and what to do.
+//! Finds the kind of a manifest by group and name, or explains why there is none and what to do.
 
 use octoflow_manifest::{Path, Problem};
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::{Kind, all, find, group_of, loadable, refused};
 use crate::{code, dialect::Dialect, expr::nearest, shape};
 
-/// The kind of an object, by its `apiVersion` and `kind`. Without an `apiVersion` the name must do; admission asks for the rest.
-/// A name that is known in another group only is refused: such an object has other fields.
+/// Returns the kind of an object by its `apiVersion` and `kind`. Without an `apiVersion` the name must suffice;
+/// admission requires it later. A name that exists in another group only is refused: such an object has other fields.
 pub fn of_manifest(object: &Value) -> Result<&'static Kind, Box<Problem>> {
     if !object.is_object() {
         let message = "expected a mapping with `apiVersion`, `kind`, `metadata` and `spec`";
@@ -19,7 +19,7 @@ pub fn of_manifest(object: &Value) -> Result<&'static Kind, Box<Problem>> {
     found.ok_or_else(|| Box::new(unknown(version, name)))
 }
 
-/// The dialect that runs an object; or why nothing does.
+/// Returns the dialect that runs an object, or why none does.
 pub fn dialect_of(object: &Value) -> Result<&'static Dialect, Box<Problem>> {
     let kind = of_manifest(object)?;
     kind.dialect().ok_or_else(|| {
@@ -31,7 +31,7 @@ pub fn dialect_of(object: &Value) -> Result<&'static Dialect, Box<Problem>> {
     })
 }
 
-/// The kind of this name, if only one group has it.
+/// Returns the kind of this name, if only one group has it.
 fn alone(name: &str) -> Option<&'static Kind> {
     let mut found = all().filter(|kind| kind.name == name);
     found.next().filter(|_| found.next().is_none())

@@ -43,8 +43,11 @@ fn kinds_are_found_by_group_and_name() {
     assert_eq!(of_word("ts"), Some(&taskset::TASK_SET));
     assert_eq!(of_word("workflows.argoproj.io"), Some(&argo::WORKFLOW));
     assert_eq!(of_word("workflows.example.com"), None);
-    assert!(argo::WORKFLOW.speaks("argoproj.io/v1alpha1") && !argo::WORKFLOW.speaks("argoproj.io/v1"));
-    assert!(core::POD.speaks("v1") && !core::POD.speaks("metrics.k8s.io/v1"));
+    assert!(
+        argo::WORKFLOW.accepts_api_version("argoproj.io/v1alpha1")
+            && !argo::WORKFLOW.accepts_api_version("argoproj.io/v1")
+    );
+    assert!(core::POD.accepts_api_version("v1") && !core::POD.accepts_api_version("metrics.k8s.io/v1"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Metrics as the text that Prometheus reads.
+//! Renders metrics in the Prometheus text format.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -6,12 +6,12 @@ use octoflow_model::meter::MeterKind;
 
 use super::{Amount, Definition, Live, Meters, SeriesLabels};
 
-/// What every name begins with.
+/// Prefix of every metric name.
 pub const PREFIX: &str = "argo_workflows_";
 
 impl Meters {
-    /// All metrics, and these gauges as they stand. A gauge that contradicts a metric of its name is left out: whoever
-    /// gave it was told when it began.
+    /// Renders all metrics and these live gauges. A gauge that conflicts with a metric of its name is left out: its
+    /// publisher was notified when it began.
     pub fn render(&self, live: &[Live]) -> String {
         let mut gauges: BTreeMap<&str, (Definition, BTreeMap<&SeriesLabels, f64>)> = BTreeMap::new();
         for one in live {
@@ -36,7 +36,7 @@ impl Meters {
             let following = gauges.remove(name.as_str()).map(|(_, series)| series).unwrap_or_default();
             for (labels, amount) in &family.series {
                 match amount {
-                    // A gauge that is followed now is newer than what was once set.
+                    // A live gauge is newer than a value set once.
                     Amount::Number(_) if following.contains_key(labels) => {}
                     Amount::Number(number) => sample(&mut text, name, "", labels, None, *number),
                     Amount::Spread { counts, sum } => {

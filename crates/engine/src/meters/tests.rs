@@ -101,7 +101,7 @@ fn a_reading_that_contradicts_its_metric_is_told_and_changes_nothing() {
 #[test]
 fn a_label_with_a_new_value_every_time_does_not_grow_without_end() {
     let mut meters = Meters::default();
-    for number in 0..MOST_SERIES {
+    for number in 0..MAX_SERIES {
         meters.take(&metered("m", &[("run", &number.to_string())], Reading::Count(1.0)));
     }
     let more = metered("m", &[("run", "one more")], Reading::Count(1.0));

@@ -1,4 +1,4 @@
-//! What is wrong with the volumes of a pod, in any dialect: one source each, names that are given once, paths that stay.
+//! Validates the volumes of a pod, in any dialect: one source each, unique names, absolute paths.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::fields::volume::SOURCES;
 use crate::{
     code,
-    report::{At, Report},
+    findings::{At, Findings},
     shape::short,
 };
 
-pub(crate) fn volumes(report: &mut Report, at: &At<'_>, volumes: &[Volume], raw: &Value) {
+pub(crate) fn volumes(report: &mut Findings, at: &At<'_>, volumes: &[Volume], raw: &Value) {
     let mut seen = HashSet::new();
     for (index, volume) in volumes.iter().enumerate() {
         let place = at.index(index);
@@ -48,8 +48,8 @@ pub(crate) fn volumes(report: &mut Report, at: &At<'_>, volumes: &[Volume], raw:
     }
 }
 
-/// A path that does not depend on where a process happens to stand, and does not climb out.
-pub(crate) fn absolute(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, path: &str) {
+/// Checks that a path is absolute, so that it does not depend on the working directory, and has no `..`.
+pub(crate) fn absolute(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, path: &str) {
     if has_variables(path) {
         return;
     }
@@ -65,7 +65,7 @@ pub(crate) fn absolute(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String
     }
 }
 
-/// Some of it is only known when it runs.
+/// Reports whether the text contains variables, which are only known at run time.
 pub(crate) fn has_variables(text: &str) -> bool {
     text.contains("{{")
 }

@@ -1,4 +1,4 @@
-//! A task's environment variables: literal, from ConfigMaps and Secrets, and from what the task is.
+//! Environment variables of a task: literals, from ConfigMaps and Secrets, and from pod fields.
 
 use octoflow_model::{
     podspec::{Container, EnvFrom, EnvValueFrom, KeyRef},
@@ -6,10 +6,10 @@ use octoflow_model::{
 };
 
 use super::PodContext;
-use crate::engine::{Keyed, World};
+use crate::engine::{Keyed, SharedState};
 
 impl PodContext<'_> {
-    /// The variables of a container after `first`; a later one of the same name takes the place of an earlier one.
+    /// Returns the variables of a container after `first`; a later one of the same name replaces an earlier one.
     pub(super) fn environment(
         &self,
         container: &Container,
@@ -17,7 +17,7 @@ impl PodContext<'_> {
     ) -> Result<Vec<(String, EnvValue)>, String> {
         let mut env = first;
         for source in &container.env_from {
-            add_all(self.world, self.namespace, source, &mut env)?;
+            add_all(self.shared, self.namespace, source, &mut env)?;
         }
         for variable in &container.env {
             let value = match (&variable.value, &variable.value_from) {
@@ -35,11 +35,11 @@ impl PodContext<'_> {
 
     fn value_of(&self, from: &EnvValueFrom) -> Result<Option<EnvValue>, String> {
         if let Some(reference) = &from.config_map_key_ref {
-            let value = keyed(self.world, Keyed::ConfigMap, self.namespace, reference)?;
+            let value = keyed(self.shared, Keyed::ConfigMap, self.namespace, reference)?;
             return Ok(value.map(EnvValue::Plain));
         }
         if let Some(reference) = &from.secret_key_ref {
-            let value = keyed(self.world, Keyed::Secret, self.namespace, reference)?;
+            let value = keyed(self.shared, Keyed::Secret, self.namespace, reference)?;
             return Ok(value.map(EnvValue::Secret));
         }
         let Some(field) = &from.field_ref else { return Ok(Some(EnvValue::Plain(String::new()))) };
@@ -56,10 +56,15 @@ impl PodContext<'_> {
     }
 }
 
-/// The value of one key, or why there is none; `None` when it may be missing and is.
-pub(crate) fn keyed(world: &World, kind: Keyed, namespace: &str, reference: &KeyRef) -> Result<Option<String>, String> {
+/// Looks up one key; on error returns why there is none, and `None` if it is optional and missing.
+pub(crate) fn keyed(
+    shared: &SharedState,
+    kind: Keyed,
+    namespace: &str,
+    reference: &KeyRef,
+) -> Result<Option<String>, String> {
     let word = if kind == Keyed::Secret { "Secret" } else { "ConfigMap" };
-    let found = world.keyed(kind, namespace, &reference.name).and_then(|data| data.entries.get(&reference.key));
+    let found = shared.keyed(kind, namespace, &reference.name).and_then(|data| data.entries.get(&reference.key));
     match found {
         Some(value) => String::from_utf8(value.clone())
             .map(Some)
@@ -72,13 +77,18 @@ pub(crate) fn keyed(world: &World, kind: Keyed, namespace: &str, reference: &Key
     }
 }
 
-fn add_all(world: &World, namespace: &str, source: &EnvFrom, env: &mut Vec<(String, EnvValue)>) -> Result<(), String> {
+fn add_all(
+    shared: &SharedState,
+    namespace: &str,
+    source: &EnvFrom,
+    env: &mut Vec<(String, EnvValue)>,
+) -> Result<(), String> {
     let (kind, reference) = match (&source.config_map_ref, &source.secret_ref) {
         (Some(reference), _) => (Keyed::ConfigMap, reference),
         (None, Some(reference)) => (Keyed::Secret, reference),
         (None, None) => return Ok(()),
     };
-    let Some(data) = world.keyed(kind, namespace, &reference.name) else {
+    let Some(data) = shared.keyed(kind, namespace, &reference.name) else {
         let message = format!("envFrom: '{}' not found in namespace '{namespace}'", reference.name);
         return if reference.optional { Ok(()) } else { Err(message) };
     };
@@ -90,7 +100,8 @@ fn add_all(world: &World, namespace: &str, source: &EnvFrom, env: &mut Vec<(Stri
     Ok(())
 }
 
-/// `$(NAME)` becomes the variable's value, `$$(NAME)` the literal `$(NAME)`; unknown names stay as they are.
+/// Expands variables: `$(NAME)` becomes the variable's value, `$$(NAME)` the literal `$(NAME)`; unknown names stay as
+/// they are.
 pub(super) fn expand(text: &str, env: &[(String, EnvValue)]) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;

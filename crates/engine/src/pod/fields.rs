@@ -1,7 +1,7 @@
-//! The fields of pods that several dialects share: the one table for containers and volumes.
+//! Field tables of containers and volumes, shared by all dialects.
 
 pub(crate) mod container;
 pub(crate) mod volume;
 
-/// Why fields that only place or shape pods do nothing.
+/// Why fields that only concern Kubernetes pods have no effect.
 pub(crate) const NO_PODS: &str = "tasks run as processes here, not as pods";

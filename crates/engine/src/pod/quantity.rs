@@ -1,8 +1,9 @@
-//! Amounts of cpu and memory as manifests write them.
+//! Resource quantities (cpu, memory, storage) as manifests write them.
 
 use octoflow_model::{podspec::Container, task::Resources};
 
-/// What containers ask for: those that run side by side together, and at least what each that runs before them does.
+/// Returns the request of a pod: the sum over the containers that run at the same time, and at least the request of
+/// each init container.
 pub(crate) fn together<'c>(
     before: impl Iterator<Item = &'c Container>,
     beside: impl Iterator<Item = &'c Container>,
@@ -19,7 +20,7 @@ pub(crate) fn together<'c>(
     all
 }
 
-/// What one container asks for. A limit without a request counts as the request.
+/// Returns the request of one container. A limit without a request counts as the request.
 fn asked(container: &Container) -> Resources {
     let asked = |name: &str| container.resources.requests.get(name).or_else(|| container.resources.limits.get(name));
     Resources {
@@ -28,12 +29,12 @@ fn asked(container: &Container) -> Resources {
     }
 }
 
-/// How many bytes of memory one container may use at most; a limit of zero is none. `Err` is a sentence for the user.
+/// Returns the memory limit of one container in bytes; a limit of zero is none. `Err` is a sentence for the user.
 pub(super) fn memory_limit(container: &Container) -> Result<Option<u64>, String> {
     limit(container, "memory")
 }
 
-/// How many bytes one container may write to its own file system; as above.
+/// Returns the limit of bytes that one container may write to its own file system; as above.
 pub(super) fn storage_limit(container: &Container) -> Result<Option<u64>, String> {
     limit(container, "ephemeral-storage")
 }
@@ -42,17 +43,17 @@ fn limit(container: &Container, name: &str) -> Result<Option<u64>, String> {
     let Some(text) = container.resources.limits.get(name) else { return Ok(None) };
     let bytes = amount(&text.0)
         .ok_or_else(|| format!("resources.limits.{name} '{}' is not an amount of bytes such as 512Mi or 2G", text.0))?;
-    // More than a machine can address is as good as the largest number.
+    // The cast saturates: larger values are as good as the largest number.
     Ok(Some(bytes.ceil() as u64).filter(|bytes| *bytes > 0))
 }
 
-/// A quantity in thousandths of its unit: `100m` → 100, `2` → 2000, `1Ki` → 1 024 000.
+/// Parses a quantity in thousandths of its unit: `100m` → 100, `2` → 2000, `1Ki` → 1 024 000.
 pub(crate) fn thousandths(text: &str) -> Option<u64> {
     let amount = amount(text)? * 1000.0;
     (amount < u64::MAX as f64).then_some(amount.ceil() as u64)
 }
 
-/// A quantity in its unit, which is never less than nothing.
+/// Parses a quantity, which is never negative.
 fn amount(text: &str) -> Option<f64> {
     let text = text.trim();
     let text = text.strip_prefix('+').unwrap_or(text);

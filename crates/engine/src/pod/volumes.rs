@@ -1,4 +1,4 @@
-//! Volumes: directories to mount, and ConfigMaps and Secrets laid down as files.
+//! Volumes: directories to mount, and ConfigMaps and Secrets projected as files.
 
 use octoflow_model::{
     podspec::{ProjectedItem, Volume, VolumeMount},
@@ -8,7 +8,7 @@ use octoflow_model::{
 use super::PodContext;
 use crate::engine::Keyed;
 
-/// Permission bits of a projected file when nothing else is said.
+/// Default permission bits of a projected file.
 const PROJECTED_MODE: u32 = 0o644;
 
 impl PodContext<'_> {
@@ -26,7 +26,7 @@ impl PodContext<'_> {
         mount: &VolumeMount,
     ) -> Result<Vec<File>, String> {
         let namespace = self.namespace;
-        let Some(data) = self.world.keyed(kind, namespace, name) else {
+        let Some(data) = self.shared.keyed(kind, namespace, name) else {
             let message = format!(
                 "volume '{}': '{name}' not found in namespace '{namespace}'; give the file that defines it along with it",
                 mount.name
@@ -53,7 +53,7 @@ impl PodContext<'_> {
     }
 }
 
-/// Makes a volume visible to a container as its mount says.
+/// Mounts a volume into a container.
 pub(crate) fn mount_volume(
     context: &PodContext<'_>,
     volume: &Volume,

@@ -1,4 +1,5 @@
-//! Gangs: tasks that start together or not at all. Gathers members until enough are there; room is the queue's business.
+//! Gangs: tasks that start together or not at all. Collects members until enough are present; the queue checks for
+//! room.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,12 +10,12 @@ use octoflow_model::{RunId, task::Resources};
 
 use super::TaskRef;
 
-/// A gang by its name, and how many of its members must be there before any starts.
+/// A gang by name, and the number of members that must be present before any starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gang {
     pub namespace: Arc<str>,
     pub name: Arc<str>,
-    /// Only tasks of this run belong to it; those of every run when nobody says.
+    /// If set, only tasks of this run belong to it; otherwise tasks of every run.
     pub own: Option<RunId>,
     pub least: u32,
 }
@@ -31,20 +32,20 @@ fn key(gang: &Gang) -> Key {
 
 #[derive(Debug, Default)]
 pub(super) struct Gangs {
-    known: BTreeMap<Key, Known>,
-    /// Gangs that somebody joined since they were last looked at.
+    known: BTreeMap<Key, GangState>,
+    /// Gangs that were joined since the last check.
     touched: BTreeSet<Key>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct GangState {
     least: u32,
     gathered: BTreeMap<TaskRef, (i32, Resources)>,
-    /// Those that have started, whether they still run or not.
+    /// Members that have started, whether they still run or not.
     started: BTreeSet<TaskRef>,
 }
 
-impl Known {
+impl GangState {
     fn there(&self) -> usize {
         self.gathered.len() + self.started.len()
     }
@@ -60,7 +61,7 @@ impl Gangs {
         self.touched.insert(key);
     }
 
-    /// A member of a gang that was complete and is so no longer: it waits for others again, or is gone.
+    /// Returns a member of a gang that is no longer complete: it waits for others again, or is removed.
     pub(super) fn regather(&mut self, key: &Key, task: TaskRef, waits: Option<(i32, Resources)>) {
         let Some(known) = self.known.get_mut(key) else { return };
         known.started.remove(&task);
@@ -84,8 +85,7 @@ impl Gangs {
         });
     }
 
-    /// The members of a gang that has enough of them, with the highest priority among them. They have started by this,
-    /// as far as the gang is concerned.
+    /// Returns the members of a complete gang with the highest priority among them. They count as started from now on.
     pub(super) fn ripe(&mut self, still_waiting: &mut impl FnMut(TaskRef) -> bool) -> Option<Ripe> {
         while let Some(key) = self.touched.pop_first() {
             let Some(known) = self.known.get_mut(&key) else { continue };

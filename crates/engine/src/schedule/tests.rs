@@ -1,4 +1,4 @@
-//! What the queue promises: order, room, and gangs that go together.
+//! Tests of the scheduler's promises: order, room, and gangs that start together.
 
 mod fair;
 

@@ -1,5 +1,5 @@
-//! Compares a value with its shape and tells every difference at once.
-//! It also hands back a copy the typed reader can take: without nulls, and without what has the wrong type.
+//! Compares a value with its shape and reports every difference at once. Also returns a clean copy that typed
+//! deserialization accepts: without nulls, and without values of the wrong type.
 
 use std::collections::HashSet;
 
@@ -9,25 +9,25 @@ use serde_json::{Map, Value};
 use super::{Field, Shape, Support, code};
 use crate::expr::nearest;
 
-/// What came out of a check.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// The first [`MOST_PROBLEMS`] of them.
+    /// The first [`MAX_PROBLEMS`] of them.
     pub problems: Vec<Problem>,
     /// One for each ignored field name, at its first place.
     pub warnings: Vec<Problem>,
-    /// The value without nulls and without what is wrong; a list with a wrong element is left out whole, so that
-    /// indices keep their meaning.
+    /// The value without nulls and invalid parts; a list with an invalid element is left out whole, so that indices
+    /// keep their meaning.
     pub value: Value,
-    /// The places of wrong types, so that nobody draws conclusions from what is missing there.
+    /// Paths of values with wrong types, so that later checks draw no conclusions from what is missing there.
     pub broken: Vec<Path>,
 }
 
-/// A person mends the first few and tries again; a list without end helps nobody.
-pub const MOST_PROBLEMS: usize = 100;
+/// Maximum number of problems reported: a user fixes the first few and tries again; an endless list helps nobody.
+pub const MAX_PROBLEMS: usize = 100;
 
-/// Deeper than any manifest reader lets a value be; deeper values are not looked into.
-const DEEPEST: usize = 128;
+/// Maximum depth that is checked; the manifest reader allows less.
+const MAX_DEPTH: usize = 128;
 
 pub fn check(value: &Value, shape: &Shape) -> Checked {
     let mut checker = Checker { path: Path::root(), checked: Checked::default(), warned: HashSet::new() };
@@ -42,10 +42,10 @@ struct Checker {
 }
 
 impl Checker {
-    /// The clean copy, or nothing when the value itself is of the wrong type.
+    /// Returns the clean copy, or `None` if the value itself has the wrong type.
     fn value(&mut self, value: &Value, shape: &Shape) -> Option<Value> {
-        if self.path.segments().len() >= DEEPEST {
-            self.wrong(code::OUT_OF_RANGE, || format!("nested deeper than {DEEPEST} levels"), None);
+        if self.path.segments().len() >= MAX_DEPTH {
+            self.wrong(code::OUT_OF_RANGE, || format!("nested deeper than {MAX_DEPTH} levels"), None);
             return None;
         }
         match (shape, value) {
@@ -93,7 +93,7 @@ impl Checker {
                     clean.insert(key.clone(), value.clone());
                 }
                 Support::Refused => {
-                    // What says nothing asks for nothing.
+                    // An empty value requests nothing.
                     if !says_nothing(value) {
                         let (word, help) = match field.instead {
                             Some(instead) => ("", instead.to_owned()),
@@ -184,7 +184,7 @@ impl Checker {
     }
 
     fn broken(&mut self) -> Option<Value> {
-        if self.checked.broken.len() < MOST_PROBLEMS {
+        if self.checked.broken.len() < MAX_PROBLEMS {
             self.checked.broken.push(self.path.clone());
         }
         None
@@ -216,13 +216,13 @@ impl Checker {
     }
 
     fn push(&mut self, problem: impl FnOnce(Path) -> Problem) {
-        if self.checked.problems.len() < MOST_PROBLEMS {
+        if self.checked.problems.len() < MAX_PROBLEMS {
             self.checked.problems.push(problem(self.path.clone()));
         }
     }
 }
 
-/// A short list is worth printing; a long one is not.
+/// Lists the known fields, if the list is short enough to print.
 fn known(shape: &Shape) -> Option<String> {
     let names: Vec<String> = shape.fields().map(|field| format!("`{}`", field.name)).collect();
     (1..=12).contains(&names.len()).then(|| format!("known here: {}", names.join(", ")))
@@ -247,7 +247,7 @@ fn found(value: &Value) -> String {
     }
 }
 
-/// Enough of a text to recognise it.
+/// Truncates a text for a message.
 pub(crate) fn short(text: &str) -> String {
     const SHOWN: usize = 60;
     let line: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();

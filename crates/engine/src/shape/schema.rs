@@ -1,5 +1,5 @@
-//! A shape as a JSON Schema (draft 2020-12), so that editors complete and check what admission will.
-//! It says what the table says and no more: how fields combine is left to admission.
+//! Converts a shape to a JSON Schema (draft 2020-12), so that editors complete and check what admission will. It
+//! contains what the table says and no more: how fields combine is left to admission.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -35,7 +35,7 @@ pub fn schema(title: &str, root: &'static Shape, fixed: &[(&str, &str)]) -> Valu
     schema
 }
 
-/// Objects are written once each and referred to by name, so that those which hold themselves have an end.
+/// Writes each object once and refers to it by name, so that recursive shapes terminate.
 #[derive(Default)]
 struct Writer {
     names: HashMap<*const Shape, String>,
@@ -61,7 +61,7 @@ impl Writer {
         object
     }
 
-    /// What stands at a place; `name` and `owner` say how the place is called.
+    /// Returns the schema of a value; `name` and `owner` name its definition.
     fn value(&mut self, shape: &'static Shape, may_be_null: bool, name: &str, owner: &str) -> Map<String, Value> {
         match shape {
             Shape::Object(_) if shape.fields().next().is_none() => {
@@ -70,7 +70,7 @@ impl Writer {
                 empty
             }
             Shape::Object(_) => {
-                // The definition lets null pass; a place that does not says so beside the reference.
+                // The definition allows null; a value that must not be null says so next to the reference.
                 let mut place = if may_be_null { Map::new() } else { typed(&["object"], false) };
                 let name = self.definition(shape, name, owner);
                 place.insert("$ref".to_owned(), json!(format!("#/$defs/{name}")));
@@ -119,7 +119,8 @@ impl Writer {
         }
     }
 
-    /// The name of an object among the definitions: that of the field it was first seen at, longer where it is taken.
+    /// Returns the name of an object among the definitions: that of the field it was first seen at, made longer where
+    /// it is taken.
     fn definition(&mut self, shape: &'static Shape, name: &str, owner: &str) -> String {
         if let Some(known) = self.names.get(&std::ptr::from_ref(shape)) {
             return known.clone();
@@ -138,7 +139,7 @@ impl Writer {
     }
 }
 
-/// A text with variables, or a number with a unit or an exponent.
+/// Matches a text with variables, or a number with a unit or an exponent.
 const QUANTITY_PATTERN: &str = "\\{\\{|^[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)\
     ([numkMGTPE]|[KMGTPE]i|[eE][+-]?0*([0-9]{1,2}|1[01][0-9]|12[0-7]))?$";
 
@@ -157,7 +158,7 @@ fn described(field: &Field) -> String {
     }
 }
 
-/// What one entry of a list is called.
+/// Returns the singular of a list's name.
 fn singular(name: &str) -> &str {
     name.strip_suffix('s').filter(|rest| !rest.is_empty() && !rest.ends_with('s')).unwrap_or(name)
 }

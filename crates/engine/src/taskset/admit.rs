@@ -1,4 +1,4 @@
-//! Admission of a TaskSet: everything that is wrong with it at once, each with its place. It changes nothing.
+//! Admission of TaskSets and PodGroups: reports all problems at once, each with its path. It changes nothing.
 
 mod advice;
 mod gang;
@@ -20,34 +20,34 @@ use serde_json::{Value, json};
 
 use super::{
     fields::{POD_GROUP, TASK_SET},
-    program::MOST_REPLICAS,
+    program::MAX_REPLICAS,
 };
 use crate::{
     admit::Admitted,
     argo::admit::Catalog,
     code,
-    report::{At, Report},
+    findings::{At, Findings},
     shape,
 };
 
-/// Names of pods hold the names of TaskSets and roles, and end in numbers.
-pub const LONGEST_NAME: usize = 63;
+/// Maximum length of a TaskSet's or role's name. Pod names contain both, and end in numbers.
+pub const MAX_NAME_LENGTH: usize = 63;
 
-/// Judges one TaskSet, and tells of one that is not let in everything there is to tell, warnings too.
+/// Admits one TaskSet, or returns all errors and warnings.
 pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
     let checked = shape::check(object, &TASK_SET);
     let (mut manifest, broken) = (checked.value, checked.broken);
-    let mut report = Report::new(checked.problems, checked.warnings);
+    let mut report = Findings::new(checked.problems, checked.warnings);
     version(&mut manifest, &broken, &mut report);
     let stored = look(&manifest, &broken, others, &mut report);
     report.verdict().map(|warnings| Admitted { manifest, stored: stored.unwrap_or_default(), warnings })
 }
 
-fn look(manifest: &Value, broken: &[Path], others: &dyn Catalog, report: &mut Report) -> Option<Stored> {
+fn look(manifest: &Value, broken: &[Path], others: &dyn Catalog, report: &mut Findings) -> Option<Stored> {
     let readable = role::complete(manifest, broken, report);
     let set = match TaskSet::deserialize(readable.as_ref().unwrap_or(manifest)) {
         Ok(set) => set,
-        // The table has told what is wrong; where it has not, the manifest is still not let in.
+        // The field check has reported what is wrong; if it has not, the manifest is refused all the same.
         Err(_) if !broken.is_empty() => return None,
         Err(error) => {
             let root = Path::root();
@@ -65,9 +65,9 @@ fn look(manifest: &Value, broken: &[Path], others: &dyn Catalog, report: &mut Re
         });
     }
     let all: u64 = set.spec.roles.iter().map(|role| u64::from(role.replicas)).sum();
-    if all > u64::from(MOST_REPLICAS) {
+    if all > u64::from(MAX_REPLICAS) {
         report.error(&roles, shape::code::OUT_OF_RANGE, || {
-            format!("{all} replicas in all are more than a TaskSet may have, which is {MOST_REPLICAS}")
+            format!("{all} replicas in all are more than a TaskSet may have, which is {MAX_REPLICAS}")
         });
     }
     let policy = &set.spec.retry_policy;
@@ -84,8 +84,8 @@ fn look(manifest: &Value, broken: &[Path], others: &dyn Catalog, report: &mut Re
     Some(Stored { groups, ..Stored::default() })
 }
 
-/// The name of the definition where the group belongs is read as the group.
-fn version(manifest: &mut Value, broken: &[Path], report: &mut Report) {
+/// Checks `apiVersion`. The name of the CRD is accepted in place of the group.
+fn version(manifest: &mut Value, broken: &[Path], report: &mut Findings) {
     let place = Path::root().join("apiVersion");
     let version = manifest["apiVersion"].as_str().unwrap_or_default();
     if version == API_VERSION || broken.contains(&place) {
@@ -104,7 +104,7 @@ fn version(manifest: &mut Value, broken: &[Path], report: &mut Report) {
     });
 }
 
-fn metadata(set: &TaskSet, broken: &[Path], report: &mut Report) {
+fn metadata(set: &TaskSet, broken: &[Path], report: &mut Findings) {
     let place = Path::root().join("metadata");
     let at = At::base(&place);
     let metadata = &set.metadata;
@@ -123,18 +123,18 @@ fn metadata(set: &TaskSet, broken: &[Path], report: &mut Report) {
     }
 }
 
-/// Pods are told apart by the dashes in their names, so no other part may have one.
-fn name_of(report: &mut Report, at: &At<'_>, of: &str, name: &str) {
+/// Checks a name. Pod names are parsed by their dashes, so no part of them may contain one.
+fn name_of(report: &mut Findings, at: &At<'_>, of: &str, name: &str) {
     let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    if name.len() > LONGEST_NAME {
+    if name.len() > MAX_NAME_LENGTH {
         report.error(at, code::NAME, || {
-            format!("{of} '{}' has {} characters, and {LONGEST_NAME} are the most", shape::short(name), name.len())
+            format!("{of} '{}' has {} characters, and {MAX_NAME_LENGTH} are the most", shape::short(name), name.len())
         });
     } else if !plain {
         report.error_with(at, code::NAME, || {
             (
                 format!(
-                    "{of} '{}' is invalid: it must be 1 to {LONGEST_NAME} lower-case letters and digits",
+                    "{of} '{}' is invalid: it must be 1 to {MAX_NAME_LENGTH} lower-case letters and digits",
                     shape::short(name)
                 ),
                 Some("leave out dashes, dots and capitals: names of pods are made of it".to_owned()),
@@ -143,13 +143,13 @@ fn name_of(report: &mut Report, at: &At<'_>, of: &str, name: &str) {
     }
 }
 
-/// What a PodGroup says in `apiVersion`.
+/// The `apiVersion` of a PodGroup.
 const POD_GROUP_VERSION: &str = "scheduling.incubator.k8s.io/v1alpha1";
 
-/// Judges a PodGroup. The answer are problems and warnings.
+/// Validates a PodGroup; returns errors and warnings.
 pub fn examine_group(object: &Value) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &POD_GROUP);
-    let mut report = Report::new(checked.problems, checked.warnings);
+    let mut report = Findings::new(checked.problems, checked.warnings);
     let root = Path::root();
     let at = At::base(&root);
     if checked.value["apiVersion"] != POD_GROUP_VERSION {

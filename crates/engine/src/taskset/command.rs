@@ -1,8 +1,8 @@
-//! What people tell a TaskSet to do.
+//! Commands to a TaskSet.
 
 use octoflow_model::{
     RunFact, Shutdown,
-    taskset::{Closing, KIND, ReplicaPhase, SetFact},
+    taskset::{KIND, ReplicaPhase, SetFact, StopReason},
 };
 
 use super::{ident, turn::Turn};
@@ -39,7 +39,7 @@ impl Turn<'_> {
                 }
             }
             Command::Mark { read, write } => {
-                let written = mark::written(self.run, read, write, self.now)?;
+                let written = mark::change(self.run, read, write, self.now)?;
                 written.into_iter().for_each(|fact| self.decide(fact));
             }
             Command::StopNodes { .. } | Command::Resume { .. } | Command::Set { .. } => {
@@ -50,7 +50,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Ending harder is allowed, ending softer is not.
+    /// Shuts the TaskSet down. A stop may be escalated to a termination, not the other way round.
     fn shut_down(&mut self, how: Shutdown) {
         let now = self.run.state.head.shutdown;
         if now.is_none() || (now, how) == (Some(Shutdown::Stop), Shutdown::Terminate) {
@@ -64,8 +64,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Somebody wants a pod gone; the replica fails by it, and may be tried again.
-    fn evict(&mut self, pod: &str, why: Closing) -> Result<(), Refusal> {
+    /// Evicts a pod; its replica fails, and may be retried.
+    fn evict(&mut self, pod: &str, why: StopReason) -> Result<(), Refusal> {
         let mut live = self.run.placed().map(|at| at.0);
         let Some(replica) = live.find(|replica| self.run.pod_of(*replica).as_deref() == Some(pod)) else {
             return Err(Refusal::NoSuchPod { pod: pod.to_owned() });

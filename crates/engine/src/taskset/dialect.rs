@@ -1,4 +1,4 @@
-//! The row of the TaskSet dialect, and what a TaskSet answers when engine and control ask a run.
+//! The `Dialect` of TaskSets, and its implementation of runs and turns.
 
 use std::{io, sync::Arc};
 
@@ -6,7 +6,7 @@ use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, RunId, Submission, Task, Time,
     submission::Stored,
     task::Resources,
-    taskset::{ReplicaPhase, Standing},
+    taskset::{ReplicaPhase, SummaryState},
 };
 use serde_json::Value;
 
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{
     dialect::{
-        Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseStand, PhaseWord, Program as AnyProgram,
-        Stand, StatusFields,
+        Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseClass, PhaseWord, Program as AnyProgram,
+        StatusFields, TaskState,
     },
     effect::Effects,
-    engine::World,
+    engine::SharedState,
     explain::Explanation,
     head::Head,
     input::{Command, Refusal},
@@ -33,20 +33,20 @@ use crate::{
 pub static DIALECT: Dialect = Dialect {
     kind: &TASK_SET,
     phases: &[
-        PhaseWord::new(Standing::Waiting.word(), PhaseStand::Waiting),
-        PhaseWord::new(Standing::Running.word(), PhaseStand::Running),
-        PhaseWord::new(Standing::Failed.word(), PhaseStand::Bad),
-        PhaseWord::new(Standing::Succeeded.word(), PhaseStand::Good),
+        PhaseWord::new(SummaryState::Waiting.word(), PhaseClass::Waiting),
+        PhaseWord::new(SummaryState::Running.word(), PhaseClass::Running),
+        PhaseWord::new(SummaryState::Failed.word(), PhaseClass::Failed),
+        PhaseWord::new(SummaryState::Succeeded.word(), PhaseClass::Succeeded),
     ],
     status: StatusFields { phase: "state", message: "stateMessage", started: "startAt", finished: "finishAt" },
-    longest_name: admit::LONGEST_NAME,
+    max_name_length: admit::MAX_NAME_LENGTH,
     pod_label: "TaskSet",
     view: &ObjectView,
     follow: &Progress,
     reruns: &rerun::Retries,
-    keeps_pods: None,
+    pod_delete_refusal: None,
     has_units: true,
-    whole_apart: false,
+    has_run_level_changes: false,
     selects_by_object: true,
     in_argo_api: false,
     takes_arguments: false,
@@ -86,11 +86,11 @@ impl DialectRun for Run {
     }
 
     fn phase(&self) -> &'static str {
-        self.state.standing.word()
+        self.state.summary.word()
     }
 
     fn message(&self) -> &str {
-        &self.state.standing_message
+        &self.state.summary_message
     }
 
     #[expect(
@@ -109,7 +109,7 @@ impl DialectRun for Run {
         self.state.progress()
     }
 
-    fn importance(&self) -> i32 {
+    fn run_priority(&self) -> i32 {
         self.program.set.spec.priority.unwrap_or(0)
     }
 
@@ -142,7 +142,7 @@ impl DialectRun for Run {
         replica.is_some_and(|replica| replica.phase.placed()) && self.attempt_of(attempt.task.0) == Some(attempt)
     }
 
-    fn known_since(&self, at: NodeIx) -> Time {
+    fn earliest_report(&self, at: NodeIx) -> Time {
         self.state.replicas.get(at.at()).map(|replica| replica.transition).unwrap_or_default()
     }
 
@@ -154,8 +154,8 @@ impl DialectRun for Run {
         self.state.logs.clone()
     }
 
-    fn took_place_of(&self) -> &[RunId] {
-        Self::took_place_of(self)
+    fn replaced_runs(&self) -> &[RunId] {
+        Self::replaced_runs(self)
     }
 
     fn unit(&self, attempt: u32) -> Option<Value> {
@@ -228,7 +228,7 @@ impl DialectRun for Run {
         self.program.roles[self.program.role_of(at.0)].priority
     }
 
-    fn open_tasks(&self) -> Vec<(NodeIx, Stand)> {
+    fn open_tasks(&self) -> Vec<(NodeIx, TaskState)> {
         self.open_pods().collect()
     }
 
@@ -240,12 +240,12 @@ impl DialectRun for Run {
         Self::joined(self).collect()
     }
 
-    fn turn<'a>(&'a mut self, now: Time, world: &'a World) -> Box<dyn DialectTurn + 'a> {
-        Box::new(Turn::new(self, now, world))
+    fn turn<'a>(&'a mut self, now: Time, shared: &'a SharedState) -> Box<dyn DialectTurn + 'a> {
+        Box::new(Turn::new(self, now, shared))
     }
 }
 
-/// What a TaskSet decides at once is bounded by its replicas, so its turns need no limit.
+/// Turns need no work limit: they are bounded by the number of replicas.
 impl DialectTurn for Turn<'_> {
     fn done(&self) -> Work {
         self.effects.facts.len() as Work

@@ -1,4 +1,4 @@
-//! How a TaskSet looks to those who do not know its dialect.
+//! Views of a TaskSet's object as pods, events, logs and nodes.
 
 mod event;
 mod name;
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use super::DIALECT;
 use crate::view::{Heading, LogFilter, LogPart, PodLog, PodNames, Pods, RunView};
 
-/// The views of TaskSets.
+/// Renders views of TaskSets.
 #[derive(Debug)]
 pub(super) struct ObjectView;
 
 impl RunView for ObjectView {
-    /// Its state is judged before its last replicas are gone.
+    /// Tests the phase: the state is already final while the last pods are still being stopped.
     fn is_over(&self, object: &Value) -> bool {
         object["status"]["phase"] == SetPhase::Completed.word()
     }
@@ -36,7 +36,7 @@ impl RunView for ObjectView {
         event::all(object)
     }
 
-    /// Every pod it ever had; those that are gone have left their logs. When they began is not known any more.
+    /// Returns every pod it ever had; logs outlive pods. Start times are no longer known.
     fn pod_logs(&self, object: &Value, attempts: &[(String, AttemptId)], filter: &LogFilter<'_>) -> Vec<PodLog> {
         let live: HashSet<&str> = replica::live(object).map(|replica| replica.pod()).collect();
         let wanted = attempts.iter().filter(|(pod, _)| filter.pod.is_none_or(|wanted| wanted == pod));
@@ -59,13 +59,13 @@ impl RunView for ObjectView {
         pods
     }
 
-    /// Every pod it had, also those of earlier tries. When they wrote, only their logs know.
+    /// Returns every pod it had, including those of earlier tries. Start times are not known.
     fn log_parts(&self, _: &Value, attempts: &[(String, AttemptId)], names: &[String]) -> Vec<LogPart> {
         let wanted = attempts.iter().filter(|(pod, _)| self.is_meant(pod, names));
         wanted.map(|(pod, attempt)| LogPart { id: pod.clone(), attempt: *attempt, began: Time(0) }).collect()
     }
 
-    /// A pod is meant by its own name, that of its replica, `worker-1`, and that of its role.
+    /// Matches a pod by its own name, by that of its replica (`worker-1`), and by that of its role.
     fn is_meant(&self, pod: &str, names: &[String]) -> bool {
         // None of the five parts of its name has a dash.
         let parts: Vec<&str> = pod.split('-').collect();
@@ -78,7 +78,7 @@ impl RunView for ObjectView {
         tree::with_nodes(object)
     }
 
-    /// How far it is in its own words, and which attempt that is.
+    /// Shows the phase in the dialect's words, and the number of retries.
     fn heading(&self, object: &Value) -> Heading {
         let status = &object["status"];
         let (phase, message) = (text(status, "phase"), text(status, "phaseMessage"));

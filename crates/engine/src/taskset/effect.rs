@@ -1,4 +1,4 @@
-//! What each decision about a TaskSet means beyond the TaskSet: room, gangs, control units, and who must hear of it.
+//! Effects of each decision about a TaskSet outside of it: freed room, gangs, control units, and notifications.
 
 use octoflow_model::{
     NodeIx,
@@ -8,19 +8,19 @@ use octoflow_model::{
 use super::turn::Turn;
 
 impl Turn<'_> {
-    /// Notes a decision that was just folded; the TaskSet was in this phase before.
+    /// Records the effects of a decision that was just folded; `before` is the phase the TaskSet had.
     pub(super) fn note(&mut self, fact: &SetFact, before: SetPhase) {
         let (effects, state) = (&mut self.effects, &self.run.state);
-        // A start is told to nobody who waits for it: it may be kept together with what comes next.
+        // No caller waits for a start: it may be committed together with what comes next.
         effects.change.urgent |= !matches!(fact, SetFact::Started { .. });
-        // The first replica that is up makes the whole TaskSet run; its end may be the first that is heard of it.
+        // The first replica that is up makes the TaskSet running; its end may be the first report about it.
         effects.change.phase |= before == SetPhase::AttemptPreparing && state.phase == SetPhase::AttemptRunning;
         match fact {
             SetFact::Began { attempt, .. } => {
                 effects.change.phase = true;
                 effects.change.units.push((*attempt, true));
             }
-            SetFact::Ended(parting) => effects.freed.push(NodeIx(parting.replica)),
+            SetFact::Ended(end) => effects.freed.push(NodeIx(end.replica)),
             SetFact::Over { attempt, .. } => {
                 effects.gangs_dissolved = true;
                 effects.change.phase = true;

@@ -1,10 +1,10 @@
-//! What became of a TaskSet that is over, read from its object.
+//! Explains a finished TaskSet from its object.
 
 use serde_json::Value;
 
 use crate::explain::Explanation;
 
-/// What became of a TaskSet, from its whole to its replicas.
+/// Explains how a TaskSet and its failed replicas ended.
 pub(super) fn replicas(object: &Value) -> Vec<Explanation> {
     let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
     let status = &object["status"];

@@ -1,4 +1,5 @@
-//! Why a TaskSet, a role or a replica is not done: the reason is read off the state, never guessed from logs.
+//! Explains why a TaskSet, a role or a replica is not done. Reasons are derived from the state, never guessed from
+//! logs.
 
 use octoflow_model::{
     NodeIx, Time,
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::schedule::{Scheduler, TaskRef};
 
-/// What keeps something from being over, or what became of it.
+/// Why a part is not over yet, or how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// `worker-1`, the name of a role, or that of the TaskSet.
@@ -22,12 +23,12 @@ pub struct Explanation {
     pub since: Option<Time>,
 }
 
-/// What ended badly and everything that is still open, from the whole to its parts.
+/// Explains what has failed and everything that is still open, from the whole to its parts.
 pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
     let state = &run.state;
     let mut found = Vec::new();
     if let Some(reason) = whole(run) {
-        let (node, phase, since) = (state.head.name.to_string(), state.standing.word(), Some(state.transition));
+        let (node, phase, since) = (state.head.name.to_string(), state.summary.word(), Some(state.transition));
         found.push(Explanation { node, phase, reason, since });
     }
     for (at, role) in state.roles.iter().enumerate() {
@@ -40,13 +41,13 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
             .collect();
         let since = Some(role.transition);
         let mut say =
-            |reason| found.push(Explanation { node: name.clone(), phase: role.standing.word(), reason, since });
+            |reason| found.push(Explanation { node: name.clone(), phase: role.summary.word(), reason, since });
         match role.phase {
             RolePhase::Waiting if !waiting.is_empty() && state.at_work() => {
                 say(format!("waits for role {}", waiting.join(" and role ")));
                 continue;
             }
-            RolePhase::CleaningPending => say(format!("ends what is left of it: {}", role.phase_message)),
+            RolePhase::CleaningPending => say(format!("stopping what is left: {}", role.phase_message)),
             RolePhase::Waiting | RolePhase::Running | RolePhase::Completed => {}
         }
         for index in 0..plan.count {
@@ -72,8 +73,8 @@ fn whole(run: &Run) -> Option<String> {
             let why = state.verdict.as_ref().map(|verdict| verdict.message.as_str()).unwrap_or_default();
             Some(format!("waits until {until} before attempt {}: {why}", state.attempt + 1))
         }
-        SetPhase::AttemptDeletionRequested => Some(format!("ends what is left of it: {}", state.phase_message)),
-        SetPhase::Completed => (!state.standing_message.is_empty()).then(|| state.standing_message.clone()),
+        SetPhase::AttemptDeletionRequested => Some(format!("stopping what is left: {}", state.phase_message)),
+        SetPhase::Completed => (!state.summary_message.is_empty()).then(|| state.summary_message.clone()),
         SetPhase::AttemptPending
         | SetPhase::AttemptPreparing
         | SetPhase::AttemptRunning
@@ -115,7 +116,7 @@ fn waiting(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> String {
     text
 }
 
-/// How its last pod went, when that was not well.
+/// Returns how its last pod failed, if it did.
 fn failure(run: &Run, at: NodeIx) -> Option<String> {
     let replica = &run.state.replicas[at.at()];
     let mut parts = Vec::new();

@@ -1,5 +1,5 @@
-//! Every field of a TaskSet and of the PodGroup it may belong to: whether it works, is ignored, or is refused.
-//! The one table behind admission, the schemas and the documented support list; it says nothing of how fields combine.
+//! Field tables of TaskSets and PodGroups: whether each field is supported, ignored, or refused. The single table
+//! behind admission, the schemas and the documented support list; how fields combine is checked by admission.
 
 #[cfg(test)]
 mod tests;
@@ -42,7 +42,7 @@ static ROLE: Shape = Shape::Object(&[&[
     Field::yes("template", &POD_TEMPLATE, "The pod of each replica"),
 ]]);
 
-/// From -1, which turns the criterion off.
+/// From -1, which disables the criterion.
 static CRITERION: Shape = Shape::Int { least: -1, most: i32::MAX as i64 };
 
 static COMPLETION: Shape = Shape::Object(&[&[
@@ -97,16 +97,16 @@ static POD: Shape = Shape::Object(&[&[
     Field::yes("serviceAccountName", &TEXT, "Recorded"),
     Field::yes("priority", &INT32, "The priority of this role's pods, in place of the TaskSet's"),
     Field::yes("activeDeadlineSeconds", &POSITIVE, "The most seconds a pod may run"),
-    Field::yes("terminationGracePeriodSeconds", &COUNT, "Seconds between the polite signal and the final one"),
+    Field::yes("terminationGracePeriodSeconds", &COUNT, "Seconds between SIGTERM and SIGKILL"),
     Field::ignored("serviceAccount", NO_PODS, "An older name of the service account"),
     Field::ignored("automountServiceAccountToken", NO_PODS, "Whether a token is mounted"),
     Field::ignored("nodeName", NO_PODS, "The machine to run on"),
     Field::ignored("nodeSelector", NO_PODS, "Which machines may run it"),
     Field::ignored("affinity", NO_PODS, "Which machines and pods it wants to be near"),
-    Field::ignored("tolerations", NO_PODS, "Which machines it puts up with"),
+    Field::ignored("tolerations", NO_PODS, "Which taints it tolerates"),
     Field::ignored("topologySpreadConstraints", NO_PODS, "How pods are spread"),
     Field::ignored("priorityClassName", NO_PODS, "Its class of priority"),
-    Field::ignored("preemptionPolicy", NO_PODS, "Whether it drives out others"),
+    Field::ignored("preemptionPolicy", NO_PODS, "Whether it preempts others"),
     Field::ignored("runtimeClassName", NO_PODS, "Which container runtime"),
     Field::ignored("imagePullSecrets", "no image is pulled here", "Secrets to pull images with"),
     Field::ignored("securityContext", NO_PODS, "Users and rights of all containers"),
@@ -138,12 +138,12 @@ static CONTAINER: Shape = Shape::Object(&[
         Field::yes(
             "terminationMessagePath",
             &TEXT,
-            "The file with its last words; `/dev/termination-log` when left out",
+            "The file with its termination message; `/dev/termination-log` when left out",
         ),
         Field::yes(
             "terminationMessagePolicy",
             &Shape::Word(&["File", "FallbackToLogsOnError"]),
-            "Whether the end of its log stands in; it does when left out",
+            "Whether the end of its log is used instead; it is when left out",
         ),
     ],
 ]);
@@ -153,7 +153,7 @@ pub static POD_GROUP: Shape = Shape::Object(&[
     OBJECT,
     &[
         Field::yes("spec", &POD_GROUP_SPEC, "How many start together"),
-        Field::ignored("status", "nobody keeps it here", "How many run"),
+        Field::ignored("status", "no status is kept here", "How many run"),
     ],
 ]);
 

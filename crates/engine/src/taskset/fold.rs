@@ -1,12 +1,12 @@
-//! The fold: how each fact changes the state of a TaskSet. It never decides, fails or looks at the time, and nobody else
-//! writes the state. Beside it the fold notes what changed for those who decide; it does not see their work list.
+//! The fold: applies facts to the state of a TaskSet. It never decides, fails or reads the time, and no other code
+//! writes the state. It also leaves notes of what changed for the turn; it does not see the work list.
 
 use std::{ops::Deref, sync::Arc};
 
 use octoflow_model::{
     Fact, NodeIx, RunFact, RunId, RunPhase, Time,
     submission::Submission,
-    taskset::{Closing, PodEnd, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
+    taskset::{PodEnd, ReplicaPhase, RolePhase, SetFact, SetPhase, StopReason, SummaryState},
 };
 
 use super::{
@@ -19,7 +19,7 @@ use crate::head::Head;
 
 mod legacy;
 
-/// The state of a TaskSet as everybody but the fold has it: to be read.
+/// The state of a TaskSet, read-only outside of the fold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Folded(State);
 
@@ -40,15 +40,15 @@ struct Fold<'a> {
 }
 
 impl Run {
-    /// A TaskSet begins with what was submitted; the program is its manifest's.
+    /// Creates a TaskSet of a submission; the program is compiled from its manifest.
     pub(crate) fn with(id: RunId, submission: &Submission, program: Arc<Program>) -> Self {
         let mut state = State {
             head: Head::new(submission, &program.set.metadata, program.set.spec.suspend, program.set.spec.shutdown),
             phase: SetPhase::AttemptPending,
             phase_message: String::new(),
             transition: submission.at,
-            standing: Standing::Waiting,
-            standing_message: String::new(),
+            summary: SummaryState::Waiting,
+            summary_message: String::new(),
             began: None,
             started: None,
             finished: None,
@@ -60,14 +60,14 @@ impl Run {
             replicas: vec![Replica::default(); program.replicas as usize],
             logs: Vec::new(),
         };
-        refresh(&program, &mut state, submission.at);
+        reset_for_attempt(&program, &mut state, submission.at);
         Self {
             id,
             state: Folded(state),
             hosts: peers::hosts(id, &submission.name, &program),
             peers: peers::lists(id, &program),
             manifest: crate::run::written(&submission.manifest),
-            replaced: submission.before.as_ref().map(|before| before.runs.clone()).unwrap_or_default(),
+            replaced: submission.previous.as_ref().map(|before| before.runs.clone()).unwrap_or_default(),
             todo: Todo { set: true, ..Todo::default() },
             notes: Vec::new(),
             program,
@@ -85,7 +85,7 @@ impl Run {
         } else if let Fact::TaskSet(fact) = fact {
             fold.apply(fact);
         }
-        self.heed();
+        self.enter_notes();
     }
 }
 
@@ -94,21 +94,21 @@ impl Fold<'_> {
         self.notes.push(note);
     }
 
-    /// Every role is looked at, and whether its replicas may start.
-    fn look_at_roles(&mut self) {
+    /// Notes that every role must be visited, and that its replicas may be able to start.
+    fn note_all_roles(&mut self) {
         for role in 0..self.state.roles.len() {
             self.note(Note::RoleChanged(role));
             self.note(Note::MayStart(role));
         }
     }
 
-    /// Folds what the head's change means for the TaskSet.
+    /// Folds the consequences of a fact about the head.
     fn follow_head(&mut self, fact: &RunFact) {
         match fact {
             RunFact::Submitted(_) | RunFact::Marked { .. } => {}
             RunFact::Suspended { at } => self.unqueue(*at),
             RunFact::Resumed { .. } => {
-                self.look_at_roles();
+                self.note_all_roles();
                 let delayed = self.state.replicas.iter().enumerate();
                 let delayed = delayed.filter(|(_, one)| one.phase == ReplicaPhase::AttemptRetryPending);
                 self.notes.extend(delayed.map(|(at, _)| Note::ReplicaChanged(at as u32)));
@@ -117,8 +117,8 @@ impl Fold<'_> {
             RunFact::ShuttingDown { .. } | RunFact::DeadlinePassed { .. } => self.note(Note::SetChanged),
             RunFact::Ended { phase, message, at } => {
                 let state = &mut self.state;
-                state.standing = Standing::of(*phase == RunPhase::Succeeded);
-                state.standing_message.clone_from(message);
+                state.summary = SummaryState::of(*phase == RunPhase::Succeeded);
+                state.summary_message.clone_from(message);
                 state.finished = Some(*at);
                 state.wake = None;
                 self.enter(SetPhase::Completed, String::new(), *at);
@@ -147,17 +147,17 @@ impl Fold<'_> {
             }
             SetFact::Started { replica, at } => {
                 self.move_to(*replica, ReplicaPhase::AttemptRunning, *at);
-                self.rise(*replica, *at);
+                self.replica_up(*replica, *at);
             }
             SetFact::Ending { replica, at, why, message } => {
                 self.move_to(*replica, ReplicaPhase::AttemptDeletionRequested, *at);
                 let slot = &mut self.state.replicas[*replica as usize];
-                slot.stopped = *why == Closing::Cleaning;
+                slot.stopped = *why == StopReason::Cleaning;
                 slot.closing = Some(*why);
                 slot.phase_message.clone_from(message);
                 slot.wake = None;
             }
-            SetFact::Ended(parting) => self.part(parting),
+            SetFact::Ended(end) => self.pod_ended(end),
             SetFact::Again { replica, at } => {
                 self.move_to(*replica, ReplicaPhase::AttemptPending, *at);
                 let slot = &mut self.state.replicas[*replica as usize];
@@ -170,7 +170,7 @@ impl Fold<'_> {
                 let slot = &mut self.state.replicas[*replica as usize];
                 slot.stopped = true;
                 slot.wake = None;
-                self.look_at_role_of(*replica);
+                self.note_role_of(*replica);
             }
             SetFact::RoleJudged { role, at, succeeded, message } => {
                 let slot = &mut self.state.roles[*role as usize];
@@ -186,11 +186,11 @@ impl Fold<'_> {
                 slot.phase_message = String::new();
                 slot.transition = *at;
                 if let Some(verdict) = &slot.verdict {
-                    slot.standing = Standing::of(verdict.succeeded);
-                    slot.standing_message.clone_from(&verdict.message);
+                    slot.summary = SummaryState::of(verdict.succeeded);
+                    slot.summary_message.clone_from(&verdict.message);
                 }
                 self.note(Note::SetChanged);
-                self.release(*role as usize);
+                self.note_dependents(*role as usize);
             }
             SetFact::Judged { at, succeeded, message, last } => {
                 self.state.verdict = Some(Verdict { succeeded: *succeeded, message: message.clone(), last: *last });
@@ -201,7 +201,7 @@ impl Fold<'_> {
                 self.state.wake = *next;
                 match next {
                     Some(next) => {
-                        self.state.standing = Standing::Waiting;
+                        self.state.summary = SummaryState::Waiting;
                         let message = legacy::or(message, || legacy::next_attempt(*next));
                         self.enter(SetPhase::AttemptRetryPending, message, *at);
                         self.note(Note::Wake(*next, None));
@@ -218,28 +218,28 @@ impl Fold<'_> {
         state.unit = Some(unit.into());
         state.verdict = None;
         state.wake = None;
-        state.standing = Standing::Waiting;
-        state.standing_message = String::new();
-        refresh(self.program, state, at);
+        state.summary = SummaryState::Waiting;
+        state.summary_message = String::new();
+        reset_for_attempt(self.program, state, at);
         if state.began.is_none() {
             state.began = Some(at);
             let deadline = state.deadline(self.program);
             self.notes.extend(deadline.map(|at| Note::Wake(at, None)));
         }
         self.enter(SetPhase::AttemptPreparing, String::new(), at);
-        self.look_at_roles();
+        self.note_all_roles();
     }
 
-    fn part(&mut self, parting: &PodEnd) {
-        let PodEnd { replica, at, started, terminated, reason, outcome, again, log_bytes, message } = parting;
+    fn pod_ended(&mut self, end: &PodEnd) {
+        let PodEnd { replica, at, started, terminated, reason, outcome, again, log_bytes, message } = end;
         if let (Some(attempt), true) = (self.state.attempt_of(self.id, *replica), *log_bytes > 0) {
             self.state.logs.push((attempt, *log_bytes));
         }
         if let Some(started) = started
             && self.state.replicas[*replica as usize].started.is_none()
         {
-            // It was over before anybody was told that it ran.
-            self.rise(*replica, *started);
+            // It ended before its start was reported.
+            self.replica_up(*replica, *started);
         }
         let next = if again.is_some() { ReplicaPhase::AttemptRetryPending } else { ReplicaPhase::Completed };
         self.move_to(*replica, next, *at);
@@ -257,11 +257,11 @@ impl Fold<'_> {
             Some(false) => self.state.roles[role].failed += 1,
             None => {}
         }
-        self.look_at_role_of(*replica);
+        self.note_role_of(*replica);
     }
 
-    /// A replica is up: so is its role, and so is the whole.
-    fn rise(&mut self, replica: u32, at: Time) {
+    /// Folds the start of a replica, which may be the start of its role and of the TaskSet.
+    fn replica_up(&mut self, replica: u32, at: Time) {
         let role = self.program.role_of(replica);
         let slot = &mut self.state.replicas[replica as usize];
         slot.started = Some(at);
@@ -273,27 +273,27 @@ impl Fold<'_> {
         if state.phase == RolePhase::Waiting {
             state.enter(RolePhase::Running);
             state.transition = at;
-            state.standing = Standing::Running;
+            state.summary = SummaryState::Running;
         }
         if state.up == self.program.roles[role].count {
-            self.release(role);
+            self.note_dependents(role);
         }
         if self.state.phase == SetPhase::AttemptPreparing {
-            self.state.standing = Standing::Running;
+            self.state.summary = SummaryState::Running;
             self.state.started.get_or_insert(at);
             self.enter(SetPhase::AttemptRunning, String::new(), at);
         }
     }
 
-    /// The roles that wait for this one are looked at.
-    fn release(&mut self, role: usize) {
+    /// Notes that the roles that depend on this one must be visited.
+    fn note_dependents(&mut self, role: usize) {
         for after in &self.program.roles[role].before {
             self.note(Note::MayStart(*after));
             self.note(Note::RoleChanged(*after));
         }
     }
 
-    /// What waits for room gives up its place until somebody resumes the whole.
+    /// Takes queued replicas out of the scheduler until the TaskSet is resumed.
     fn unqueue(&mut self, at: Time) {
         for replica in 0..self.state.replicas.len() {
             if self.state.replicas[replica].phase == ReplicaPhase::AttemptPreparing {
@@ -322,7 +322,7 @@ impl Fold<'_> {
         slot.transition = at;
     }
 
-    fn look_at_role_of(&mut self, replica: u32) {
+    fn note_role_of(&mut self, replica: u32) {
         self.note(Note::RoleChanged(self.program.role_of(replica)));
     }
 }
@@ -334,8 +334,8 @@ impl Role {
     }
 }
 
-/// Roles and replicas as they are before anything happened; what pods there were is not forgotten.
-fn refresh(program: &Program, state: &mut State, at: Time) {
+/// Resets roles and replicas for a new attempt; the list of earlier pods is kept.
+fn reset_for_attempt(program: &Program, state: &mut State, at: Time) {
     let role = |plan: &super::program::Plan| {
         let mut role = Role { transition: at, ..Role::default() };
         role.counts[ReplicaPhase::AttemptPending as usize] = plan.count;

@@ -1,29 +1,29 @@
-//! How pods and control units of a TaskSet are named, exactly as people and tools know it.
-//! Names are built here and nowhere else.
+//! Names and uids of a TaskSet's pods and control units, exactly as users and tools know them. Names are built here and
+//! nowhere else.
 
 use crate::expr::digest::sha256;
 
-/// `{taskset}-{role}-{attempt of the TaskSet}-{attempt of the replica}-{index}`.
+/// Returns `{taskset}-{role}-{attempt of the TaskSet}-{attempt of the replica}-{index}`.
 pub fn pod_name(set: &str, role: &str, attempt: u32, retried: u32, index: u32) -> String {
     format!("{set}-{role}-{attempt}-{retried}-{index}")
 }
 
-/// The name of the ConfigMap that stands for one attempt.
+/// Returns the name of an attempt's control unit, a ConfigMap.
 pub fn unit_name(set: &str, attempt: u32) -> String {
     format!("c-{set}-{attempt}")
 }
 
-/// The uid of that ConfigMap.
+/// Returns the uid of an attempt's control unit.
 pub fn unit_uid(set: &str, attempt: u32) -> String {
     uid(set, &["unit", &attempt.to_string()])
 }
 
-/// What peers call a replica.
+/// Returns the host name of a replica among its peers.
 pub fn host_name(role: &str, index: u32) -> String {
     format!("{role}-{index}")
 }
 
-/// An id of something that belongs to an object with this uid: the same for the same words.
+/// Derives a stable uid for a part of the object with this uid.
 pub fn uid(of: &str, words: &[&str]) -> String {
     let hex = sha256(format!("{of}\n{}", words.join("\n")).as_bytes());
     format!("{}-{}-5{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..32])

@@ -1,14 +1,14 @@
-//! The verdicts: what a role comes to by its completion policy, and what the whole comes to by the events of its roles.
-//! Pure functions of counts and policies; a verdict that is reached is frozen by whoever asked.
+//! Verdicts: success or failure of a role by its completion policy, and of the whole by the event policies of its
+//! roles. Pure functions of counts and policies; the caller records a verdict, which never changes.
 
-use octoflow_model::taskset::{Action, Event, RolePhase, Standing};
+use octoflow_model::taskset::{Action, Event, RolePhase, SummaryState};
 
 use super::{
     program::{Plan, Program},
     run::{Role, Verdict},
 };
 
-/// What the role has come to, once that can be said. Success is asked for first.
+/// Returns the verdict on a role, once there is one. Success is tested first.
 pub(super) fn role(plan: &Plan, role: &Role, is_final: u32) -> Option<Verdict> {
     let verdict = |succeeded, message: String| Some(Verdict { succeeded, message, last: false });
     let (succeeded, failed, count) = (role.succeeded, role.failed, plan.count);
@@ -22,7 +22,10 @@ pub(super) fn role(plan: &Plan, role: &Role, is_final: u32) -> Option<Verdict> {
         return None;
     }
     match plan.min_succeeded {
-        None => verdict(true, format!("all replicas are over and {failed} of {count} failed, which is not too many")),
+        None => verdict(
+            true,
+            format!("all replicas are over and {failed} of {count} failed, which the completion policy allows"),
+        ),
         Some(least) => verdict(
             false,
             format!(
@@ -33,16 +36,16 @@ pub(super) fn role(plan: &Plan, role: &Role, is_final: u32) -> Option<Verdict> {
     }
 }
 
-/// What the whole has come to, once that can be said: the first role in the order they are written whose end has an
-/// action decides; when all roles are over and none has, all must have succeeded.
+/// Returns the verdict on the whole, once there is one: the first role in manifest order whose end has an action
+/// decides; when all roles are over and none has, all must have succeeded.
 pub(super) fn set(program: &Program, roles: &[Role]) -> Option<(bool, String)> {
     for (at, (plan, role)) in program.roles.iter().zip(roles).enumerate() {
         if role.phase != RolePhase::Completed {
             continue;
         }
-        let well = role.standing == Standing::Succeeded;
+        let well = role.summary == SummaryState::Succeeded;
         let own = if well { Event::RoleSucceeded } else { Event::RoleFailed };
-        // An event without an action does not keep later rules from speaking.
+        // An event without an action does not prevent later rules from deciding.
         let deciding = plan.events.iter().find(|policy| {
             (policy.event == own || policy.event == Event::RoleCompleted) && policy.action != Action::NoAction
         });
@@ -53,16 +56,16 @@ pub(super) fn set(program: &Program, roles: &[Role]) -> Option<(bool, String)> {
             Action::TaskSetCompleted => well,
         };
         let (name, word) = (&program.spec(at).name, if well { "succeeded" } else { "failed" });
-        return Some((succeeded, format!("role '{name}' {word}: {}", role.standing_message)));
+        return Some((succeeded, format!("role '{name}' {word}: {}", role.summary_message)));
     }
     if roles.iter().any(|role| role.phase != RolePhase::Completed) {
         return None;
     }
-    let bad = roles.iter().position(|role| role.standing != Standing::Succeeded);
+    let bad = roles.iter().position(|role| role.summary != SummaryState::Succeeded);
     Some(match bad {
         None => (true, "all roles succeeded".to_owned()),
         Some(at) => {
-            let (name, why) = (&program.spec(at).name, &roles[at].standing_message);
+            let (name, why) = (&program.spec(at).name, &roles[at].summary_message);
             (false, format!("all roles are over and role '{name}' failed: {why}"))
         }
     })

@@ -1,4 +1,4 @@
-//! The kinds of the TaskSet dialect: their rows in the table of kinds, and what tables of them show.
+//! The kinds of the TaskSet dialect: their rows in the table of kinds, and their table columns.
 
 use octoflow_model::{
     Time,
@@ -11,7 +11,7 @@ use super::{
     dialect::DIALECT,
     fields::{POD_GROUP as GROUP_FIELDS, TASK_SET as FIELDS},
 };
-use crate::kinds::{AGE, Keeping, Kind, NAME, Rows, number, short, since, text, text_column, wide};
+use crate::kinds::{AGE, Kind, NAME, Rows, Storage, number, short, since, text, text_column, wide};
 
 pub static ROWS: Rows = Rows { kinds: &[&TASK_SET, &POD_GROUP], refused: &[] };
 
@@ -20,7 +20,7 @@ pub static TASK_SET: Kind = Kind {
     singular: "taskset",
     short: &["ts"],
     categories: &["all"],
-    keeping: Keeping::Run(&DIALECT),
+    storage: Storage::Run(&DIALECT),
     aliases: &[GROUP_ALIAS],
     schema_prefix: "cn.pcl.openi.octopus.v1alpha1.",
     shape: Some(&FIELDS),
@@ -28,7 +28,7 @@ pub static TASK_SET: Kind = Kind {
     advise: Some(advice),
     columns: &[
         NAME,
-        text_column("State", "What is to be said of the whole"),
+        text_column("State", "The overall state"),
         text_column("Phase", "How far it is"),
         text_column("Roles", "Of each role, the replicas that succeeded, of all"),
         number("Retries", "How often it was tried again"),

@@ -1,7 +1,7 @@
-//! How replicas find each other where all of them run on one machine: an address of the loopback network for each, names
-//! for the addresses, and variables that list them. Addresses follow from numbers, so nobody has to be asked for one.
+//! Peer discovery of replicas on one machine: a loopback address for each, host names for the addresses, and variables
+//! that list them. Addresses are computed from ids, so nothing has to be allocated.
 
-// From `core`: an address is a number here, and nothing is ever connected to.
+// From `core`: an address is only a number here; no connection is made.
 use core::net::Ipv4Addr;
 use std::{fmt::Write, sync::Arc};
 
@@ -9,22 +9,23 @@ use octoflow_model::{RunId, task::EnvValue};
 
 use super::{ident, program::Program};
 
-/// Addresses from 127.1.0.0 on; those before are used by others.
-const FIRST: u64 = 0x7f01_0000;
-/// How many there are below 127.255.0.0.
-const ROOM: u64 = 254 << 16;
-/// So many addresses one TaskSet gets before the next one's begin. A larger one shares some with its neighbours.
-const EACH: u64 = 1 << 12;
-/// A list of more is longer than an environment variable should be; the hosts file has all of them.
-const MOST_LISTED: u32 = 4_000;
+/// First address used, 127.1.0.0; lower ones are used by other programs.
+const FIRST_ADDRESS: u64 = 0x7f01_0000;
+/// Number of addresses below 127.255.0.0.
+const ADDRESSES: u64 = 254 << 16;
+/// Number of addresses per TaskSet. A larger TaskSet shares some with the next ones.
+const ADDRESSES_PER_RUN: u64 = 1 << 12;
+/// Maximum number of addresses listed in an environment variable; the hosts file has all of them.
+const MAX_LISTED: u32 = 4_000;
 
-/// Where a replica is reached.
+/// Returns the address of a replica.
 pub(super) fn address(run: RunId, replica: u32) -> Ipv4Addr {
-    let place = (run.0.wrapping_mul(EACH) + u64::from(replica)) % ROOM;
-    Ipv4Addr::from_bits((FIRST + place) as u32)
+    let place = (run.0.wrapping_mul(ADDRESSES_PER_RUN) + u64::from(replica)) % ADDRESSES;
+    Ipv4Addr::from_bits((FIRST_ADDRESS + place) as u32)
 }
 
-/// A line for each replica: its address, the short name peers use, and the name with its TaskSet's.
+/// Returns the hosts file: a line for each replica with its address, its short name, and the name qualified with its
+/// TaskSet's.
 pub(super) fn hosts(run: RunId, set: &str, program: &Program) -> Arc<str> {
     let mut text = String::new();
     for (role, plan) in program.roles.iter().enumerate() {
@@ -37,14 +38,14 @@ pub(super) fn hosts(run: RunId, set: &str, program: &Program) -> Arc<str> {
     text.into()
 }
 
-/// The variables that tell every replica alike who is where. They are as long as there are replicas, so they are made
-/// once and not for each of them.
+/// Returns the variables that list all peers, the same for every replica. Their length grows with the number of
+/// replicas, so they are built once and shared.
 pub(super) fn lists(run: RunId, program: &Program) -> Arc<[(String, EnvValue)]> {
     let mut found = Vec::new();
     for (role, plan) in program.roles.iter().enumerate() {
         let name = program.spec(role).name.to_uppercase();
         found.push((format!("TASKROLE_{name}_REPLICAS"), EnvValue::Plain(plan.count.to_string())));
-        if program.replicas <= MOST_LISTED {
+        if program.replicas <= MAX_LISTED {
             let list: Vec<String> =
                 (plan.first..plan.first + plan.count).map(|peer| address(run, peer).to_string()).collect();
             found.push((format!("TASKROLE_{name}_ADDRESSES"), EnvValue::Plain(list.join(","))));
@@ -53,7 +54,7 @@ pub(super) fn lists(run: RunId, program: &Program) -> Arc<[(String, EnvValue)]> 
     found.into()
 }
 
-/// The variables that tell a replica where it is and who is where.
+/// Returns the variables with a replica's own address and those of its peers.
 pub(super) fn variables(
     run: RunId,
     lists: &[(String, EnvValue)],

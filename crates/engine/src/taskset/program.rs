@@ -1,5 +1,4 @@
-//! A TaskSet made ready to run: replicas numbered through, policies resolved, roles that wait for each other linked.
-//! It is read once and never changes.
+//! A compiled TaskSet: replicas numbered across roles, policies resolved, dependent roles linked. Immutable.
 
 use std::sync::Arc;
 
@@ -16,49 +15,49 @@ use serde_json::Value;
 
 use crate::pod::together;
 
-/// More replicas than anyone has machines for; a manifest must not be able to ask for a memory full of them.
-pub const MOST_REPLICAS: u32 = 100_000;
+/// Maximum number of replicas of a TaskSet: a manifest must not be able to exhaust memory.
+pub const MAX_REPLICAS: u32 = 100_000;
 
 #[derive(Debug)]
 pub struct Program {
     pub set: TaskSet,
     pub roles: Vec<Plan>,
-    /// Of all roles together.
+    /// Number of replicas of all roles.
     pub replicas: u32,
 }
 
 /// One role, resolved.
 #[derive(Debug)]
 pub struct Plan {
-    /// The number of its first replica.
+    /// Number of its first replica.
     pub first: u32,
     pub count: u32,
-    /// So many failures decide; none when it never fails by them.
+    /// Number of failures that make it fail; `None` if failures alone never do.
     pub max_failed: Option<u32>,
-    /// So many successes decide; none when it succeeds by not failing.
+    /// Number of successes that make it succeed; `None` if it succeeds by not failing.
     pub min_succeeded: Option<u32>,
-    /// In the order they are asked.
+    /// Event policies, in order of evaluation.
     pub events: Vec<EventPolicy>,
-    /// The roles that must have come so far before it starts.
+    /// Dependencies: roles and the conditions they must reach before it starts.
     pub after: Vec<(usize, Condition)>,
-    /// The roles that wait for it.
+    /// Dependents: roles that wait for it.
     pub before: Vec<usize>,
     pub resources: Resources,
     pub priority: i32,
     pub gang: Option<GangPlan>,
 }
 
-/// The group a role's pods start together with.
+/// The gang of a role's pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GangPlan {
     pub name: Arc<str>,
-    /// There is a PodGroup, which other TaskSets may belong to as well.
+    /// True if there is a PodGroup, which other TaskSets may belong to as well.
     pub shared: bool,
     pub least: u32,
 }
 
 impl Program {
-    /// `Err` is a sentence; an admitted manifest has none.
+    /// Compiles a manifest. `Err` is a sentence; an admitted manifest always compiles.
     pub fn compile(manifest: &Value, stored: &Stored) -> Result<Self, String> {
         let set = TaskSet::deserialize(manifest).map_err(|error| format!("the TaskSet cannot be read: {error}"))?;
         let place = |name: &str| set.spec.roles.iter().position(|role| role.name == name);
@@ -75,8 +74,8 @@ impl Program {
             roles.push(plan(&set.spec, role, first, after));
             first = first
                 .checked_add(role.replicas)
-                .filter(|all| *all <= MOST_REPLICAS)
-                .ok_or_else(|| format!("more than {MOST_REPLICAS} replicas"))?;
+                .filter(|all| *all <= MAX_REPLICAS)
+                .ok_or_else(|| format!("more than {MAX_REPLICAS} replicas"))?;
         }
         for at in 0..roles.len() {
             for (up, _) in roles[at].after.clone() {
@@ -88,19 +87,19 @@ impl Program {
         Ok(Self { roles, replicas: first, set })
     }
 
-    /// The roles whose pods start together with those of this one, itself among them.
+    /// Returns the roles in the same gang, including this one.
     pub fn gang_mates(&self, role: usize) -> impl Iterator<Item = usize> + '_ {
         let gang = self.roles[role].gang.as_ref();
         let mates = self.roles.iter().enumerate().filter(move |(_, plan)| gang.is_some() && plan.gang.as_ref() == gang);
         mates.map(|(at, _)| at)
     }
 
-    /// The role a replica belongs to.
+    /// Returns the role of a replica.
     pub fn role_of(&self, replica: u32) -> usize {
         self.roles.partition_point(|plan| plan.first <= replica) - 1
     }
 
-    /// The replica's number within its role.
+    /// Returns the index of a replica within its role.
     pub fn index_of(&self, replica: u32) -> u32 {
         replica - self.roles[self.role_of(replica)].first
     }
@@ -120,7 +119,7 @@ fn plan(set: &TaskSetSpec, role: &RoleSpec, first: u32, after: Vec<(usize, Condi
     Plan {
         first,
         count: role.replicas,
-        // No tolerance at all means that the first failure decides, not that nothing does.
+        // Zero tolerance means that the first failure decides, not that none does.
         max_failed: u32::try_from(policy.max_failed).ok().map(|most| most.max(1)),
         min_succeeded: u32::try_from(policy.min_succeeded).ok(),
         events: resolved(&role.event_policy),
@@ -132,7 +131,7 @@ fn plan(set: &TaskSetSpec, role: &RoleSpec, first: u32, after: Vec<(usize, Condi
     }
 }
 
-/// What happens when the role is over: the rules given, and those that are implied.
+/// Returns the event policies of a role: those given, and the implied one for failure.
 fn resolved(given: &[EventPolicy]) -> Vec<EventPolicy> {
     let mut events = given.to_vec();
     let speaks_of_failure = |policy: &EventPolicy| matches!(policy.event, Event::RoleFailed | Event::RoleCompleted);
@@ -142,8 +141,7 @@ fn resolved(given: &[EventPolicy]) -> Vec<EventPolicy> {
     events
 }
 
-/// The group named on the role's pods, and how many of it must start together: what its PodGroup says, else all that
-/// this TaskSet has of it.
+/// Returns the gang named on the role's pods. Its size is its PodGroup's `minMember`, else all members in this TaskSet.
 fn gang(set: &TaskSetSpec, role: &RoleSpec, stored: &Stored) -> Option<GangPlan> {
     let name = gang_name(role)?;
     let members = || set.roles.iter().filter(|other| gang_name(other) == Some(name)).map(|other| other.replicas);
@@ -151,14 +149,14 @@ fn gang(set: &TaskSetSpec, role: &RoleSpec, stored: &Stored) -> Option<GangPlan>
     Some(GangPlan { name: name.into(), shared: stored.groups.contains_key(name), least })
 }
 
-/// The PodGroup that a role's pods are said to belong to.
+/// Returns the PodGroup that a role's pods name.
 pub fn gang_name(role: &RoleSpec) -> Option<&str> {
     role.template.metadata.annotations.get(GANG_ANNOTATION).map(String::as_str).filter(|name| !name.is_empty())
 }
 
-/// Whether a replica that ended like this is worth another try, leaving aside how often it was tried.
-pub fn is_worth_another(policy: &RetryPolicy, code: Option<i32>) -> bool {
-    // What was lost has no code and says nothing about the work itself.
+/// Reports whether the policy allows a retry after this exit code, regardless of the retry count.
+pub fn is_retryable(policy: &RetryPolicy, code: Option<i32>) -> bool {
+    // A lost pod has no exit code, and its loss says nothing about the work itself.
     let Some(code) = code else { return true };
     let listed = |codes: &[ExitCodes]| codes.iter().any(|codes| codes.holds(code));
     policy.retryable_exit_codes.as_deref().is_none_or(listed) && !listed(&policy.permanent_exit_codes)
@@ -183,11 +181,11 @@ mod tests {
     fn exit_codes_say_what_is_worth_another_try() {
         let read = |text: &str| serde_json::from_str::<RetryPolicy>(text).unwrap();
         let open = read("{}");
-        assert!(is_worth_another(&open, Some(1)) && is_worth_another(&open, None));
+        assert!(is_retryable(&open, Some(1)) && is_retryable(&open, None));
         let only = read(r#"{"retryableExitCodes": [137, "140-150"]}"#);
-        assert!(is_worth_another(&only, Some(137)) && is_worth_another(&only, Some(143)));
-        assert!(!is_worth_another(&only, Some(1)) && is_worth_another(&only, None));
+        assert!(is_retryable(&only, Some(137)) && is_retryable(&only, Some(143)));
+        assert!(!is_retryable(&only, Some(1)) && is_retryable(&only, None));
         let never = read(r#"{"permanentExitCodes": ["2-3"]}"#);
-        assert!(!is_worth_another(&never, Some(2)) && is_worth_another(&never, Some(4)));
+        assert!(!is_retryable(&never, Some(2)) && is_retryable(&never, Some(4)));
     }
 }

@@ -1,4 +1,4 @@
-//! What the facts of a TaskSet mean to whoever follows it: the whole, its roles and their replicas as nodes, and what is worth telling of them.
+//! Live progress of a TaskSet: folds its facts into nodes (the whole, its roles, their replicas) and events to display.
 
 use octoflow_model::{
     Fact, NodeIx, RunPhase, Time,
@@ -9,44 +9,44 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ident;
-use crate::follow::{Event, Follow, Followed, Seen, TaskLife};
+use crate::follow::{Event, Follow, FollowedNode, FollowedRun, TaskEvent};
 
-/// Follows TaskSets.
+/// Implements [`Follow`] for TaskSets.
 #[derive(Debug)]
 pub(super) struct Progress;
 
 impl Follow for Progress {
-    fn enrol(&self, run: &mut Followed, manifest: &Value, at: Time) {
-        run.enrol(manifest, at);
+    fn add_known_nodes(&self, run: &mut FollowedRun, manifest: &Value, at: Time) {
+        run.add_known_nodes(manifest, at);
     }
 
-    fn take(&self, run: &mut Followed, fact: &Fact) -> Option<(Time, Event)> {
+    fn take(&self, run: &mut FollowedRun, fact: &Fact) -> Option<(Time, Event)> {
         let Fact::TaskSet(fact) = fact else { return None };
         run.take_set(fact)
     }
 
-    fn end(&self, run: &mut Followed, phase: RunPhase, at: Time) {
+    fn end(&self, run: &mut FollowedRun, phase: RunPhase, at: Time) {
         run.end_root(phase, at);
     }
 
-    fn life(&self, run: &Followed, fact: &Fact) -> Option<TaskLife> {
+    fn task_event(&self, run: &FollowedRun, fact: &Fact) -> Option<TaskEvent> {
         let Fact::TaskSet(fact) = fact else { return None };
         if let SetFact::Launched { replica, .. } = fact {
             let label = run.label(run.replica_node(*replica));
-            return Some(TaskLife::Launched { task: NodeIx(*replica), attempt: None, label });
+            return Some(TaskEvent::Launched { task: NodeIx(*replica), attempt: None, label });
         }
         let SetFact::Ended(end) = fact else { return None };
-        Some(TaskLife::Ended { task: NodeIx(end.replica) })
+        Some(TaskEvent::Ended { task: NodeIx(end.replica) })
     }
 }
 
-impl Followed {
-    /// The nodes of a TaskSet are known from its manifest.
-    fn enrol(&mut self, manifest: &Value, at: Time) {
+impl FollowedRun {
+    /// Adds all nodes of a TaskSet, which are known from its manifest.
+    fn add_known_nodes(&mut self, manifest: &Value, at: Time) {
         let Ok(set) = TaskSet::deserialize(manifest) else { return };
         self.groups = set.spec.roles.len();
         let name = self.name.clone();
-        let node = |display: String, kind, holder, rank| Seen {
+        let node = |display: String, kind, holder, rank| FollowedNode {
             name: display.clone(),
             display,
             kind,
@@ -76,7 +76,7 @@ impl Followed {
         }
     }
 
-    /// The node of a replica, which are numbered through all roles.
+    /// Returns the node of a replica; replicas are numbered across all roles.
     fn replica_node(&self, replica: u32) -> NodeIx {
         NodeIx(1 + self.groups as u32 + replica)
     }
@@ -90,7 +90,7 @@ impl Followed {
                 Some((*at, Event::Began))
             }
             SetFact::Began { attempt, at, .. } => {
-                self.refresh(*attempt);
+                self.reset_for_attempt(*attempt);
                 Some((*at, Event::Attempt(*attempt)))
             }
             SetFact::Launched { replica, .. } => {
@@ -108,7 +108,7 @@ impl Followed {
                 seen.phase = Phase::Running;
                 seen.running = Some(*at);
                 seen.message.clear();
-                self.rise(node);
+                self.replica_up(node);
                 Some((*at, Event::Started(node)))
             }
             SetFact::Ending { replica, message, .. } => {
@@ -116,7 +116,7 @@ impl Followed {
                 message.clone_into(&mut self.nodes.get_mut(node.at())?.message);
                 None
             }
-            SetFact::Ended(parting) => self.part(parting),
+            SetFact::Ended(end) => self.pod_ended(end),
             SetFact::Again { replica, .. } => {
                 let node = self.replica_node(*replica);
                 let seen = self.nodes.get_mut(node.at())?;
@@ -154,30 +154,30 @@ impl Followed {
         }
     }
 
-    fn part(&mut self, parting: &PodEnd) -> Option<(Time, Event)> {
-        let node = self.replica_node(parting.replica);
+    fn pod_ended(&mut self, end: &PodEnd) -> Option<(Time, Event)> {
+        let node = self.replica_node(end.replica);
         let seen = self.nodes.get_mut(node.at())?;
-        seen.running = seen.running.or(parting.started);
-        seen.finished = Some(parting.at);
-        let ending = how(parting);
-        if let Some(until) = parting.again {
+        seen.running = seen.running.or(end.started);
+        seen.finished = Some(end.at);
+        let ending = summarise(end);
+        if let Some(until) = end.again {
             seen.phase = Phase::Pending;
             seen.message.clone_from(&ending);
-            return Some((parting.at, Event::Backoff { node, until, message: ending }));
+            return Some((end.at, Event::Backoff { node, until, message: ending }));
         }
         self.done += 1;
-        let (phase, event) = match parting.outcome {
+        let (phase, event) = match end.outcome {
             Some(true) => (Phase::Succeeded, Event::Finished(node)),
             Some(false) => (Phase::Failed, Event::Finished(node)),
             None => (Phase::Skipped, Event::Stopped(node)),
         };
         seen.phase = phase;
         seen.message = if phase == Phase::Failed { ending } else { String::new() };
-        Some((parting.at, event))
+        Some((end.at, event))
     }
 
-    /// A replica is up: so is its role.
-    fn rise(&mut self, replica: NodeIx) {
+    /// Marks the role of a started replica as running.
+    fn replica_up(&mut self, replica: NodeIx) {
         let holder = self.nodes.get(replica.at()).and_then(|seen| seen.holder);
         let role = holder.and_then(|holder| self.nodes.get_mut(holder.at()));
         if let Some(role) = role.filter(|role| role.phase == Phase::Pending) {
@@ -185,8 +185,8 @@ impl Followed {
         }
     }
 
-    /// Everything starts afresh.
-    fn refresh(&mut self, attempt: u32) {
+    /// Resets all nodes for a new attempt.
+    fn reset_for_attempt(&mut self, attempt: u32) {
         for seen in self.nodes.iter_mut() {
             (seen.phase, seen.running, seen.finished, seen.retries) = (Phase::Pending, None, None, 0);
             seen.message.clear();
@@ -199,7 +199,7 @@ impl Followed {
         self.done = 0;
     }
 
-    /// The whole is over, and so is its node.
+    /// Marks the root node as finished.
     fn end_root(&mut self, phase: RunPhase, at: Time) {
         if let Some(whole) = self.nodes.first_mut().filter(|_| self.groups > 0) {
             whole.phase = if phase == RunPhase::Succeeded { Phase::Succeeded } else { Phase::Failed };
@@ -217,13 +217,13 @@ fn role_node(role: u32) -> NodeIx {
     NodeIx(1 + role)
 }
 
-/// How a pod went, in a few words.
-fn how(parting: &PodEnd) -> String {
+/// Summarises how a pod ended.
+fn summarise(end: &PodEnd) -> String {
     let mut parts = Vec::new();
-    if !parting.reason.is_empty() {
-        parts.push(parting.reason.clone());
+    if !end.reason.is_empty() {
+        parts.push(end.reason.clone());
     }
-    if let Some(end) = parting.terminated.as_ref().filter(|end| end.exit_code != 0) {
+    if let Some(end) = end.terminated.as_ref().filter(|end| end.exit_code != 0) {
         let words = end.message.trim();
         let words = if words.is_empty() { String::new() } else { format!(": {words}") };
         parts.push(format!("{} (exit code {}){words}", end.reason, end.exit_code));

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::{Run, status};
 use crate::record::{write_log_sizes, write_runs};
 
-/// Every pod is listed with its own attempt, since a replica has as many as it had tries.
+/// Writes the record. Every pod is listed with its own attempt, since a replica has one for each try.
 pub(super) fn write(run: &Run, to: &mut dyn Write) -> io::Result<()> {
     to.write_all(b"{\"object\":")?;
     serde_json::to_writer(&mut *to, &status::object(run))?;
@@ -16,6 +16,6 @@ pub(super) fn write(run: &Run, to: &mut dyn Write) -> io::Result<()> {
     }
     to.write_all(b"}")?;
     write_log_sizes(run.state.logs.iter().copied(), to)?;
-    write_runs(run.took_place_of(), to)?;
+    write_runs(run.replaced_runs(), to)?;
     to.write_all(b"}")
 }

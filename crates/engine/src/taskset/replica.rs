@@ -1,24 +1,24 @@
-//! Replicas: from the scheduler's queue to the runtime and back, and what the end of a pod means.
+//! Replicas: launching their pods, handling reports, and deciding what follows the end of a pod.
 
 use std::time::Duration;
 
 use octoflow_model::{
     AttemptId, NodeIx, Order, Report, Time,
     order::{End, Exit},
-    taskset::{Closing, PodEnd, ReplicaPhase, SetFact, Terminated},
+    taskset::{PodEnd, ReplicaPhase, SetFact, StopReason, Terminated},
 };
 
-use super::{program::is_worth_another, turn::Turn};
+use super::{program::is_retryable, turn::Turn};
 
-/// How long a replica waits at least whose pod could not even be described.
-pub(super) const UNBUILT_PAUSE: Duration = Duration::from_secs(1);
+/// Minimum retry delay of a replica whose task could not be built.
+pub(super) const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 impl Turn<'_> {
     pub fn attempt_id(&self, at: NodeIx) -> AttemptId {
         self.run.attempt_of(at.0).unwrap_or(AttemptId { run: self.run.id, task: at, attempt: 0 })
     }
 
-    /// Its delay may be over, or its time.
+    /// Visits a replica whose retry delay or deadline may have passed.
     pub(super) fn visit_replica(&mut self, replica: u32) {
         let state = &self.run.state.replicas[replica as usize];
         let due = state.wake.is_some_and(|wake| wake <= self.now);
@@ -31,13 +31,13 @@ impl Turn<'_> {
                 self.decide(SetFact::Queued { first: replica, count: 1, at: self.now });
             }
             ReplicaPhase::AttemptAssigned | ReplicaPhase::AttemptRunning if due => {
-                self.end_pod(replica, Closing::Deadline, "it ran longer than activeDeadlineSeconds".to_owned());
+                self.end_pod(replica, StopReason::Deadline, "it ran longer than activeDeadlineSeconds".to_owned());
             }
             _ => {}
         }
     }
 
-    /// The scheduler found room for it.
+    /// Starts the pod of a replica that the scheduler admitted.
     pub fn launch(&mut self, at: NodeIx) {
         match self.build_task(at) {
             Ok(task) => {
@@ -47,11 +47,11 @@ impl Turn<'_> {
                 self.decide(SetFact::Launched { replica: at.0, at: self.now, deadline });
                 self.effects.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
             }
-            Err(why) => self.part(at.0, None, None, format!("CreateContainerConfigError: {why}"), 0),
+            Err(why) => self.pod_ended(at.0, None, None, format!("CreateContainerConfigError: {why}"), 0),
         }
     }
 
-    /// What a runtime says of a pod. Anything about a pod that is no longer the replica's is ignored.
+    /// Handles a report about a pod. Reports about a pod that is not the replica's current one are ignored.
     pub fn report(&mut self, report: Report) {
         let attempt = report.attempt();
         let replica = attempt.task.0;
@@ -71,21 +71,21 @@ impl Turn<'_> {
             }
             Report::Ended { end, .. } => {
                 let log_bytes = end.log_bytes;
-                let (terminated, reason) = how(*end);
+                let (terminated, reason) = terminated(*end);
                 let started = terminated.1;
-                self.part(replica, started, terminated.0, reason, log_bytes);
+                self.pod_ended(replica, started, terminated.0, reason, log_bytes);
                 self.effects.orders.push(Order::Forget { attempt });
             }
             Report::Lost { why, .. } => {
-                self.part(replica, None, None, format!("Lost: {why}"), 0);
+                self.pod_ended(replica, None, None, format!("Lost: {why}"), 0);
                 self.effects.orders.push(Order::Forget { attempt });
             }
             Report::Answered { .. } | Report::Container { .. } | Report::Progress { .. } => {}
         }
     }
 
-    /// The pod is gone: it counts, or the replica is tried again, or its role is over and it counts as nothing.
-    fn part(
+    /// Records the end of a pod: the replica has an outcome, or is retried, or its role is over and it has none.
+    fn pod_ended(
         &mut self,
         replica: u32,
         started: Option<Time>,
@@ -95,10 +95,10 @@ impl Turn<'_> {
     ) {
         let role = self.run.program.role_of(replica);
         let state = &self.run.state.replicas[replica as usize];
-        let wanted_gone = state.closing.filter(|why| *why != Closing::Cleaning);
+        let evicted = state.closing.filter(|why| *why != StopReason::Cleaning);
         let code = terminated.as_ref().map(|terminated| terminated.exit_code);
-        let well = code == Some(0) && wanted_gone.is_none();
-        let reason = match wanted_gone {
+        let well = code == Some(0) && evicted.is_none();
+        let reason = match evicted {
             Some(why) => why.word().to_owned(),
             None => reason,
         };
@@ -109,19 +109,20 @@ impl Turn<'_> {
             && !well
             && left
             && !self.run.state.closing()
-            && is_worth_another(policy, code.filter(|_| wanted_gone.is_none()));
-        // What was never given to a runtime fails again at once; without a pause it would do nothing else.
-        let least = if state.phase.placed() { Duration::ZERO } else { UNBUILT_PAUSE };
+            && is_retryable(policy, code.filter(|_| evicted.is_none()));
+        // A task that never reached a runtime fails again at once; without a delay this would be a busy loop.
+        let least = if state.phase.placed() { Duration::ZERO } else { MIN_RETRY_DELAY };
         let again = again.then(|| self.now.saturating_add(Duration::from_secs(policy.delay).max(least)));
         let outcome = (!judged && again.is_none()).then_some(well);
         let message = again.map(|again| format!("tried again at {again}")).unwrap_or_default();
-        let parting = PodEnd { replica, at: self.now, started, terminated, reason, outcome, again, log_bytes, message };
-        self.decide(SetFact::Ended(Box::new(parting)));
+        let pod_end = PodEnd { replica, at: self.now, started, terminated, reason, outcome, again, log_bytes, message };
+        self.decide(SetFact::Ended(Box::new(pod_end)));
     }
 }
 
-/// How a container ended, as Kubernetes says it, with when it began; and why its pod is gone, when that is something else.
-fn how(end: End) -> ((Option<Terminated>, Option<Time>), String) {
+/// Returns how a container ended in Kubernetes' words, with its start time, and the reason for the pod's end if it is
+/// another.
+fn terminated(end: End) -> ((Option<Terminated>, Option<Time>), String) {
     let message = end.collected.message.unwrap_or_default();
     let started = end.started;
     let (terminated, reason) = match end.exit {

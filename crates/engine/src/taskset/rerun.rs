@@ -1,5 +1,5 @@
-//! A TaskSet that is done again: the old object without what the old run put into it. There is nothing to choose and nothing
-//! to keep: its replicas belong together, so all of them start afresh.
+//! Reruns of a TaskSet: the old object without what the old run added to it. There is nothing to choose and nothing to
+//! keep: its replicas belong together, so all of them start afresh.
 
 use octoflow_model::{Time, submission::Stored, taskset::TaskSet};
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::program::gang_name;
 use crate::{
     admit::Catalog,
-    rerun::{Fresh, Refusal, RerunOptions, RerunPlan, Reruns, ResubmitOptions, RunContext},
+    rerun::{Refusal, RerunManifest, RerunOptions, RerunPlan, Reruns, ResubmitOptions, RunContext},
 };
 
-/// What only the old run can have in its metadata.
+/// Metadata fields that belong to the old run only.
 const OWN_METADATA: [&str; 7] = [
     "uid",
     "creationTimestamp",
@@ -22,25 +22,25 @@ const OWN_METADATA: [&str; 7] = [
     "deletionGracePeriodSeconds",
 ];
 
-/// What retry and resubmit mean for a TaskSet.
+/// Implements retry and resubmit for TaskSets.
 #[derive(Debug)]
 pub(super) struct Retries;
 
 impl Reruns for Retries {
-    /// All of it runs again, and nothing is kept.
+    /// Plans a rerun of everything; no result is reused.
     fn plan(&self, object: &Value, _: &RunContext, options: &RerunOptions) -> Result<RerunPlan, Refusal> {
         allows(object, options)?;
         Ok(RerunPlan::default())
     }
 
-    /// It begins once more, with the PodGroups as they are now.
+    /// Builds the same TaskSet again, with the PodGroups as they are now.
     fn retry(
         &self,
         object: &Value,
         context: &RunContext,
         options: &RerunOptions,
         others: &dyn Catalog,
-    ) -> Result<Fresh, Refusal> {
+    ) -> Result<RerunManifest, Refusal> {
         let plan = self.plan(object, context, options)?;
         let manifest = renewed(object);
         let set = TaskSet::deserialize(&manifest)
@@ -52,16 +52,22 @@ impl Reruns for Retries {
             let least = group["spec"]["minMember"].as_u64().and_then(|least| u32::try_from(least).ok());
             stored.groups.insert(name.to_owned(), least.unwrap_or_default());
         }
-        Ok(Fresh { manifest, stored, generate_name: String::new(), plan })
+        Ok(RerunManifest { manifest, stored, generate_name: String::new(), plan })
     }
 
-    fn resubmit(&self, object: &Value, _: &RunContext, options: &ResubmitOptions, _: Time) -> Result<Fresh, Refusal> {
+    fn resubmit(
+        &self,
+        object: &Value,
+        _: &RunContext,
+        options: &ResubmitOptions,
+        _: Time,
+    ) -> Result<RerunManifest, Refusal> {
         if options.memoized || !options.parameters.is_empty() {
             return Err(Refusal::Said("a TaskSet has no parameters, and no results to take over".to_owned()));
         }
         let manifest = resubmitted(object);
         let generate_name = manifest["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
-        Ok(Fresh { manifest, stored: Stored::default(), generate_name, plan: RerunPlan::default() })
+        Ok(RerunManifest { manifest, stored: Stored::default(), generate_name, plan: RerunPlan::default() })
     }
 
     fn whole(&self) -> Option<&'static str> {
@@ -69,7 +75,7 @@ impl Reruns for Retries {
     }
 }
 
-/// Whether it may take its own place.
+/// Checks whether the TaskSet may be retried.
 fn allows(object: &Value, options: &RerunOptions) -> Result<(), Refusal> {
     let no = |text: &str| Err(Refusal::Said(text.to_owned()));
     match object["status"]["state"].as_str() {
@@ -82,7 +88,7 @@ fn allows(object: &Value, options: &RerunOptions) -> Result<(), Refusal> {
     }
 }
 
-/// The same TaskSet once more, under its old name.
+/// Returns the manifest of the same TaskSet, under its old name.
 fn renewed(object: &Value) -> Value {
     let mut manifest = object.clone();
     if let Some(fields) = manifest.as_object_mut() {
@@ -92,13 +98,13 @@ fn renewed(object: &Value) -> Value {
         metadata.retain(|field, _| !OWN_METADATA.contains(&field.as_str()));
     }
     if let Some(spec) = manifest["spec"].as_object_mut() {
-        // How the old one was held or ended is not how the new one is meant.
+        // Suspension and shutdown of the old run do not carry over.
         spec.retain(|field, _| field != "suspend" && field != "shutdown");
     }
     manifest
 }
 
-/// A new one made from an old one; its name begins as the old one's.
+/// Returns the manifest of a new TaskSet; its name is generated from the old one's.
 fn resubmitted(object: &Value) -> Value {
     let mut manifest = renewed(object);
     if let Some(metadata) = manifest["metadata"].as_object_mut() {

@@ -1,8 +1,8 @@
-//! Roles: when their replicas may start, what their verdict is, and how the survivors of a verdict are ended.
+//! Roles: when their replicas may start, their verdicts, and stopping the remaining pods after a verdict.
 
 use octoflow_model::{
     Order, Shutdown,
-    taskset::{Closing, Condition, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
+    taskset::{Condition, ReplicaPhase, RolePhase, SetFact, SetPhase, StopReason, SummaryState},
 };
 
 use super::{
@@ -11,13 +11,13 @@ use super::{
     turn::Turn,
 };
 
-/// How a dependency stands.
+/// State of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     No,
     Yes,
-    /// What it waits for will not come.
-    ForEver,
+    /// The condition can no longer be reached.
+    Never,
 }
 
 impl Turn<'_> {
@@ -31,7 +31,7 @@ impl Turn<'_> {
             self.decide(SetFact::RoleJudged { role: at as u32, at: self.now, succeeded, message });
         }
         if self.run.state.roles[at].verdict.is_some() {
-            self.clean(at);
+            self.stop_remaining(at);
         } else if self.run.todo.starting.remove(&at) && self.may_start(at) {
             self.start(at);
         }
@@ -42,30 +42,31 @@ impl Turn<'_> {
         let (plan, role) = (&self.run.program.roles[at], &state.roles[at]);
         if let Some(verdict) = &state.verdict {
             let word = if verdict.succeeded { "succeeded" } else { "failed" };
-            let message = format!("ended with the TaskSet, which {word}, before it came to a verdict of its own");
+            let message = format!("ended with the TaskSet, which {word}, before it had a verdict of its own");
             return Some(Verdict { succeeded: verdict.succeeded, message, last: false });
         }
         judge::role(plan, role, role.count(ReplicaPhase::Completed))
     }
 
-    /// The whole goes on: a role that can never start has failed by now. One at a time, because its end may mean something
-    /// for the others and for the whole.
-    pub(super) fn give_up(&mut self) {
+    /// Fails a role that can never start, while the whole goes on. One at a time, because its end may affect the others
+    /// and the whole.
+    pub(super) fn fail_unstartable(&mut self) {
         let open = |role: &usize| self.run.state.roles[*role].verdict.is_none();
-        let lost = (0..self.run.state.roles.len()).filter(open).find_map(|role| Some((role, self.hopeless(role)?)));
+        let lost =
+            (0..self.run.state.roles.len()).filter(open).find_map(|role| Some((role, self.why_unstartable(role)?)));
         if let Some((role, message)) = lost {
             self.decide(SetFact::RoleJudged { role: role as u32, at: self.now, succeeded: false, message });
         }
     }
 
-    /// Why it can never start: whom it waits for has failed, or its gang cannot be complete any more.
-    fn hopeless(&self, at: usize) -> Option<String> {
+    /// Returns why a role can never start: a dependency has failed, or its gang can no longer be complete.
+    fn why_unstartable(&self, at: usize) -> Option<String> {
         let (state, program) = (&self.run.state, &self.run.program);
         let plan = &program.roles[at];
-        let for_ever = |(up, condition): &&(usize, Condition)| {
-            waits(&state.roles[*up], self.count(*up), *condition) == Waits::ForEver
+        let never = |(up, condition): &&(usize, Condition)| {
+            waits(&state.roles[*up], self.count(*up), *condition) == Waits::Never
         };
-        if let Some((up, condition)) = plan.after.iter().find(for_ever).filter(|_| !state.roles[at].begun) {
+        if let Some((up, condition)) = plan.after.iter().find(never).filter(|_| !state.roles[at].begun) {
             let name = &program.spec(*up).name;
             return Some(format!("it waits for role '{name}' to be {condition:?}, which has failed"));
         }
@@ -75,7 +76,7 @@ impl Turn<'_> {
         let members = |all: bool| -> u32 {
             program.gang_mates(at).filter(|mate| all || !dead(mate)).map(|mate| self.count(mate)).sum()
         };
-        // One that was to be filled by other TaskSets still may be.
+        // A gang that other TaskSets were to complete still may be.
         (members(false) < gang.least && gang.least <= members(true)).then(|| {
             let name = &program.spec(gone).name;
             format!("its gang '{}' can never be complete: role '{name}' is over without having started", gang.name)
@@ -86,7 +87,7 @@ impl Turn<'_> {
         self.run.program.roles[role].count
     }
 
-    /// Replicas of this role may be given pods now.
+    /// Reports whether replicas of this role may start now.
     pub(super) fn may_start(&self, at: usize) -> bool {
         let state = &self.run.state;
         let open = matches!(state.phase, SetPhase::AttemptPreparing | SetPhase::AttemptRunning);
@@ -99,7 +100,7 @@ impl Turn<'_> {
             && (state.roles[at].begun || after.iter().all(free))
     }
 
-    /// All that wait get their pods, a run of neighbours at a time.
+    /// Queues all pending replicas, one fact for each contiguous range.
     fn start(&mut self, at: usize) {
         let plan = &self.run.program.roles[at];
         let (mut next, end) = (plan.first, plan.first + plan.count);
@@ -113,11 +114,11 @@ impl Turn<'_> {
         }
     }
 
-    /// The role is decided: whatever is left of it ends.
-    fn clean(&mut self, at: usize) {
+    /// Stops what is left of a role that has its verdict.
+    fn stop_remaining(&mut self, at: usize) {
         let plan = &self.run.program.roles[at];
         let (first, end) = (plan.first, plan.first + plan.count);
-        if self.run.state.roles[at].loose() > 0 {
+        if self.run.state.roles[at].unstopped() > 0 {
             for replica in first..end {
                 match self.run.state.replicas[replica as usize].phase {
                     ReplicaPhase::AttemptPending
@@ -127,7 +128,7 @@ impl Turn<'_> {
                     }
                     ReplicaPhase::AttemptAssigned | ReplicaPhase::AttemptRunning => {
                         let message = self.run.state.roles[at].phase_message.clone();
-                        self.end_pod(replica, Closing::Cleaning, message);
+                        self.end_pod(replica, StopReason::Cleaning, message);
                     }
                     ReplicaPhase::AttemptDeletionRequested | ReplicaPhase::Completed => {}
                 }
@@ -138,12 +139,12 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn end_pod(&mut self, replica: u32, why: Closing, message: String) {
+    pub(super) fn end_pod(&mut self, replica: u32, why: StopReason, message: String) {
         self.decide(SetFact::Ending { replica, at: self.now, why, message });
         self.resend_stop(octoflow_model::NodeIx(replica));
     }
 
-    /// Tells a pod that is being ended so, perhaps once more: the first order may have been lost, or was too polite.
+    /// Sends a pod its stop order, possibly again: the first one may have been lost, or the shutdown was escalated.
     pub(crate) fn resend_stop(&mut self, at: octoflow_model::NodeIx) {
         let Some(attempt) = self.run.attempt_of(at.0) else { return };
         let at_once = self.run.state.head.shutdown == Some(Shutdown::Terminate);
@@ -151,15 +152,15 @@ impl Turn<'_> {
     }
 }
 
-/// How somebody stands who waits for this role to come so far.
+/// Returns the state of a dependency on this role with this condition.
 pub(super) fn waits(role: &Role, count: u32, condition: Condition) -> Waits {
     let over = role.phase == RolePhase::Completed;
-    let well = over && role.standing == Standing::Succeeded;
+    let well = over && role.summary == SummaryState::Succeeded;
     match condition {
         Condition::Running if well || role.up == count && role.verdict.is_none() => Waits::No,
         Condition::Succeeded if well => Waits::No,
         Condition::Completed if over => Waits::No,
-        Condition::Running | Condition::Succeeded if over => Waits::ForEver,
+        Condition::Running | Condition::Succeeded if over => Waits::Never,
         Condition::Running | Condition::Succeeded | Condition::Completed => Waits::Yes,
     }
 }

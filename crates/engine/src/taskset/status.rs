@@ -1,5 +1,5 @@
-//! A TaskSet as people and tools see it: the manifest with a `status` in exactly the shape they know.
-//! A projection of the state; nothing is decided here.
+//! The object of a TaskSet: the manifest with a `status` in exactly the shape that users and tools know. A projection
+//! of the state; nothing is decided here.
 
 use octoflow_model::{
     Time,
@@ -13,18 +13,18 @@ use super::{
 };
 use crate::mark;
 
-/// The machine everything runs on, as seen from its pods.
+/// Address of the host, as seen from its pods.
 const HOST_ADDRESS: &str = "127.0.0.1";
 
-/// The whole object: metadata completed, the spec as given, the status as it stands.
+/// Renders the whole object: current metadata, the spec as given, the current status.
 pub fn object(run: &Run) -> Value {
     object_of(run, run.manifest())
 }
 
-/// The same for whoever has the manifest at hand.
+/// Renders the whole object from the manifest it was submitted with.
 pub fn object_of(run: &Run, manifest: Value) -> Value {
     let mut object = manifest;
-    mark::stand(&mut object, &run.state.head, &run.state.head.labels);
+    mark::overlay(&mut object, &run.state.head, &run.state.head.labels);
     object["status"] = status(run);
     object
 }
@@ -36,8 +36,8 @@ pub fn status(run: &Run) -> Value {
         "phase": state.phase.word(),
         "phaseMessage": state.phase_message,
         "transitionTime": state.transition.to_string(),
-        "state": state.standing.word(),
-        "stateMessage": state.standing_message,
+        "state": state.summary.word(),
+        "stateMessage": state.summary_message,
         "controlUnitUID": state.unit.as_deref(),
         "controlUnitName": state.unit.as_ref().map(|_| ident::unit_name(&state.head.name, state.attempt)),
         "createdAt": state.head.created.to_string(),
@@ -59,8 +59,8 @@ fn role_status(run: &Run, at: usize) -> Value {
         "phase": role.phase.word(),
         "phaseMessage": role.phase_message,
         "transitionTime": role.transition.to_string(),
-        "state": role.standing.word(),
-        "stateMessage": role.standing_message,
+        "state": role.summary.word(),
+        "stateMessage": role.summary_message,
         "replicaStatus": replicas.map(|replica| replica_status(run, at, replica)).collect::<Vec<_>>(),
     })
 }

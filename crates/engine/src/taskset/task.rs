@@ -1,20 +1,20 @@
-//! From a role's pod template to a task a runtime can run.
+//! Builds the task of a replica from its role's pod template.
 
 use octoflow_model::{
     NodeIx, Task,
     pod::{Member, Part, Pod},
     podspec::PodContainer,
-    task::{EnvValue, LastWords, Wanted},
+    task::{EnvValue, TerminationMessage, WantedOutputs},
 };
 
 use super::{ident, peers, turn::Turn};
 use crate::pod::{GRACE_S, PodContext, mount_volume, together};
 
-/// Where a container may leave its last words when the manifest does not say.
+/// Default path of a container's termination message.
 const MESSAGE_PATH: &str = "/dev/termination-log";
 
 impl Turn<'_> {
-    /// The task of a replica's next pod, or of the one it has; the reason when there can be none.
+    /// Builds the task of a replica's next or current pod; on error returns the reason.
     pub fn build_task(&self, at: NodeIx) -> Result<Task, String> {
         let run = &*self.run;
         let role = run.program.role_of(at.0);
@@ -35,7 +35,7 @@ impl Turn<'_> {
             path => keyed_field(path, "metadata.labels", &metadata.labels)
                 .or_else(|| keyed_field(path, "metadata.annotations", &metadata.annotations)),
         };
-        let context = PodContext { world: self.world, namespace: &run.state.head.namespace, field: &field };
+        let context = PodContext { shared: self.shared, namespace: &run.state.head.namespace, field: &field };
         let first = self.variables(at.0, role, retried);
         let mut members = Vec::with_capacity(template.init_containers.len() + template.containers.len());
         let lists = [(Part::Init, &template.init_containers), (Part::Main, &template.containers)];
@@ -49,7 +49,7 @@ impl Turn<'_> {
         let alone = members.len() == 1;
         let (files, mounts) = {
             let main = &mut members[at_main];
-            // What the main container needs is the task's own.
+            // Files and mounts of the main container belong to the task itself.
             (std::mem::take(&mut main.files), std::mem::take(&mut main.mounts))
         };
         let container = members[at_main].container.clone();
@@ -58,7 +58,7 @@ impl Turn<'_> {
             main: container,
             files,
             mounts,
-            wanted: Wanted { message: Some(last_words(main)), ..Wanted::default() },
+            wanted: WantedOutputs { message: Some(termination_message(main)), ..WantedOutputs::default() },
             resources: together(
                 template.init_containers.iter().map(|container| &container.container),
                 template.containers.iter().map(|container| &container.container),
@@ -70,7 +70,8 @@ impl Turn<'_> {
         })
     }
 
-    /// What every container of a replica knows about itself. A variable of the manifest with the same name wins.
+    /// Returns the variables that every container of a replica gets. A variable of the manifest with the same name
+    /// wins.
     fn variables(&self, replica: u32, role: usize, retried: u32) -> Vec<(String, EnvValue)> {
         let run = &*self.run;
         let own = [
@@ -102,17 +103,17 @@ fn member(
     Ok(Member { part, container: context.container(&container.container, first)?, files, mounts, after: Vec::new() })
 }
 
-/// Where the last words of a container come from: a file, and where nobody wants it otherwise the end of its log when it
-/// failed, so that people see at once what went wrong.
-fn last_words(container: &PodContainer) -> LastWords {
+/// Returns where a container's termination message is found: in a file, and unless the manifest asks otherwise in the
+/// end of its log if it failed, so that users see at once what went wrong.
+fn termination_message(container: &PodContainer) -> TerminationMessage {
     let path = container.termination_message_path.clone().filter(|path| !path.is_empty());
-    LastWords {
+    TerminationMessage {
         path: Some(path.unwrap_or_else(|| MESSAGE_PATH.to_owned())),
         tail: container.termination_message_policy.as_deref() != Some("File"),
     }
 }
 
-/// `metadata.labels['key']`.
+/// Looks up a field such as `metadata.labels['key']`.
 fn keyed_field(path: &str, of: &str, texts: &octoflow_model::task::Labels) -> Option<String> {
     let key = path.strip_prefix(of)?.strip_prefix("['")?.strip_suffix("']")?;
     Some(texts.get(key).cloned().unwrap_or_default())

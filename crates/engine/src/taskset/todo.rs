@@ -1,5 +1,6 @@
-//! The work list of a TaskSet: what a turn looks at next. It is not part of the state: it is thrown away on restart, and then
-//! everything open is looked at once. The fold never sees it. It leaves notes, which are entered here in their order.
+//! The work list of a TaskSet: what a turn visits next. It is not part of the state: it is dropped on restart, and then
+//! everything open is visited once. The fold never sees it; the fold leaves notes, which are entered here in their
+//! order.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,7 +8,7 @@ use octoflow_model::{NodeIx, Time};
 
 use super::run::Run;
 
-/// What the fold of a fact tells the turn to look at. A note says what changed, never what is to be done about it.
+/// A change that the fold reports to the turn. A note says what changed, never what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note {
     ReplicaChanged(u32),
@@ -17,11 +18,11 @@ pub(super) enum Note {
     SetChanged,
     /// A replica waits for the scheduler.
     Queued(NodeIx),
-    /// A replica, or the TaskSet, must be looked at then.
+    /// A replica, or the TaskSet, must be visited at this time.
     Wake(Time, Option<NodeIx>),
 }
 
-/// What to look at next.
+/// Replicas and roles to visit next, and requests to the engine.
 #[derive(Default)]
 pub(super) struct Todo {
     pub(super) replicas: VecDeque<u32>,
@@ -34,8 +35,8 @@ pub(super) struct Todo {
 }
 
 impl Run {
-    /// Enters the notes of a fold.
-    pub(super) fn heed(&mut self) {
+    /// Enters the notes of a fold into the work list.
+    pub(super) fn enter_notes(&mut self) {
         for note in self.notes.drain(..) {
             self.todo.enter(note);
         }

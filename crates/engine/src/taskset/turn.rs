@@ -1,5 +1,5 @@
-//! One turn of a TaskSet: an input has changed something, and everything that follows from it is decided until nothing
-//! is left to decide. Each decision is a fact that is folded at once, so later decisions of the turn see it.
+//! One turn of a TaskSet: after an input, decides everything that follows until nothing is left to decide. Each
+//! decision is a fact that is folded at once, so later decisions of the turn see it.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use octoflow_model::{
 
 use super::{
     ident, judge,
-    replica::UNBUILT_PAUSE,
+    replica::MIN_RETRY_DELAY,
     run::{Replica, Run},
 };
-use crate::{effect::Effects, engine::World};
+use crate::{effect::Effects, engine::SharedState};
 
 pub struct Turn<'a> {
     pub run: &'a mut Run,
     pub now: Time,
-    pub world: &'a World,
+    pub shared: &'a SharedState,
     pub(super) effects: Effects,
 }
 
 impl<'a> Turn<'a> {
-    pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
-        Self { run, now, world, effects: Effects::default() }
+    pub fn new(run: &'a mut Run, now: Time, shared: &'a SharedState) -> Self {
+        Self { run, now, shared, effects: Effects::default() }
     }
 
     /// Decides until nothing is left to decide.
@@ -43,7 +43,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Records a decision and makes it true.
+    /// Folds a decision into the state and records its effects.
     pub(super) fn decide(&mut self, fact: impl Into<Fact>) {
         let fact = fact.into();
         let before = self.run.state.phase;
@@ -82,7 +82,7 @@ impl<'a> Turn<'a> {
                 } else if let Some((succeeded, message)) = judge::set(&self.run.program, &state.roles) {
                     self.decide(SetFact::Judged { at: self.now, succeeded, message, last: false });
                 } else {
-                    self.give_up();
+                    self.fail_unstartable();
                 }
             }
             SetPhase::AttemptDeletionRequested => {
@@ -101,7 +101,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// When the whole is tried again after this attempt; never when it succeeded, was stopped, or had its tries.
+    /// Returns when the whole is retried after this attempt; `None` if it succeeded, was stopped, or has no retries
+    /// left.
     fn next_attempt(&self) -> Option<Time> {
         let state = &self.run.state;
         let policy = &self.run.program.set.spec.retry_policy;
@@ -112,8 +113,8 @@ impl<'a> Turn<'a> {
             let last = |replica: &Replica| replica.tries.last().is_some_and(|(attempt, _)| *attempt == state.attempt);
             state.replicas.iter().any(last)
         };
-        // An attempt without a single pod fails again at once; without a pause it would do nothing else.
-        let least = || if had_pods() { Duration::ZERO } else { UNBUILT_PAUSE };
+        // An attempt without a single pod fails again at once; without a delay this would be a busy loop.
+        let least = || if had_pods() { Duration::ZERO } else { MIN_RETRY_DELAY };
         (!over && left).then(|| self.now.saturating_add(Duration::from_secs(policy.delay).max(least())))
     }
 

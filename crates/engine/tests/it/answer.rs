@@ -1,4 +1,4 @@
-//! What tasks do: how each ends, after which time, and what it leaves.
+//! Scripted behaviour of tasks: how each ends, after which time, and its outputs.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ pub(crate) enum Ending {
     NotStarted(String),
     Catalog(String),
     Lost(String),
-    /// What it asked for is answered so.
+    /// The answer to its request.
     Answered(octoflow_model::request::Answer),
-    /// Only when it is told to.
+    /// Only when ordered to stop.
     Never,
 }
 
@@ -39,7 +39,7 @@ impl Answer {
         }
     }
 
-    /// Its process is there for a while.
+    /// Its process runs for a while.
     pub(crate) fn runs(&self) -> bool {
         !matches!(self.ending, Ending::NotStarted(_) | Ending::Catalog(_))
     }

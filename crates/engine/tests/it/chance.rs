@@ -1,4 +1,5 @@
-//! Time and chance in expressions: they follow from the node, so that a restart repeats them and nobody shares them.
+//! Time and random numbers in expressions: they derive from the node, so that a restart repeats them and no two nodes
+//! share them.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -7,7 +7,7 @@ use octoflow_engine::{Engine, Input, argo::status, engine};
 use octoflow_model::{
     Fact, Order, Report, Time,
     order::{End, Exit},
-    submission::{Known, Stored, Submission},
+    submission::{Stored, Submission, SubmitContext},
 };
 use serde_json::Value;
 
@@ -43,8 +43,8 @@ fn submission(skew: i64) -> Box<Submission> {
         at: DAWN.shifted(skew),
         manifest: manifest(SPEC),
         stored: Stored::default(),
-        known: Known { skew, ..Known::default() },
-        before: None,
+        context: SubmitContext { skew, ..SubmitContext::default() },
+        previous: None,
         parent: None,
     })
 }

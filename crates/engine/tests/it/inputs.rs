@@ -32,5 +32,5 @@ pub(crate) fn restore(engine: &mut Engine, run: RunId, facts: impl IntoIterator<
 pub(crate) fn go_on(engine: &mut Engine, runs: &[RunId], now: Time) -> (Vec<(AttemptId, Box<Task>)>, Outcome) {
     let mut outcome = engine.handle(Input::Continue { runs: runs.to_vec() }, now);
     assert_eq!(outcome.refusal, None::<Refusal>);
-    (std::mem::take(&mut outcome.believed), outcome)
+    (std::mem::take(&mut outcome.assumed_running), outcome)
 }

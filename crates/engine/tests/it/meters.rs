@@ -6,7 +6,7 @@ use octoflow_engine::{Engine, engine::fold, meters::Meters};
 use octoflow_model::{
     Fact, RunFact, RunId,
     argo::WorkflowFact,
-    submission::{Earlier, Known, Submission},
+    submission::{EarlierDurations, Submission, SubmitContext},
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::{
     text::manifest,
 };
 
-/// What the facts of some runs say, each counted once.
+/// Folds the metrics of some runs' facts, each counted once.
 fn folded<'d>(runs: impl IntoIterator<Item = &'d Done>) -> Meters {
     let mut meters = Meters::default();
     for fact in runs.into_iter().flat_map(|done| &done.facts) {
@@ -332,7 +332,11 @@ templates:
   - - {name: a, template: ok}
   - - {name: b, template: echo, arguments: {parameters: [{name: m, value: '{{steps.a.hostNodeName}}'}]}}";
     let nodes = BTreeMap::from([(String::new(), 9), ("[0].a".to_owned(), 4), ("[7].gone".to_owned(), 3)]);
-    let known = Known { host: Some("box".to_owned()), earlier: Some(Box::new(Earlier { run: 10, nodes })), skew: 0 };
+    let known = SubmitContext {
+        host: Some("box".to_owned()),
+        earlier: Some(Box::new(EarlierDurations { run: 10, nodes })),
+        skew: 0,
+    };
     let submission = Submission {
         name: "w".into(),
         namespace: "default".into(),
@@ -340,8 +344,8 @@ templates:
         at: DAWN,
         manifest: manifest(spec),
         stored: Default::default(),
-        known,
-        before: None,
+        context: known,
+        previous: None,
         parent: None,
     };
     let mut play = Play::new("templates: [{name: main, suspend: {}}]");

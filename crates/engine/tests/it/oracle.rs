@@ -1,5 +1,5 @@
-//! What a plan must come to, by plain recursion over its meaning: no time, no queues, no facts.
-//! It shares nothing with the engine.
+//! The expected end of a plan, by plain recursion over its meaning: no time, no queues, no facts. It shares nothing
+//! with the engine.
 
 use std::collections::BTreeMap;
 

@@ -44,7 +44,7 @@ pub(crate) struct Plan {
 pub(crate) struct Template {
     pub(crate) retry: Option<Retry>,
     pub(crate) parallelism: Option<u64>,
-    /// Both only where nobody asks the oracle: they make the end a matter of time.
+    /// Both only where the oracle is not used: they make the end depend on time.
     pub(crate) fail_fast: bool,
     pub(crate) timeout: bool,
     pub(crate) body: Body,
@@ -185,7 +185,7 @@ impl Plan {
         spec
     }
 
-    /// What makes the end depend on time: limits of every kind, failing fast, tasks that never end.
+    /// Features that make the end depend on time: limits of every kind, failing fast, tasks that never end.
     pub(crate) fn hurried(mut self, dice: &mut Dice) -> Self {
         self.deadline = Some(dice.below(60) as u64 + 1);
         self.endless = true;

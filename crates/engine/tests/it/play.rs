@@ -21,11 +21,11 @@ use octoflow_engine::{
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, RunId, Task, Time,
     argo::WorkflowFact,
-    before::Before,
     meta::KeyedData,
     order::{Collected, End, Exit, Found},
     pod::{MemberEnd, Part},
-    submission::{Known, Stored, Submission},
+    previous::PreviousRun,
+    submission::{Stored, Submission, SubmitContext},
     task::StoredArtifact,
 };
 use serde_json::Value;
@@ -46,7 +46,7 @@ pub(crate) struct Play {
     pub(crate) engine: Engine,
     pub(crate) now: Time,
     pub(crate) facts: Vec<Fact>,
-    /// What is kept of the custom metrics together with the facts.
+    /// Custom metrics persisted together with the facts.
     pub(crate) series: BTreeMap<(String, SeriesLabels), Series>,
     pub(crate) orders: Vec<Order>,
     /// Node names in the order their tasks were started, with the time.
@@ -62,7 +62,7 @@ pub(crate) struct Play {
     tells: Vec<AttemptId>,
     /// Every task is.
     all_told: bool,
-    /// What the last input started: lost when the engine dies before it could say so.
+    /// Tasks the last input started: lost if the engine dies before it could say so.
     fresh: Vec<AttemptId>,
     /// Checking everything after every input is too much for large runs.
     pub(crate) checked: bool,
@@ -78,14 +78,14 @@ struct Flight {
     stopped: bool,
 }
 
-/// What is wrong with a spec that is not let in.
+/// Returns the problems of a refused spec.
 pub(crate) fn refused(spec: &str) -> String {
     let problems = admit(&manifest(spec), &Everything::default()).err();
     let problems = problems.unwrap_or_else(|| panic!("it was let in: {spec}"));
     problems.0.iter().map(|problem| format!("{problem:?}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Everything a manifest may name is there.
+/// A catalog with everything a manifest may name.
 #[derive(Default)]
 pub(crate) struct Everything {
     templates: Vec<Value>,
@@ -151,7 +151,13 @@ impl Play {
     }
 
     /// A run that comes after another one and takes its results over.
-    pub(crate) fn after(manifest: Value, stored: Stored, before: Before, script: Script, capacity: Capacity) -> Self {
+    pub(crate) fn after(
+        manifest: Value,
+        stored: Stored,
+        before: PreviousRun,
+        script: Script,
+        capacity: Capacity,
+    ) -> Self {
         Self::begun(Engine::new(capacity), manifest, stored, script, Some(Box::new(before)))
     }
 
@@ -173,7 +179,13 @@ impl Play {
         Self::begun(engine, manifest, stored, script, None)
     }
 
-    fn begun(engine: Engine, manifest: Value, stored: Stored, script: Script, before: Option<Box<Before>>) -> Self {
+    fn begun(
+        engine: Engine,
+        manifest: Value,
+        stored: Stored,
+        script: Script,
+        before: Option<Box<PreviousRun>>,
+    ) -> Self {
         // What comes after another run comes a day later.
         let now = if before.is_some() { DAWN.saturating_add(Duration::from_secs(24 * 3600)) } else { DAWN };
         let mut play = Self {
@@ -195,8 +207,18 @@ impl Play {
             checked: true,
         };
         let (name, namespace, uid) = ("w".into(), "default".into(), "u-1".into());
-        let known = Known::default();
-        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored, known, parent: None, before };
+        let known = SubmitContext::default();
+        let submission = Submission {
+            name,
+            namespace,
+            uid,
+            at: DAWN,
+            manifest,
+            stored,
+            context: known,
+            parent: None,
+            previous: before,
+        };
         play.submit(submission);
         play
     }
@@ -380,7 +402,7 @@ impl Play {
         self.series.values().for_each(|series| meters.restore(series.clone()).expect("a series of ours is read back"));
         let mut engine = Engine::new(Setup { meters, ..capacity.into() });
         for fact in &self.facts {
-            // Whoever keeps the facts keeps the caches they fill.
+            // The caches are persisted together with the facts that fill them.
             if let Fact::Workflow(WorkflowFact::Memoized { cache, .. }) = fact {
                 let data = self.engine.keyed(Keyed::ConfigMap, "default", cache).cloned().unwrap_or_default();
                 engine.handle(inputs::object(Keyed::ConfigMap, cache, data), self.now);
@@ -453,7 +475,7 @@ impl Play {
                 None if node.kind == octoflow_model::argo::NodeKind::Suspend => true,
                 None => match node.wake {
                     Some(wake) if wake > self.now => self.engine.wake_at().is_some_and(|at| at <= wake),
-                    // It waits for room, so somebody has it.
+                    // It is queued, so the scheduler owns it.
                     Some(_) | None => {
                         let boundary = node.boundary.and_then(|boundary| state.active_children.get(&boundary));
                         state.active_pods > 0 || boundary.is_some_and(|children| *children > 0)
@@ -528,7 +550,7 @@ impl Flight {
             .collect()
     }
 
-    /// What was wanted, as far as the script does not say otherwise: the task's last argument.
+    /// Returns the requested outputs, unless the script says otherwise: the task's last argument.
     fn collected(&self) -> Collected {
         let said = self.task.main.args.last().cloned().unwrap_or_default();
         let wanted = &self.task.wanted;

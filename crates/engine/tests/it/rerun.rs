@@ -13,7 +13,7 @@ use octoflow_engine::{
 use octoflow_model::{
     AttemptId, Fact, NodeIx, RunId, Time,
     argo::{Phase, WorkflowFact},
-    before::Before,
+    previous::PreviousRun,
     submission::Stored,
 };
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ fn reasons(done: &Done, options: &RerunOptions) -> Vec<(String, String)> {
     planned(done, options).rerun.into_iter().map(|one| (one.node, one.why.to_string())).collect()
 }
 
-/// A node as it was shown, without what depends on its surroundings.
+/// A node as displayed, without the fields that depend on its environment.
 fn shown(done: &Done, name: &str) -> BTreeMap<String, Value> {
     let node = done.node(name).as_object().expect("a node is an object").clone();
     node.into_iter().filter(|(field, _)| !matches!(field.as_str(), "children" | "estimatedDuration")).collect()
@@ -484,8 +484,8 @@ fn random(plan: &Plan) -> Done {
     Play::prepared(complete(plan.spec()), Script::by(move |node| answers.answer(node)), ROOMY, &[]).finish()
 }
 
-/// What is kept, by full name.
-fn kept(before: &Before) -> BTreeSet<String> {
+/// Reused results, by full name.
+fn kept(before: &PreviousRun) -> BTreeSet<String> {
     before.results.keys().map(|suffix| format!("w{suffix}")).collect()
 }
 

@@ -14,7 +14,7 @@ use crate::{
 
 /// The status of a run whose templates start no tasks, in an engine with small limits.
 fn status_of(spec: &str, nodes: usize, bytes: u64) -> Value {
-    let mut engine = Engine::new(Setup { most_nodes: nodes, most_bytes: bytes, ..ROOMY.into() });
+    let mut engine = Engine::new(Setup { max_nodes: nodes, max_bytes: bytes, ..ROOMY.into() });
     let (name, namespace, uid) = ("w".into(), "default".into(), "u".into());
     let submission = Submission {
         name,
@@ -23,8 +23,8 @@ fn status_of(spec: &str, nodes: usize, bytes: u64) -> Value {
         at: DAWN,
         manifest: manifest(spec),
         stored: Stored::default(),
-        known: Default::default(),
-        before: None,
+        context: Default::default(),
+        previous: None,
         parent: None,
     };
     let mut now = DAWN;

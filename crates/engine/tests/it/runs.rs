@@ -30,9 +30,9 @@ fn submission(run: u64, spec: &str) -> Box<Submission> {
         at: DAWN,
         manifest,
         stored: Stored::default(),
-        before: None,
+        previous: None,
         parent: None,
-        known: Default::default(),
+        context: Default::default(),
     })
 }
 

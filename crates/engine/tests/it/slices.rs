@@ -76,9 +76,9 @@ impl Stage {
             at: DAWN,
             manifest,
             stored: Stored::default(),
-            before: None,
+            previous: None,
             parent: None,
-            known: Default::default(),
+            context: Default::default(),
         });
         let outcome = inputs::submit(&mut self.engine, run, submission, self.now);
         assert_eq!(self.take(outcome), None);
@@ -131,7 +131,7 @@ impl Stage {
         true
     }
 
-    /// Everything is forgotten but the journal.
+    /// Drops everything but the journal.
     fn restart(&mut self, slice: u64) {
         self.engine = Engine::new(Setup { slice, ..ROOMY.into() });
         inputs::restore(&mut self.engine, RUN, self.journal[&RUN].clone());
@@ -307,7 +307,7 @@ fn a_task_that_ends_while_its_run_unfolds_gives_its_room_to_others() {
     assert!(stage.engine.is_unsettled(RUN), "it has not heard of it");
     let others: Vec<RunId> = stage.running.iter().map(|attempt| attempt.run).collect();
     assert_eq!(others, [OTHER], "the other run does not wait for it");
-    // The room that the other one gives back goes to nobody who could not use it yet.
+    // Room that the other one frees is not given to a run that cannot use it yet.
     let other = stage.running.pop().unwrap();
     stage.end(other);
     assert!(stage.finished(OTHER) && stage.engine.is_unsettled(RUN));

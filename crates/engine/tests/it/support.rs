@@ -13,7 +13,7 @@ const MADE: &str = ", do not edit -->";
 const END: &str = "<!-- end of fields -->";
 const REFRESH: &str = "UPDATE=1 cargo nextest run -p octoflow-engine documented";
 
-/// The page of a dialect, where its table is, and which kinds it speaks of.
+/// The page of a dialect, the position of its table, and the kinds it covers.
 const PAGES: [(&str, &str, &[&str]); 2] = [
     (
         "argo.md",
@@ -90,7 +90,7 @@ fn rows(kind: &'static str, shape: &'static Shape, place: &str, places: &mut Pla
     }
 }
 
-/// What a list or map holds in the end, and how its place is written.
+/// Returns the innermost shape of a list or map, and how its path is written.
 fn object_in(shape: &'static Shape, path: String) -> (&'static Shape, String) {
     match shape {
         Shape::List(inner) => object_in(inner, format!("{path}[]")),

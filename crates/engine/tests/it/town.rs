@@ -69,9 +69,9 @@ impl Town {
             at: self.now,
             manifest,
             stored: Default::default(),
-            before: None,
+            previous: None,
             parent: None,
-            known: Default::default(),
+            context: Default::default(),
         };
         let (run, submission) = (RunId(run), Box::new(submission));
         let now = self.now;

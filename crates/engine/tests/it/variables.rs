@@ -8,7 +8,7 @@ use crate::{
     text::yaml,
 };
 
-/// What each name stands for in `take`, the second step of the workflow below.
+/// Expected value of each name in `take`, the second step of the workflow below.
 const IN_A_LEAF: &[(&str, &str)] = &[
     ("workflow.name", "w"),
     ("workflow.namespace", "default"),
@@ -58,7 +58,7 @@ const AS_TAGS: &[(&str, &str)] = &[
     ("  workflow.name  ", "w"),
 ];
 
-/// What each name stands for in the arguments of a step of the second group.
+/// Expected value of each name in the arguments of a step of the second group.
 const OF_STEPS: &[(&str, &str)] = &[
     ("steps.make.status", "Succeeded"),
     ("steps.make.id", "w-1260525640"),

@@ -1,5 +1,5 @@
-//! Events in, documents out: typing of scalars, keys, aliases and merge keys, with every limit
-//! counted before memory is spent. Knows neither notation.
+//! Composes documents from events: types scalars, resolves keys, aliases and merge keys, and counts every limit before
+//! memory is spent. Knows neither notation.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::event::{Anchor, Event, Style, Tag};
 use super::tree::{Leaf, MERGE, NO_RANGE, REFUSED, Tree, number};
-use crate::places::{Entry, HIDDEN, Range};
 use crate::problem::{code, shorten};
 use crate::scalar::{Scalar, resolve};
-use crate::{Document, Limits, Path, Places, Problem, Problems, Segment, Source, number_text};
+use crate::source_map::{Entry, HIDDEN, Range};
+use crate::{Document, Limits, Path, Problem, Problems, Segment, Source, SourceMap, number_text};
 
-/// Reading cannot go on; why is among the problems.
+/// Reading was aborted; the reason is among the problems.
 #[derive(Debug)]
 pub(super) struct Stop;
 
@@ -22,13 +22,13 @@ struct Open {
     map: bool,
     /// The key or index being filled.
     step: u32,
-    /// The place of a key whose value is still to come.
+    /// Range of a key whose value is still to come.
     key: Option<Range>,
     items: u32,
     merges: bool,
 }
 
-/// What an anchor names: a value of the tree, or a scalar that was a key.
+/// The target of an anchor: a value of the tree, or a scalar that was a key.
 enum Anchored {
     Node(usize),
     Key(Leaf),
@@ -46,7 +46,7 @@ pub(super) struct Composer<'a> {
     started: usize,
     open: Vec<Open>,
     anchors: HashMap<Anchor, Anchored>,
-    /// Levels of a collection that stands where a key should be.
+    /// Nesting inside a collection that stands in the place of a key and is skipped.
     skipped: usize,
     last_end: usize,
     blank: bool,
@@ -127,9 +127,9 @@ impl<'a> Composer<'a> {
             return;
         }
         let (value, entries, keys) = tree.finish();
-        let places = Places::new(Arc::clone(self.source), entries, keys);
-        let line = places.value(&Path::root()).line;
-        self.documents.push(Document { source: Arc::clone(self.source), value, places, line });
+        let source_map = SourceMap::new(Arc::clone(self.source), entries, keys);
+        let line = source_map.value(&Path::root()).line;
+        self.documents.push(Document { source: Arc::clone(self.source), value, source_map, line });
     }
 
     fn start(&mut self, kind: Leaf, anchor: Anchor, tag: &Tag, range: Range) -> Result<(), Stop> {
@@ -166,8 +166,8 @@ impl<'a> Composer<'a> {
         self.tree.entries[node].size = number(self.tree.len() - node);
     }
 
-    /// Adds a value below the innermost open collection. Its size is that of a scalar; an open
-    /// collection has none until it is closed, which is how an alias to itself is found out.
+    /// Adds a value below the innermost open collection. Its size is that of a scalar; an open collection has size 0
+    /// until it is closed, which is how an alias to itself is detected.
     fn add(&mut self, leaf: Leaf, range: Range) -> usize {
         let (parent, step, key) = match self.open.last_mut() {
             Some(open) => (open.node, open.step, open.key.take().unwrap_or(NO_RANGE)),
@@ -259,7 +259,7 @@ impl<'a> Composer<'a> {
         self.go_on()
     }
 
-    /// Numbers and booleans are keys by their text, as Kubernetes has it.
+    /// Returns the key number of a scalar. Numbers and booleans become text keys, as in Kubernetes.
     fn key_step(&mut self, leaf: &Leaf, range: Range) -> u32 {
         match leaf {
             Leaf::Text(number) => {
@@ -386,14 +386,14 @@ impl<'a> Composer<'a> {
         Stop
     }
 
-    /// Reports a problem of the value at hand.
+    /// Reports a problem of the current value.
     pub(super) fn report_here(&mut self, problem: Problem, range: Range) {
         let path = self.current_path();
         let span = self.source.span(range.offset as usize, range.length as usize);
         self.problems.push(problem.at(self.source, span).path(path));
     }
 
-    /// The path to the value at hand; to the mapping while a key is at hand.
+    /// Returns the path of the current value, or of the mapping while a key is read.
     pub(super) fn current_path(&self) -> Path {
         let known = self.open.iter().take_while(|open| open.step != REFUSED);
         let steps = known.map(|open| match open.map {
@@ -417,7 +417,7 @@ pub(super) fn range(start: usize, end: usize) -> Range {
     Range { offset: number(start), length: number(end.saturating_sub(start)) }
 }
 
-/// Whether a step is a key that a document can show.
+/// Reports whether a step is a key of the resulting document.
 pub(super) fn is_key(step: u32) -> bool {
     step < HIDDEN
 }

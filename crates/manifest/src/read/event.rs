@@ -1,8 +1,8 @@
-//! What the scanners of both notations say to the composer, with byte ranges of the text.
+//! Events that the scanners of both notations send to the composer, with byte ranges of the text.
 
 use std::borrow::Cow;
 
-/// A tag as far as it matters here.
+/// A YAML tag, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tag {
     None,
@@ -17,14 +17,14 @@ pub(crate) enum Tag {
     Other(String),
 }
 
-/// How a scalar was written.
+/// Notation of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Bare: its meaning depends on its text.
+    /// Unquoted: its type depends on its text.
     Plain,
     /// Quoted or as a block: always text.
     Text,
-    /// A bare number of JSON: never text.
+    /// An unquoted JSON number: never text.
     Number,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Event<'a> {
     DocumentEnd,
     MapStart(Anchor, Tag),
     ListStart(Anchor, Tag),
-    /// With the bracket's end where there is one.
+    /// End of a collection, with the offset after its closing bracket if there is one.
     End(Option<usize>),
     Scalar(Cow<'a, str>, Style, Anchor, Tag),
     Alias(Anchor),

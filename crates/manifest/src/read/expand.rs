@@ -1,16 +1,16 @@
-//! What a mapping needs when it is complete: no key twice, merge keys resolved. Copies of values
-//! that aliases name are made here, and counted here.
+//! Completes mappings: detects duplicate keys and resolves merge keys. Copies of aliased values are made here, and
+//! counted here.
 
 use std::collections::HashSet;
 
 use super::compose::{Composer, Stop, is_key};
 use super::tree::{Leaf, MERGE};
 use crate::Problem;
-use crate::places::{Entry, children};
 use crate::problem::{code, shorten};
+use crate::source_map::{Entry, children};
 
 impl Composer<'_> {
-    /// Reports keys given twice, at the second place, naming the first.
+    /// Reports duplicate keys, at the second occurrence, naming the first.
     pub(super) fn check_keys(&mut self, map: usize) -> Result<(), Stop> {
         let entries = &self.tree.entries;
         let mut keys: Vec<(u32, usize)> = children(entries, map)
@@ -44,8 +44,8 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// Adds what merge keys bring. Keys of the mapping itself win, wherever they stand; of several
-    /// merged mappings the earlier wins.
+    /// Adds the entries of merge keys. Keys of the mapping itself win, wherever they stand; of several merged mappings
+    /// the earlier wins.
     pub(super) fn merge(&mut self, map: usize, depth: usize) -> Result<(), Stop> {
         let entries = &self.tree.entries;
         let mut present: HashSet<u32> = HashSet::new();
@@ -90,7 +90,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// Repeats a complete value under another parent. `entry` is the place of the copy.
+    /// Copies a complete value under another parent. `entry` is the entry of the copy.
     pub(super) fn copy(&mut self, from: usize, entry: Entry, depth: usize) -> Result<(), Stop> {
         let size = self.tree.entries[from].size as usize;
         self.expanded += size;

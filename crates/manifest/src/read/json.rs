@@ -1,5 +1,5 @@
-//! Strict JSON, straight to the composer: no tokens held, surrogate pairs understood. A text that
-//! is not strict JSON is left to the YAML scanner; nothing is reported here.
+//! Scans strict JSON straight into the composer: no tokens buffered, surrogate pairs supported. A text that is not
+//! strict JSON is left to the YAML scanner; nothing is reported here.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::event::{Event, Style, Tag};
 
 pub(super) enum Failure {
     NotJson,
-    /// The composer refused to go on.
+    /// The composer aborted.
     Stopped(Stop),
 }
 
@@ -45,7 +45,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// The stack of open brackets is a vector, bounded by the composer's depth.
+    /// Scans the root value. The stack of open brackets is a vector, bounded by the composer's depth limit.
     fn root(&mut self, composer: &mut Composer<'_>) -> Result<(), Failure> {
         let mut open: Vec<u8> = Vec::new();
         loop {
@@ -76,7 +76,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Closes what ends here; true at the end of the root.
+    /// Closes collections that end here; returns true at the end of the root.
     fn after_value(&mut self, open: &mut Vec<u8>, composer: &mut Composer<'_>) -> Result<bool, Failure> {
         loop {
             let Some(&close) = open.last() else { return Ok(true) };
@@ -206,7 +206,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// `-? ( 0 | [1-9] digits ) ( . digits )? ( [eE] [-+]? digits )?`
+/// Matches `-? ( 0 | [1-9] digits ) ( . digits )? ( [eE] [-+]? digits )?`
 fn is_number(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"-").unwrap_or(text);
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();

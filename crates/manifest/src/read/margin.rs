@@ -1,13 +1,13 @@
-//! Indentation inside brackets and quotes. It means nothing there, and Kubernetes' loader ignores
-//! it, but the scanner insists on it. So lines that hang too far left get spaces put before them,
-//! and whoever asks for positions gets them without those spaces.
+//! Fixes indentation inside brackets and quotes. It is meaningless there and Kubernetes' loader ignores it, but the
+//! scanner enforces it. So lines that are indented too little are padded with spaces, and positions are reported
+//! without those spaces.
 
 use std::cell::{Cell, RefCell};
 
-/// Nobody indents further, and each line costs its spaces.
+/// Maximum padding of a line. Nobody indents further, and padding costs memory.
 const MAX_COLUMN: usize = 1000;
 
-/// All spaces put into one text; beyond, the scanner's own rule holds.
+/// Maximum padding of one text; beyond it, the scanner's own rule applies.
 const MAX_SPACES: usize = 1_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ enum Quote {
     Inside(char),
 }
 
-/// Spaces put in: where, in the scanner's count of characters, and how many up to there.
+/// Inserted spaces: the position in the scanner's count of characters, and the number inserted before.
 #[derive(Debug, Clone, Copy)]
 struct Insertion {
     at: usize,
@@ -25,12 +25,12 @@ struct Insertion {
     before: usize,
 }
 
-/// Follows brackets and quotes through the text.
+/// Tracks brackets and quotes in the text.
 pub(super) struct Margin {
     quote: Cell<Quote>,
     brackets: Cell<usize>,
     column: Cell<usize>,
-    /// The column of the outermost bracket or quote: lines must not hang left of it.
+    /// Column of the outermost bracket or quote: lines must not start left of it.
     base: Cell<usize>,
     inserted: Cell<usize>,
     insertions: RefCell<Vec<Insertion>>,
@@ -50,7 +50,7 @@ impl Default for Margin {
 }
 
 impl Margin {
-    /// A token begins with this character.
+    /// Notes that a token starts with this character.
     #[inline]
     pub(super) fn token(&self, letter: char) {
         match letter {
@@ -67,7 +67,7 @@ impl Margin {
         }
     }
 
-    /// This character was skipped on its own. A quote that is only doubled or escaped never is.
+    /// Notes that this character was skipped on its own. A doubled or escaped quote never is.
     #[inline]
     pub(super) fn skipped(&self, letter: char) {
         match self.quote.get() {
@@ -77,8 +77,8 @@ impl Margin {
         }
     }
 
-    /// This character was taken from the text, `rest` follows, `read` were handed out so far.
-    /// Says how many spaces to hand out next.
+    /// Notes that this character was read, `rest` follows, and `read` characters were returned so far. Returns the
+    /// number of spaces to insert next.
     #[inline]
     pub(super) fn taken(&self, letter: char, rest: &str, read: usize) -> usize {
         let breaks = letter == '\n' || (letter == '\r' && !rest.starts_with('\n'));
@@ -112,7 +112,7 @@ impl Margin {
         count
     }
 
-    /// The character of the text that the scanner counts as this one.
+    /// Converts the scanner's character count to a character of the text.
     pub(super) fn character(&self, counted: usize) -> usize {
         let insertions = self.insertions.borrow();
         let after = insertions.partition_point(|insertion| insertion.at <= counted);

@@ -1,11 +1,11 @@
-//! The parser's complaints in words that help: what is wrong, and what people usually meant.
+//! Translates the parser's errors into helpful messages: what is wrong, and what users usually meant.
 
 use std::sync::Arc;
 
 use crate::problem::{code, shorten};
 use crate::{Limits, Problem, Source};
 
-/// What the parser says, what we say, and what to do. The first that fits is taken.
+/// The parser's error (a substring), our message, and the help. The first match is used.
 const KNOWN: &[(&str, &str, &str)] = &[
     (
         "illegal placement of ':'",
@@ -90,7 +90,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The problem for a complaint of the parser at a byte of the text.
+/// Returns the problem for a parser error at a byte offset of the text.
 pub(super) fn problem(source: &Arc<Source>, limits: &Limits, complaint: &str, place: usize) -> Problem {
     let place = if complaint.contains("tab") {
         tab_from(source.text(), place)
@@ -125,8 +125,7 @@ fn say(complaint: &str) -> (&str, &str) {
     known.map_or((complaint, ""), |(_, message, help)| (message, help))
 }
 
-/// The parser may point at the value before the tab; the tab stands in the indentation of a line
-/// soon after.
+/// Finds the tab. The parser may point at the value before it; the tab is in the indentation of a line soon after.
 fn tab_from(text: &str, place: usize) -> usize {
     const LINES: usize = 20;
     let mut start = text[..place].rfind('\n').map_or(0, |at| at + 1);
@@ -140,7 +139,7 @@ fn tab_from(text: &str, place: usize) -> usize {
     place
 }
 
-/// The parser misses the `:` only when it is past the key; the key is the content before.
+/// Finds the key. The parser notices the missing `:` only past the key; the key is the content before.
 fn content_before(text: &str, place: usize) -> usize {
     let mut end = place;
     loop {

@@ -1,12 +1,12 @@
-//! A document while it is being composed: values in reading order, each with its place. Turned
-//! into a value and its places at the end. Depth is bounded by whoever fills it.
+//! A document under construction: values in reading order, each with its range. Converted into a value and its source
+//! map at the end. The caller bounds the depth.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Number, Value};
 
-use crate::places::{Entry, HIDDEN, NO_KEY, Range, children};
+use crate::source_map::{Entry, HIDDEN, NO_KEY, Range, children};
 
 /// The step of a merge key.
 pub(super) const MERGE: u32 = HIDDEN;
@@ -21,7 +21,7 @@ pub(super) enum Leaf {
     Null,
     Bool(bool),
     Number(Number),
-    /// Which of the texts.
+    /// Index into the texts.
     Text(u32),
     List,
     Map,
@@ -31,10 +31,10 @@ pub(super) enum Leaf {
 pub(super) struct Tree {
     pub(super) entries: Vec<Entry>,
     pub(super) leaves: Vec<Leaf>,
-    /// How many collections are around each value.
+    /// Nesting depth of each value.
     pub(super) depths: Vec<u16>,
     pub(super) texts: Vec<String>,
-    /// Whether two values may show the same text.
+    /// True if two values may share the same text.
     pub(super) shared: bool,
     keys: Vec<Arc<str>>,
     key_numbers: HashMap<Arc<str>, u32>,
@@ -76,7 +76,7 @@ impl Tree {
         self.entries.len() - 1
     }
 
-    /// The value, the entries of its places and the table of their keys.
+    /// Returns the value, the entries of its source map and the table of their keys.
     pub(super) fn finish(mut self) -> (Value, Vec<Entry>, Vec<Arc<str>>) {
         let value = self.value(0);
         (value, self.entries, self.keys)
@@ -109,7 +109,7 @@ impl Tree {
     }
 }
 
-/// Every count here is below the number of bytes of the text, which was checked to fit.
+/// Converts a count to 32 bits. Every count is below the number of bytes of the text, which was checked to fit.
 pub(super) fn number(count: usize) -> u32 {
     u32::try_from(count).expect("the size of the text was checked to fit 32 bits")
 }

@@ -1,11 +1,11 @@
-//! YAML through the event parser, under a budget, with the parser's marks turned into exact byte
-//! ranges of the text. All judgement is the composer's.
+//! Scans YAML with the event parser, under a budget, and converts the parser's marks into exact byte ranges of the
+//! text. The composer does all checks.
 
 use saphyr_parser::{Event as Raw, Parser, ScalarStyle, Tag as RawTag};
 
 use super::compose::{Composer, Stop, range};
 use super::event::{Event, Style, Tag};
-use super::guard::{Budget, Excess, Guard};
+use super::input::{Budget, BudgetedInput, Excess};
 use super::syntax;
 use super::tree::number;
 
@@ -15,7 +15,7 @@ pub(super) fn scan(composer: &mut Composer<'_>) -> Result<(), Stop> {
     let text = source.text();
     let offsets = Offsets::new(text);
     let budget = Budget::new(composer.limits);
-    let mut parser = Parser::new(Guard::new(text, &budget));
+    let mut parser = Parser::new(BudgetedInput::new(text, &budget));
     while let Some(result) = parser.next_event() {
         if let Some((excess, character)) = budget.excess() {
             let place = offsets.byte(budget.margin.character(character));
@@ -52,7 +52,7 @@ pub(super) fn scan(composer: &mut Composer<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Blank lines are counted to the token before them.
+/// Reports whether the text is a run of blank lines, which count towards the token before them.
 fn is_blank_run(text: &str) -> bool {
     const ENOUGH: usize = 100_000;
     let after = text.split_once('\n').map_or("", |(_, after)| after);
@@ -96,7 +96,7 @@ fn translate<'a>(text: &str, raw: Raw<'a>, start: usize, end: usize) -> Option<(
     })
 }
 
-/// The tag `!` alone says: text, whatever it looks like.
+/// Reports whether the tag is `!`, which forces text.
 fn is_text_by_force(tag: &RawTag) -> bool {
     tag.handle.is_empty() && tag.suffix == "!"
 }
@@ -121,7 +121,7 @@ fn tag_of(tag: Option<&RawTag>) -> Tag {
     }
 }
 
-/// A node's mark is that of its anchor or tag; its place is what follows them.
+/// Skips anchor and tag: the parser's mark is that of the anchor or tag, the value follows them.
 fn skip_properties(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let mut at = start;
@@ -144,7 +144,7 @@ fn skip_properties(text: &str, start: usize) -> usize {
     }
 }
 
-/// A list that is not indented below its key is marked at its first item; its place is the dash.
+/// Finds the dash of a list. A list that is not indented below its key is marked at its first item.
 fn dash_before(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let at_dash = bytes.get(start) == Some(&b'-') && bytes.get(start + 1).is_none_or(u8::is_ascii_whitespace);
@@ -155,7 +155,7 @@ fn dash_before(text: &str, start: usize) -> usize {
     if before.ends_with('-') { before.len() - 1 } else { start }
 }
 
-/// The parser's mark includes blanks and a comment after the closing quote.
+/// Finds the end of a quoted scalar. The parser's mark includes blanks and a comment after the closing quote.
 fn end_of_quote(text: &str, start: usize, end: usize) -> usize {
     let bytes = text.as_bytes();
     let Some(&quote) = bytes.get(start) else { return end };
@@ -171,10 +171,10 @@ fn end_of_quote(text: &str, start: usize, end: usize) -> usize {
     end
 }
 
-/// The parser counts characters; everything else counts bytes.
+/// Converts character offsets to byte offsets: the parser counts characters, everything else counts bytes.
 struct Offsets<'a> {
     text: &'a str,
-    /// The byte of every so many characters; none are needed where each character is a byte.
+    /// Byte offset of every `STRIDE`th character; empty for ASCII text.
     marks: Vec<u32>,
 }
 

@@ -1,5 +1,6 @@
-//! What a template may hold beside plain containers and calls: sets, resources, requests, lists, memory and metrics.
-//! Only the fields the engine reads; what may stand here at all is the field table's word.
+//! Template bodies other than plain containers and calls: container sets, resource templates, HTTP requests, data
+//! templates, memoization and metrics. Holds only the fields the engine reads; the field table decides which fields are
+//! allowed.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,7 @@ pub struct SetContainer {
     pub dependencies: Vec<String>,
 }
 
-/// How often a container of a set is tried again inside its pod, and how long it waits between.
+/// Retry policy for the containers of a set, applied inside the pod: the number of retries and the delay between them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SetRetry {
@@ -34,18 +35,18 @@ pub struct SetRetry {
     pub duration: Option<Text>,
 }
 
-/// A container beside the main one.
+/// A user container that runs next to the main one: an init container or a sidecar.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserContainer {
     #[serde(flatten)]
     pub container: Container,
-    /// It sees the main container's volumes at the same paths.
+    /// Mounts the main container's volumes at the same paths.
     #[serde(default)]
     pub mirror_volume_mounts: Option<bool>,
 }
 
-/// Does something to an object that is kept beside the runs.
+/// Creates, changes, deletes or reads a stored object or a run, as a `resource` template asks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceTemplate {
@@ -136,7 +137,7 @@ pub struct MemoCache {
     pub config_map: Option<KeyRef>,
 }
 
-/// What a workflow or a template publishes about itself.
+/// Custom metrics that a workflow or a template publishes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metrics {
@@ -172,7 +173,7 @@ pub struct Counter {
 #[serde(default)]
 pub struct Gauge {
     pub value: Text,
-    /// Follows the running node instead of being set at its end.
+    /// Tracks the running node's duration instead of being set once at its end.
     pub realtime: bool,
     pub operation: Option<String>,
 }

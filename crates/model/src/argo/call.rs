@@ -1,5 +1,5 @@
-//! A call site: a step or a DAG task, with its arguments, loop and conditions.
-//! Steps and tasks share every field that matters; the two lists differ only in what orders them.
+//! Call sites: a step or a DAG task with its arguments, loop and conditions. Steps and tasks share every field that
+//! matters; they differ only in how their lists are ordered.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Call {
     pub name: String,
     pub template: Option<String>,
     pub template_ref: Option<TemplateRef>,
-    /// A template of its own, raw, only for this call.
+    /// An inline template, raw, used by this call only.
     pub inline: Option<Value>,
     pub arguments: Arguments,
     pub with_items: Option<Vec<Value>>,
@@ -44,7 +44,7 @@ pub struct Arguments {
     pub artifacts: Vec<Artifact>,
 }
 
-/// An artifact at any of its places: declared as input, passed as argument, or produced.
+/// An artifact in any of its roles: declared as an input, passed as an argument, or produced as an output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Artifact {

@@ -1,4 +1,5 @@
-//! What is decided about a workflow. Never changed once released: new facts may be added, new fields must have defaults.
+//! Facts about a workflow, as the journal keeps them. A released fact never changes: new facts may be added, new fields
+//! must have defaults.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,67 +17,67 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum WorkflowFact {
-    /// Work has begun.
+    /// The run began executing.
     Began {
         at: Time,
         parameters: Vec<(String, String)>,
-        /// Added to the run's own as its `workflowMetadata` says.
+        /// Labels computed from `workflowMetadata`, added to the run's own.
         #[serde(default, skip_serializing_if = "Labels::is_empty")]
         labels: Labels,
         #[serde(default, skip_serializing_if = "Labels::is_empty")]
         annotations: Labels,
     },
-    /// A node came into being.
+    /// A node was created.
     Added(Box<NodeAdded>),
-    /// The node, or the run itself before it begins, must hold all of these before it goes on.
+    /// The node (or the run itself, before it begins) must acquire all of these locks before it goes on.
     Wanted {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeIx>,
         locks: Vec<Claim>,
     },
-    /// It waits: others hold one of its locks, or come before it.
+    /// The node or run waits for a lock: others hold it, or are ahead in its queue.
     Waiting {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeIx>,
         at: Time,
-        /// The lock that keeps it, and who holds that now.
+        /// The lock it is blocked on; `holders` are its current holders.
         lock: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         holders: Vec<String>,
         message: String,
     },
-    /// It holds all its locks, until it is over.
+    /// The node or run acquired all its locks and holds them until it is over.
     Locked {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeIx>,
         at: Time,
-        /// When the engine must look at the node again without being told.
+        /// Time at which the engine must visit the node again without an input.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wake: Option<Time>,
     },
-    /// A loop at this node (a step group or a task group) was expanded into items.
+    /// A loop at this node (a step group or a task group) was expanded into its items.
     Expanded { node: NodeIx, call: u32, items: Items },
-    /// The scheduler gave the node's task to a runtime.
+    /// The scheduler admitted the node's task, and an order to start it goes to a runtime.
     Launched {
         node: NodeIx,
         at: Time,
-        /// Its task must have ended by then.
+        /// Deadline of the task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Time>,
     },
-    /// The runtime reports that it runs.
+    /// The runtime reported that the node's process runs.
     Started { node: NodeIx, at: Time },
-    /// It tells how far it is: so much of so much.
+    /// The task reported its progress: `done` of `total`.
     Progressed { node: NodeIx, done: u32, total: u32 },
-    /// A daemon is up: it counts as over for those that wait for it, and goes on.
+    /// A daemon is up: it keeps running, and counts as finished for those that wait for it.
     Daemoned { node: NodeIx },
-    /// A daemon is not needed any more: it is being ended, and succeeds by that.
+    /// A daemon is no longer needed: it is being ended, which counts as success.
     Dismissed { node: NodeIx },
-    /// It is being ended before its time; its end will carry this message.
+    /// The node is being ended early; its end will carry this message.
     Stopping { node: NodeIx, message: String },
-    /// Retrying waits until then.
+    /// The next attempt waits until `until`.
     Backoff { node: NodeIx, at: Time, until: Time, message: String },
-    /// Somebody gave a suspended node values for its outputs, or a message, and let it wait on.
+    /// A user supplied a suspended node with output values or a message; the node stays suspended.
     Supplied {
         node: NodeIx,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -86,17 +87,18 @@ pub enum WorkflowFact {
     },
     /// The node reached its final state.
     Finished(Box<NodeFinished>),
-    /// The node and everything that hangs on it (exit handler, hooks) is over.
+    /// The node is finished, and so is everything that follows its end (exit handler, hooks).
     Settled { node: NodeIx },
-    /// The moment of a hook has come, of a node or of the run, but it cannot start yet. It will.
+    /// The condition of a hook (of a node, or of the run) became true, but the hook cannot start yet. It starts as soon
+    /// as it can.
     Due {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeIx>,
         hook: String,
     },
-    /// A memoized node looked for its outputs in its cache. When it found them it is about to finish with them.
+    /// A memoized node looked up its cache. On a hit it finishes next, with the cached outputs.
     Recalled { node: NodeIx, cache: String, key: String, hit: bool },
-    /// What a memoized node gave is kept in its cache for the next one.
+    /// A memoized node's outputs were stored in its cache for later nodes with the same key.
     Memoized {
         node: NodeIx,
         at: Time,
@@ -105,13 +107,13 @@ pub enum WorkflowFact {
         #[serde(default, skip_serializing_if = "OutputValues::is_empty")]
         outputs: OutputValues,
     },
-    /// A value became visible as `workflow.outputs.*`.
+    /// A global output became visible as `workflow.outputs.*`.
     Exported { parameter: Option<(String, String)>, artifact: Option<OutputArtifactValue> },
-    /// A custom metric of a node, or of the run, was read.
+    /// A custom metric of a node, or of the run, was evaluated.
     Metered(Box<Metered>),
-    /// A custom metric could not be read; the run goes on without it.
+    /// A custom metric could not be evaluated; the run goes on without it.
     Unmetered { message: String },
-    /// The time of a whole attempt of a retried steps or DAG template is up: what is in it is being ended.
+    /// The deadline of a whole attempt of a retried steps or DAG template passed: everything in it is being ended.
     Expired { node: NodeIx, at: Time },
 }
 
@@ -121,13 +123,13 @@ pub struct NodeAdded {
     pub name: String,
     pub kind: NodeKind,
     pub role: Role,
-    /// The node this one belongs to in the sense of who waits for it.
+    /// The node that waits for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<NodeIx>,
     /// The enclosing steps or DAG node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary: Option<NodeIx>,
-    /// The nodes it hangs off in the drawing graph.
+    /// Predecessors in the displayed graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<NodeIx>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,27 +140,28 @@ pub struct NodeAdded {
     pub at: Time,
     #[serde(default, skip_serializing_if = "InputValues::is_empty")]
     pub inputs: InputValues,
-    /// Something must happen after its end before it counts as over: an exit handler or hook may follow.
+    /// True if an exit handler or hook may follow its end; the node counts as over only after that.
     #[serde(default, skip_serializing_if = "is_false")]
     pub followed: bool,
-    /// When the engine must look at it again without being told.
+    /// Time at which the engine must visit the node again without an input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Time>,
-    /// It may not go on before it holds its locks.
+    /// True if the node must acquire locks before it goes on.
     #[serde(default, skip_serializing_if = "is_false")]
     pub barred: bool,
-    /// Hooks other than the exit handler may fire while it runs and when it is over.
+    /// True if hooks other than the exit handler may fire while it runs and when it is over.
     #[serde(default, skip_serializing_if = "is_false")]
     pub hooked: bool,
-    /// The name people see, where a template chose its own.
+    /// The display name, where the template sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display: Option<String>,
-    /// It was done before: it is over by this, with the result the run was submitted with.
+    /// True if the node reuses a result of the previous run: it is finished on creation, with the result the run was
+    /// submitted with.
     #[serde(default, skip_serializing_if = "is_false")]
     pub reused: bool,
 }
 
-/// What a node is to its parent.
+/// The relation of a node to its parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Role {
@@ -168,17 +171,17 @@ pub enum Role {
     Exit,
     /// A group of steps; the parent is the steps node.
     Group(u32),
-    /// A step, by its place in the group, and which item of its loop.
+    /// A step, by its index in the group and the index of its loop item.
     Step { step: u32, item: Option<u32> },
-    /// A DAG task by its place in the list; the parent is the DAG node.
+    /// A DAG task by its index in the list; the parent is the DAG node.
     Task(u32),
     /// An item of a looped task; the parent is the task group.
     Item(u32),
-    /// One try of a retried call; the parent is the retry node.
+    /// One attempt of a retried call; the parent is the retry node.
     Attempt(u32),
     /// A hook of the parent; the one called `exit` follows its end.
     Hook(String),
-    /// A container of a set, by its place in the list; the parent is the pod node.
+    /// A container of a set, by its index in the list; the parent is the pod node.
     Container(u32),
     /// A hook of the run as a whole.
     RunHook(String),
@@ -194,15 +197,16 @@ pub struct NodeFinished {
     pub at: Time,
     #[serde(default, skip_serializing_if = "OutputValues::is_empty")]
     pub outputs: OutputValues,
-    /// Steps and DAG nodes: the last nodes of their drawing.
+    /// Steps and DAG nodes: the last nodes of their displayed graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outbound: Vec<NodeIx>,
-    /// How long its log was; 0 when it wrote nothing, or nobody said. A log that is found shorter lost its end.
+    /// Length of its log in bytes; 0 when it wrote nothing or the length is unknown. A log found shorter than this has
+    /// lost its end.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub log_bytes: u64,
 }
 
-/// Inputs as they were when the node was made.
+/// Input values as they were when the node was created.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InputValues {
@@ -227,7 +231,7 @@ pub struct InputArtifactValue {
     pub source: ArtifactValue,
 }
 
-/// Where an input artifact's bytes are.
+/// Location of an input artifact's bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum ArtifactValue {
@@ -237,7 +241,7 @@ pub enum ArtifactValue {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sub_path: Option<String>,
     },
-    /// Somewhere else, with references to its credentials.
+    /// In an external store; credentials are references to Secrets.
     Located {
         at: Box<ArtifactLocation>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -245,7 +249,7 @@ pub enum ArtifactValue {
         #[serde(default, skip_serializing_if = "is_false")]
         optional: bool,
     },
-    /// Optional and not there.
+    /// Optional and missing.
     Absent,
 }
 
@@ -260,7 +264,7 @@ pub struct OutputValues {
     pub result: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<String>,
-    /// What its inputs from elsewhere turned out to be.
+    /// Digest and size of each input fetched from an external store, by input name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fetched: Vec<(String, Fetched)>,
 }

@@ -1,5 +1,5 @@
-//! The items of a loop, as journals and runs keep them. Numbers are kept as the range they come from, so that a loop over
-//! a million of them is one short fact and no list in memory. How a number is printed is the engine's business.
+//! The items of a loop, as journals and runs keep them. Numbers are kept as the range they come from, so that a loop
+//! over a million of them is one short fact and no list in memory. How a number is printed is up to the engine.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Items {
-    /// `withItems` and `withParam`, and what journals hold of `withSequence` from before there were ranges.
+    /// Items of `withItems` and `withParam`, and of `withSequence` in journals written before ranges existed.
     List(Vec<Value>),
-    /// `withSequence`.
+    /// Items of `withSequence`.
     Range(NumberRange),
 }
 
@@ -25,7 +25,7 @@ pub struct NumberRange {
     pub count: u32,
     #[serde(default, skip_serializing_if = "is_false")]
     pub down: bool,
-    /// How each is printed, as printf has it.
+    /// The printf format of each number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
@@ -49,7 +49,7 @@ impl Items {
 }
 
 impl NumberRange {
-    /// The number at this place, if the range is that long.
+    /// Returns the number at this index, if the range is that long.
     pub fn get(&self, index: usize) -> Option<i64> {
         let offset = i64::try_from(index).ok().filter(|offset| *offset < i64::from(self.count))?;
         Some(if self.down { self.start.saturating_sub(offset) } else { self.start.saturating_add(offset) })
@@ -65,7 +65,7 @@ impl Serialize for Items {
     }
 }
 
-/// By hand, because an untagged enum would not say which field it does not know.
+/// Written by hand, because the error of an untagged enum would not name an unknown field.
 impl<'de> Deserialize<'de> for Items {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;

@@ -1,12 +1,13 @@
-//! Where artifacts lie, as manifests write it: one store with its fields, credentials as references to Secrets.
-//! Repositories of a ConfigMap, `archiveLocation` and artifacts share these.
+//! Artifact locations as manifests write them: one store with its fields, credentials as references to Secrets. Shared
+//! by artifact repositories in ConfigMaps, `archiveLocation` and artifacts. Holds no credentials; `crate::location`
+//! does.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{garbage::GcStrategy, podspec::KeyRef};
 
-/// At most one store. Those that are not spoken here are kept as written: their key may still be used.
+/// At most one store. Unsupported stores are kept as written, because their key may still be used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ArtifactLocation {
@@ -30,14 +31,14 @@ pub struct ArtifactLocation {
     pub plugin: Option<PluginLocation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive_logs: Option<bool>,
-    /// Decided when an artifact is resolved, never written in a manifest: whether the local store stands in for the
-    /// place. Absent: nobody has decided yet.
+    /// True if the local store substitutes for this store. Set when an artifact is resolved, never by a manifest;
+    /// `None` while undecided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<bool>,
 }
 
 impl ArtifactLocation {
-    /// It names some store, or a key in one.
+    /// Reports whether it names a store, or a key in one.
     pub fn is_given(&self) -> bool {
         let foreign = [&self.gcs, &self.oss, &self.azure, &self.hdfs, &self.artifactory];
         self.s3.is_some()
@@ -47,7 +48,7 @@ impl ArtifactLocation {
             || foreign.iter().any(|store| store.is_some())
     }
 
-    /// The key alone, when that is all it says: the rest comes from the default repository.
+    /// Returns the key if it is the only field given; the rest then comes from the default repository.
     pub fn key_only(&self) -> Option<&str> {
         if let Some(s3) = &self.s3 {
             return (s3.bucket.is_none() && s3.endpoint.is_none()).then_some(s3.key.as_deref()?);
@@ -61,7 +62,7 @@ impl ArtifactLocation {
         (store.as_object()?.len() == 1).then_some(key)
     }
 
-    /// The same store, this key. What only repositories have is left behind.
+    /// Returns the same store with this key, without the fields that only repositories have.
     #[must_use]
     pub fn keyed(mut self, key: &str) -> Self {
         if let Some(s3) = &mut self.s3 {
@@ -76,7 +77,7 @@ impl ArtifactLocation {
     }
 }
 
-/// A store that a program of somebody else speaks to.
+/// A store accessed through a third-party plugin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PluginLocation {
@@ -108,10 +109,10 @@ pub struct S3Location {
     pub session_token_secret: Option<KeyRef>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca_secret: Option<KeyRef>,
-    /// Repositories only: how keys are made.
+    /// Repositories only: the template of new keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_format: Option<String>,
-    /// Repositories only: the older way, put before the usual key.
+    /// Repositories only: a prefix of the default key (the older way to choose keys).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_prefix: Option<String>,
 }
@@ -175,7 +176,7 @@ pub struct GitLocation {
     pub insecure_ignore_host_key: Option<bool>,
 }
 
-/// When artifacts are deleted.
+/// When artifacts are garbage-collected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ArtifactGc {
@@ -183,7 +184,7 @@ pub struct ArtifactGc {
     pub strategy: Option<GcStrategy>,
 }
 
-/// Which repository of which ConfigMap is the default.
+/// Reference to the default repository: a key of a ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RepositoryRef {

@@ -1,25 +1,25 @@
-//! The states a workflow and its nodes can be in, with their arrows.
-//! Transitions are the engine's, which is checked against the arrows.
+//! Phases and types of workflow nodes, with the allowed transitions. The engine makes transitions and is checked
+//! against this list.
 
 use serde::{Deserialize, Serialize};
 
 use crate::phases;
 
 phases! {
-    /// A node's state. A node may be born in any of them; `Skipped` and `Omitted` are only ever born.
+    /// The phase of a node. A node may be created in any phase; `Skipped` and `Omitted` are only ever set on creation.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum Phase {
-        /// Exists, but its process is not known to run.
+        /// Created; its process is not known to run.
         Pending = "Pending" -> [Running, Succeeded, Failed, Error],
-        /// At work, or waiting for its children.
+        /// Executing, or waiting for its children.
         Running = "Running" -> [Succeeded, Failed, Error],
-        /// Ended well. Final.
+        /// Ended successfully. Final.
         Succeeded = "Succeeded" -> [],
-        /// Its `when` was false or its loop was empty; counts as well for dependents. Final.
+        /// Its `when` was false or its loop was empty; dependents see it as succeeded. Final.
         Skipped = "Skipped" -> [],
-        /// User code ended badly, a deadline passed, or someone stopped it. Final.
+        /// User code failed, a deadline passed, or a user stopped it. Final.
         Failed = "Failed" -> [],
-        /// The engine or its surroundings could not do it: a bad variable, a missing artifact, a lost process. Final.
+        /// The engine or its environment failed: a bad variable, a missing artifact, a lost process. Final.
         Error = "Error" -> [],
         /// Its `depends` can no longer become true. Final; dependents see it as not succeeded.
         Omitted = "Omitted" -> [],
@@ -27,12 +27,12 @@ phases! {
 }
 
 impl Phase {
-    /// Ran to an end; exit handlers run for these and no others.
+    /// Reports whether the node ran to an end; exit handlers run for these phases only.
     pub fn completed(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Error)
     }
 
-    /// Nothing more will happen to it.
+    /// Reports whether the phase is final.
     pub fn fulfilled(self) -> bool {
         !matches!(self, Self::Pending | Self::Running)
     }
@@ -42,7 +42,7 @@ impl Phase {
     }
 }
 
-/// What a node is, in the words of `status.nodes[].type`.
+/// The type of a node, in the words of `status.nodes[].type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NodeKind {
     /// Runs a task.
@@ -58,7 +58,7 @@ pub enum NodeKind {
     TaskGroup,
     /// Wraps the attempts of one call.
     Retry,
-    /// Never ran: skipped, omitted, or wrong before it could start.
+    /// Never ran: skipped, omitted, or in error before it could start.
     Skipped,
     /// Waits for a person or a duration.
     Suspend,
@@ -85,12 +85,12 @@ impl NodeKind {
         }
     }
 
-    /// Its work is a task of its own, given to a runtime.
+    /// Reports whether a node of this type is executed as a task of its own by a runtime.
     pub fn tasked(self) -> bool {
         matches!(self, Self::Pod | Self::Http)
     }
 
-    /// Progress counts it.
+    /// Reports whether progress counts nodes of this type.
     pub fn executable(self) -> bool {
         matches!(self, Self::Pod | Self::Http | Self::Container | Self::Suspend)
     }

@@ -1,4 +1,4 @@
-//! The locks a workflow or a template asks for, in the plural spelling and in the older singular one.
+//! Locks that a workflow or a template requests, in the plural spelling and in the older singular one.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct Mutex {
     pub database: bool,
 }
 
-/// Exactly one of the two sources of its limit is given.
+/// A semaphore. Exactly one of the two sources of its limit is given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Semaphore {

@@ -1,5 +1,5 @@
-//! One template: a recipe with inputs, outputs and exactly one way to run.
-//! Values may still hold variables until a node puts them in.
+//! Templates: inputs, outputs and exactly one way to run. Values may still contain variables; they are substituted for
+//! each node.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,7 +73,7 @@ pub struct Parameter {
     pub description: Option<String>,
 }
 
-/// Where a parameter's value comes from. At most one source; `default` stands in when it gives nothing.
+/// The source of a parameter's value. At most one source is given; `default` applies when the source yields nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ValueFrom {
@@ -83,10 +83,10 @@ pub struct ValueFrom {
     pub parameter: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
-    /// Of a resource: a path template.
+    /// Resource templates: a JSONPath template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_path: Option<String>,
-    /// Of a resource: a filter.
+    /// Resource templates: a jq filter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jq_filter: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,5 @@
-//! A Workflow as people write it. Templates stay raw values next to their typed form,
-//! because variables may stand anywhere in them and are put in per node.
+//! The Workflow manifest. Templates stay raw values, because variables may stand anywhere in them and are substituted
+//! for each node.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub struct Workflow {
 pub struct Spec {
     pub entrypoint: Option<String>,
     pub arguments: Arguments,
-    /// Each a template, raw.
+    /// Raw templates.
     pub templates: Vec<Value>,
     pub on_exit: Option<String>,
     pub hooks: std::collections::BTreeMap<String, Hook>,
@@ -53,7 +53,7 @@ pub struct Spec {
     pub ttl_strategy: Option<TtlStrategy>,
 }
 
-/// How long a finished run is kept, in seconds.
+/// Retention of a finished run, in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TtlStrategy {
@@ -62,7 +62,7 @@ pub struct TtlStrategy {
     pub seconds_after_failure: Option<u64>,
 }
 
-/// Where the rest of the specification comes from.
+/// Reference to the WorkflowTemplate that supplies the rest of the specification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkflowTemplateRef {
@@ -70,7 +70,7 @@ pub struct WorkflowTemplateRef {
     pub cluster_scope: bool,
 }
 
-/// Labels and annotations a run gets when it begins.
+/// Labels and annotations added to a run when it begins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkflowMetadata {

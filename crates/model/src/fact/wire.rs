@@ -1,5 +1,6 @@
-//! How facts are written: `{"Name": content}` for those of the run and of workflows, `{"Dialect": {"Name": content}}` for those
-//! of every later dialect. Journals of the first days hold workflows only, so their facts stand beside the run's.
+//! Serialization of facts: `{"Name": content}` for facts of the run and of workflows, `{"Dialect": {"Name": content}}`
+//! for facts of every later dialect. The oldest journals hold workflows only, so workflow facts share the top level
+//! with the run's.
 
 use std::fmt;
 
@@ -14,7 +15,7 @@ use crate::{argo::WorkflowFact, taskset::SetFact};
 const TASK_SET: &str = "TaskSet";
 
 impl RunFact {
-    /// The names of the variants as they are written.
+    /// Serialized names of the variants.
     const NAMES: [&str; 7] = ["Submitted", "Suspended", "Resumed", "ShuttingDown", "DeadlinePassed", "Marked", "Ended"];
 }
 
@@ -34,7 +35,7 @@ impl<'de> Deserialize<'de> for Fact {
     }
 }
 
-/// Reads the name, then leaves the content to the enum that knows the name. Nothing is kept in between.
+/// Reads the name, then deserializes the content as the enum that has that variant. Buffers nothing in between.
 struct ByName;
 
 impl<'de> Visitor<'de> for ByName {
@@ -59,7 +60,7 @@ impl<'de> Visitor<'de> for ByName {
     }
 }
 
-/// An enum whose name was read already.
+/// An enum whose variant name has already been read.
 struct Named<A> {
     name: String,
     content: A,

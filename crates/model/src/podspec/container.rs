@@ -1,4 +1,4 @@
-//! A container of a pod as manifests write it, with its variables and limits.
+//! Containers as manifests write them, with their variables and limits.
 
 use std::collections::BTreeMap;
 

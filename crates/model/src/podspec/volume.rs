@@ -1,11 +1,11 @@
-//! Volumes of a pod as manifests write them, and where containers see them.
+//! Volumes and volume mounts as manifests write them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::meta::Metadata;
 
-/// A volume: a name, and exactly one source. Sources the process runtime cannot give are refused at admission.
+/// A volume: a name and exactly one source. Sources the process runtime does not support are refused at admission.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Volume {

@@ -1,5 +1,5 @@
-//! What is decided about a TaskSet. Replicas are numbered through all roles in the order they are written.
-//! Never changed once released: new ones may be added, new fields must have defaults.
+//! Facts about a TaskSet. Replicas are numbered across all roles in manifest order. A released fact never changes: new
+//! facts may be added, new fields must have defaults.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,38 +8,38 @@ use crate::time::Time;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum SetFact {
-    /// An attempt of the whole begins: roles and replicas start afresh, under a new control unit.
+    /// An attempt of the whole TaskSet begins: roles and replicas start afresh, under a new control unit.
     Began { attempt: u32, at: Time, unit: String },
-    /// So many replicas from the first on ask for their pods; they wait for room.
+    /// `count` replicas starting with `first` were queued; their pods wait for room.
     Queued { first: u32, count: u32, at: Time },
-    /// Room was found: its pod is given to a runtime as this try, which is never used again.
+    /// The scheduler admitted the replica's pod, and it goes to a runtime as a new try. A try's number is never reused.
     Launched {
         replica: u32,
         at: Time,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Time>,
     },
-    /// Its main container runs.
+    /// The replica's main container runs.
     Started { replica: u32, at: Time },
-    /// Its pod is told to end: because its role or the whole is over, or because somebody wants it gone.
+    /// The replica's pod is being stopped: its role or the whole TaskSet is over, or the pod was deleted.
     Ending {
         replica: u32,
         at: Time,
-        why: Closing,
+        why: StopReason,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
     },
-    /// Its pod is gone. What comes next was decided with it.
+    /// The replica's pod ended. The fact includes what follows for the replica.
     Ended(Box<PodEnd>),
-    /// The delay is over: it is tried again.
+    /// The retry delay is over: the replica is tried again.
     Again { replica: u32, at: Time },
-    /// It never came to a pod, or to another one, because its role is over.
+    /// The replica got no pod, or no further one, because its role is over.
     Dropped { replica: u32, at: Time },
-    /// The role's verdict, frozen.
+    /// The verdict on the role. It never changes afterwards.
     RoleJudged { role: u32, at: Time, succeeded: bool, message: String },
-    /// None of its replicas is left.
+    /// All replicas of the role are final.
     RoleOver { role: u32, at: Time },
-    /// The verdict of the attempt, frozen. `last`: nothing is tried again after it.
+    /// The verdict on the attempt. It never changes afterwards. With `last` there is no further attempt.
     Judged {
         at: Time,
         succeeded: bool,
@@ -47,33 +47,33 @@ pub enum SetFact {
         #[serde(default, skip_serializing_if = "is_false")]
         last: bool,
     },
-    /// Nothing of the attempt is left. The next one comes then, if any.
+    /// All pods of the attempt have ended. The next attempt, if any, begins at `next`.
     Over {
         attempt: u32,
         at: Time,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Time>,
-        /// What people are told while they wait for it.
+        /// Message shown while waiting for the next attempt.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
     },
 }
 
-/// Why a pod is told to end.
+/// Why a pod is being stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Closing {
-    /// Its role, or the whole, has its verdict.
+pub enum StopReason {
+    /// The role, or the whole TaskSet, has its verdict.
     Cleaning,
-    /// Somebody deleted the pod; it counts as failed.
+    /// A user deleted the pod; it counts as failed.
     Deleted,
-    /// It had to make room; it counts as failed.
+    /// The pod was evicted; it counts as failed.
     Evicted,
-    /// Its own deadline passed; it counts as failed.
+    /// The pod's own deadline passed; it counts as failed.
     Deadline,
 }
 
-impl Closing {
-    /// What `podReason` says.
+impl StopReason {
+    /// The value of `podReason`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Cleaning => "Stopped",
@@ -84,7 +84,7 @@ impl Closing {
     }
 }
 
-/// How a pod went, and what follows for its replica.
+/// End of a pod, and what follows for its replica.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PodEnd {
@@ -92,27 +92,27 @@ pub struct PodEnd {
     pub at: Time,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
-    /// Nothing when no container was seen to end: it never started, or was lost.
+    /// The container's end; `None` if no container was seen to end: it never started, or was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminated: Option<Terminated>,
-    /// Why the pod is gone, when that is not plain from how its container ended.
+    /// The reason for the pod's end, if it does not follow from how its container ended.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Whether it counts as succeeded or failed; nothing when it counts as neither, being ended with its role.
+    /// Whether it counts as succeeded or failed; `None` if it counts as neither, because it was stopped with its role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<bool>,
-    /// It is tried again then, and counts as nothing yet.
+    /// Time of the next try, if there is one; the replica has no outcome until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Time>,
-    /// How long the pod's log was; as in `NodeFinished`.
+    /// Length of the pod's log in bytes; as in `NodeFinished`.
     #[serde(default, skip_serializing_if = "crate::fact::is_nothing")]
     pub log_bytes: u64,
-    /// What people are told while the replica waits to be tried again.
+    /// Message shown while the replica waits for its next try.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// How the main container of a pod ended.
+/// End of the main container of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terminated {

@@ -1,24 +1,24 @@
-//! The phases of a TaskSet, of its roles and of their replicas, with their arrows, in the original's words.
-//! Transitions are the engine's, which is checked against the arrows.
+//! Phases of a TaskSet, of its roles and of their replicas, with the allowed transitions, in the original's words. The
+//! engine makes transitions and is checked against this list.
 
 use serde::{Deserialize, Serialize};
 
 use crate::phases;
 
 phases! {
-    /// How far a TaskSet is. An attempt begins and ends in one decision here, so that two phases of the original, which
-    /// wait for a cluster to catch up, are passed at once and never seen: `TaskSetValidation` (admission has judged
-    /// before anything is kept) and `TaskSetAttemptCreationRequested`.
+    /// The phase of a TaskSet. An attempt begins and ends in one decision here, so two phases of the original that wait
+    /// for a cluster to catch up are passed at once and never seen: `TaskSetValidation` (admission has already judged
+    /// the manifest) and `TaskSetAttemptCreationRequested`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub enum SetPhase {
         /// Accepted; nothing has been started yet.
         #[default]
         AttemptPending = "TaskSetAttemptPending" -> [AttemptPreparing, Completed],
-        /// Its control unit is there, and no replica has been up yet.
+        /// The control unit exists; no replica has been up yet.
         AttemptPreparing = "TaskSetAttemptPreparing" -> [AttemptRunning, AttemptDeletionRequested],
         /// A replica of this attempt has been up.
         AttemptRunning = "TaskSetAttemptRunning" -> [AttemptDeletionRequested],
-        /// The verdict is reached and frozen; what still runs is being ended.
+        /// The verdict is final; pods that still run are being stopped.
         AttemptDeletionRequested = "TaskSetAttemptDeletionRequested" -> [AttemptCompleted, AttemptRetryPending],
         /// Nothing of the attempt runs any more.
         AttemptCompleted = "TaskSetAttemptCompleted" -> [Completed],
@@ -30,7 +30,7 @@ phases! {
 }
 
 phases! {
-    /// How far a role is.
+    /// The phase of a role.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub enum RolePhase {
         /// No replica has been up.
@@ -38,27 +38,28 @@ phases! {
         Waiting = "TaskRoleWaiting" -> [Running, CleaningPending],
         /// A replica has been up.
         Running = "TaskRoleRunning" -> [CleaningPending],
-        /// The verdict is reached and frozen; the survivors are being ended.
+        /// The verdict is final; pods that still run are being stopped.
         CleaningPending = "TaskRoleCleaningPending" -> [Completed],
-        /// Every replica is final. Final for this attempt.
+        /// Every replica is final. Final for this attempt of the TaskSet.
         Completed = "TaskRoleCompleted" -> [],
     }
 }
 
 phases! {
-    /// How far a replica is. The original's `…AttemptCreationRequested` and `…AttemptDeletonPending` are passed at once.
+    /// The phase of a replica. The original's `…AttemptCreationRequested` and `…AttemptDeletonPending` are passed at
+    /// once.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub enum ReplicaPhase {
-        /// Nothing asked for yet: its role waits for others, or everything is suspended.
+        /// Not queued yet: its role waits for other roles, or the run is suspended.
         #[default]
         AttemptPending = "TaskRoleReplicaAttemptPending" -> [AttemptPreparing, Completed],
-        /// Its pod waits to be given room.
+        /// The pod is queued in the scheduler.
         AttemptPreparing = "TaskRoleReplicaAttemptPreparing" -> [AttemptAssigned, AttemptPending, AttemptRetryPending, Completed],
-        /// Its pod was given to a runtime.
+        /// The pod was given to a runtime.
         AttemptAssigned = "TaskRoleReplicaAttemptAssigned" -> [AttemptRunning, AttemptDeletionRequested, AttemptRetryPending, Completed],
-        /// Its main container runs.
+        /// The main container runs.
         AttemptRunning = "TaskRoleReplicaAttemptRunning" -> [AttemptDeletionRequested, AttemptRetryPending, Completed],
-        /// It was told to end.
+        /// The pod is being stopped.
         AttemptDeletionRequested = "TaskRoleReplicaAttemptDeletionRequested" -> [AttemptRetryPending, Completed],
         /// Waits before the next try.
         AttemptRetryPending = "TaskRoleReplicaAttemptRetryPending" -> [AttemptPending, Completed],
@@ -68,15 +69,15 @@ phases! {
 }
 
 impl ReplicaPhase {
-    /// A runtime has its pod.
+    /// Reports whether a runtime has its pod.
     pub fn placed(self) -> bool {
         matches!(self, Self::AttemptAssigned | Self::AttemptRunning | Self::AttemptDeletionRequested)
     }
 }
 
-/// What people are told of a TaskSet or of a role.
+/// The summary state shown for a TaskSet or a role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Standing {
+pub enum SummaryState {
     #[default]
     Waiting,
     Running,
@@ -84,7 +85,7 @@ pub enum Standing {
     Succeeded,
 }
 
-impl Standing {
+impl SummaryState {
     pub const WORDS: &[&str] = &["Waiting", "Running", "Failed", "Succeeded"];
 
     pub const fn word(self) -> &'static str {
@@ -96,7 +97,7 @@ impl Standing {
     }
 }
 
-impl std::fmt::Display for Standing {
+impl std::fmt::Display for SummaryState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.word())
     }

@@ -1,4 +1,4 @@
-//! A TaskSet as it is written. Only the fields the engine reads; what may stand here at all is the field table's word.
+//! The TaskSet manifest. Holds only the fields the engine reads; the field table decides which fields are allowed.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct TaskSetSpec {
     pub ttl_seconds_after_finished: Option<u64>,
 }
 
-/// How often something is tried again, and after how long. Counts extra attempts.
+/// Retry limit and delay. Counts extra attempts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RetryPolicy {
@@ -31,9 +31,9 @@ pub struct RetryPolicy {
     /// In seconds.
     pub delay: u64,
     pub max_retry_count: u64,
-    /// Only ends with one of these codes are tried again; all when it is left out.
+    /// Only these exit codes are retried; all of them if absent.
     pub retryable_exit_codes: Option<Vec<ExitCodes>>,
-    /// Ends with one of these codes are never tried again.
+    /// These exit codes are never retried.
     pub permanent_exit_codes: Vec<ExitCodes>,
 }
 
@@ -46,7 +46,7 @@ pub enum ExitCodes {
 }
 
 impl ExitCodes {
-    /// The first and the last code; nothing when the text is no range.
+    /// Returns the first and the last code; `None` if the text is not a range.
     pub fn bounds(&self) -> Option<(i64, i64)> {
         match self {
             Self::One(code) => Some((*code, *code)),
@@ -75,7 +75,7 @@ pub struct RoleSpec {
     pub template: PodTemplate,
 }
 
-/// When a role has succeeded or failed. `-1` turns a criterion off.
+/// Thresholds that decide whether a role succeeded or failed. `-1` disables a criterion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CompletionPolicy {
@@ -114,7 +114,7 @@ impl Action {
     pub const WORDS: [&str; 4] = ["TaskSetFailed", "TaskSetSucceeded", "TaskSetCompleted", "NoAction"];
 }
 
-/// A role that must have come so far before another one starts: its name alone, or with a condition.
+/// A role that must reach a condition before another one starts: its name alone, or with the condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Dependency {

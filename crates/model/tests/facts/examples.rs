@@ -4,20 +4,20 @@
 use std::collections::BTreeMap;
 
 use octoflow_model::{
-    AttemptId, Claim, Fact, Limit, Marks, NodeIx, RunFact, RunId, RunPhase, Shutdown, Time,
+    AttemptId, Claim, Fact, Limit, MutableMetadata, NodeIx, RunFact, RunId, RunPhase, Shutdown, Time,
     argo::{
         ArtifactLocation, ArtifactValue, InputArtifactValue, InputValues, Items, NodeAdded, NodeFinished, NodeKind,
         NumberRange, OutputArtifactValue, OutputValues, Phase, Role, WorkflowFact, location::S3Location,
     },
-    before::{Before, Done, Remembered},
-    mark::Ties,
+    mark::Ownership,
     meter::{Metered, Reading},
     order::Fetched,
-    submission::{Earlier, Known, Stored, Submission},
+    previous::{CacheLookup, NodeResult, PreviousRun},
+    submission::{EarlierDurations, Stored, Submission, SubmitContext},
     task::{Archive, Labels, StoredArtifact},
     taskset::{
         SetFact,
-        fact::{Closing, PodEnd, Terminated},
+        fact::{PodEnd, StopReason, Terminated},
     },
 };
 use serde_json::json;
@@ -93,7 +93,7 @@ pub(crate) fn variants() -> Vec<Fact> {
             artifact: Some(OutputArtifactValue { name: text("out"), path: None, artifact }),
         })
     }));
-    let reasons = every!(Closing: Cleaning, Deleted, Evicted, Deadline);
+    let reasons = every!(StopReason: Cleaning, Deleted, Evicted, Deadline);
     let ending = |why| Fact::TaskSet(SetFact::Ending { replica: 0, at: AT, why, message: String::new() });
     facts.extend(reasons.into_iter().map(ending));
     facts
@@ -222,7 +222,7 @@ fn of_task_sets() -> Vec<SetFact> {
         SetFact::Queued { first: 0, count: 3, at: AT },
         SetFact::Launched { replica, at: AT, deadline: Some(LATER) },
         SetFact::Started { replica, at: AT },
-        SetFact::Ending { replica, at: AT, why: Closing::Evicted, message: text("makes room") },
+        SetFact::Ending { replica, at: AT, why: StopReason::Evicted, message: text("makes room") },
         SetFact::Ended(Box::new(PodEnd {
             replica,
             at: LATER,
@@ -257,16 +257,16 @@ fn submission() -> Submission {
             flaw: Some(text("a template is missing")),
         },
         parent: Some(RunId(6)),
-        known: Known {
+        context: SubmitContext {
             host: Some(text("worker")),
-            earlier: Some(Box::new(Earlier { run: 5, nodes: BTreeMap::from([(text(".a"), 3)]) })),
+            earlier: Some(Box::new(EarlierDurations { run: 5, nodes: BTreeMap::from([(text(".a"), 3)]) })),
             skew: -250_000,
         },
-        before: Some(Box::new(Before {
+        previous: Some(Box::new(PreviousRun {
             runs: vec![RunId(4)],
             results: BTreeMap::from([(
                 text(".a"),
-                Done {
+                NodeResult {
                     kind: NodeKind::Pod,
                     phase: Phase::Succeeded,
                     message: text("fine"),
@@ -278,18 +278,18 @@ fn submission() -> Submission {
                     attempt: Some(AttemptId { run: RunId(4), task: NODE, attempt: 1 }),
                     outputs: outputs(),
                     progress: Some((1, 2)),
-                    memo: Some(Remembered { cache: text("results"), key: text("first"), hit: true }),
+                    memo: Some(CacheLookup { cache: text("results"), key: text("first"), hit: true }),
                 },
             )]),
         })),
     }
 }
 
-fn marks() -> Marks {
-    Marks {
+fn marks() -> MutableMetadata {
+    MutableMetadata {
         labels: labels("team", "data"),
         annotations: labels("note", "why"),
-        ties: Ties {
+        ownership: Ownership {
             finalizers: vec![text("example.org/keep")],
             owners: vec![json!({"uid": "u"})],
             managers: vec![json!({"manager": "kubectl"})],

@@ -86,7 +86,8 @@ fn every_value_inside_of_a_fact_has_a_line() {
     }
 }
 
-/// What a newer version has added changes what a fact means, so it is refused and not overlooked.
+/// A field that a newer version has added changes the meaning of a fact, so the fact is refused and the field not
+/// overlooked.
 #[test]
 fn a_field_that_nobody_knows_is_refused_by_its_name() {
     for example in examples::all() {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use octoflow_engine::{
-    dialect::PhaseStand,
+    dialect::PhaseClass,
     jsonpath::Template,
     kinds::{self, Kind},
 };
@@ -101,11 +101,11 @@ pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
 }
 
 pub(super) fn phase(text: &str) -> Result<String, String> {
-    let stands = [PhaseStand::Waiting, PhaseStand::Running, PhaseStand::Good, PhaseStand::Bad];
+    let stands = [PhaseClass::Waiting, PhaseClass::Running, PhaseClass::Succeeded, PhaseClass::Failed];
     let mut known = Vec::new();
     for stand in stands {
         let phases = kinds::of_runs().filter_map(Kind::dialect).flat_map(|dialect| dialect.phases);
-        for phase in phases.filter(|phase| phase.stand == stand) {
+        for phase in phases.filter(|phase| phase.class == stand) {
             if !known.contains(&phase.word) {
                 known.push(phase.word);
             }

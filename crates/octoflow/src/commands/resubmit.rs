@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use octoflow_engine::{
-    dialect::PhaseStand,
+    dialect::PhaseClass,
     rerun::{ResubmitOptions, RunContext},
 };
 use octoflow_store::RunRow;
@@ -43,7 +43,7 @@ pub(crate) fn resubmit(args: &Resubmit, context: &Context) -> Result<Exit> {
     };
     let exit = match &args.target.selector {
         Some(labels) => {
-            let over = phases(PhaseStand::is_final);
+            let over = phases(PhaseClass::is_final);
             let namespace = args.target.namespace.or_default();
             steer::selected(namespace, labels.0.clone(), over, &*source, context, act)?
         }

@@ -1,7 +1,7 @@
 //! `octoflow retry NAME…`: does what failed again, on a server. With `--dry-run` it only says what that would be, and why.
 
 use anyhow::Result;
-use octoflow_engine::dialect::PhaseStand;
+use octoflow_engine::dialect::PhaseClass;
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub(crate) fn retry(args: &Retry, context: &Context) -> Result<Exit> {
     };
     let exit = match &args.target.selector {
         Some(labels) => {
-            let failed = phases(|stand| stand == PhaseStand::Bad);
+            let failed = phases(|stand| stand == PhaseClass::Failed);
             let namespace = args.target.namespace.or_default();
             steer::selected(namespace, labels.0.clone(), failed, &*source, context, act)?
         }
@@ -61,7 +61,7 @@ fn said_of_whole(row: &RunRow, what: &str, args: &Retry, context: &Context) -> R
     if args.output.is_some() {
         return Err(Failure::usage(format!("a {noun} is retried as a whole; there is no plan of it to print")).into());
     }
-    if stand_of(row) != Some(PhaseStand::Bad) {
+    if stand_of(row) != Some(PhaseClass::Failed) {
         let text = format!("{noun} `{}` is {}, so there is nothing to retry", row.name, row.phase);
         return Err(Failure::conflict(text).into());
     }
@@ -79,7 +79,7 @@ fn ask(client: &Client, row: &RunRow, args: &Retry) -> Result<Value> {
     let place = Address::of(&["api", "octoflow", "v1", "runs", &row.namespace, &row.name, "retry"])
         .with_some("kind", told_kind(row));
     client.post(&place, &body).map_err(|error| {
-        if whole(row).is_some() || stand_of(row) != Some(PhaseStand::Good) || exit::of(&error) != Exit::Conflict {
+        if whole(row).is_some() || stand_of(row) != Some(PhaseClass::Succeeded) || exit::of(&error) != Exit::Conflict {
             return error;
         }
         let text = format!("run `{}` succeeded, so nothing of it has to be done again", row.name);

@@ -17,7 +17,7 @@ use octoflow_model::{
     AttemptId, Fact, Report, RunId, Task, Time,
     argo::WorkflowFact,
     order::Exit,
-    submission::{Known, Submission},
+    submission::{Submission, SubmitContext},
 };
 
 use super::{
@@ -261,8 +261,8 @@ impl<'a> Stage<'a> {
                     at: self.now,
                     manifest: entry.manifest.clone(),
                     stored: entry.stored.clone(),
-                    known: Known::default(),
-                    before: None,
+                    context: SubmitContext::default(),
+                    previous: None,
                     parent: None,
                 };
                 let ticket = self.event_loop.submit(id(index), Box::new(submission), None, Acceptance::default());

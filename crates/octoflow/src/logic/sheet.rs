@@ -82,7 +82,7 @@ impl<'a> Spot<'a> {
 
     /// Where the key stands, or the value where there is no key.
     pub(crate) fn place(&self) -> Span {
-        self.sheet.document.places.key(&self.path)
+        self.sheet.document.source_map.key(&self.path)
     }
 
     pub(crate) fn file(&self) -> &'a str {

@@ -64,7 +64,7 @@ pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
     let mut subject = Subject { unchecked, ..Subject::default() };
     let loaded = gather(case, &mut subject)?;
     let (others, workflows): (Vec<Loaded>, Vec<Loaded>) =
-        loaded.into_iter().partition(|one| one.known().is_some_and(Kind::is_beside));
+        loaded.into_iter().partition(|one| one.known().is_some_and(Kind::is_supporting));
     let mut objects = Vec::new();
     for one in &others {
         let kind = one.known().expect("only known kinds stand beside workflows");

@@ -2,7 +2,7 @@
 //! `12:00:01 ✔ step-a succeeded (0.3s)`.
 
 use jiff::tz::TimeZone;
-use octoflow_engine::follow::{Event, Followed, Seen};
+use octoflow_engine::follow::{Event, FollowedNode, FollowedRun};
 use octoflow_model::{Shutdown, Time, argo::Phase};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The line for an event. With several runs each line begins with its run's name.
-pub(crate) fn line(run: &Followed, at: Time, event: &Event, several: bool, zone: &TimeZone, paint: Paint) -> String {
+pub(crate) fn line(run: &FollowedRun, at: Time, event: &Event, several: bool, zone: &TimeZone, paint: Paint) -> String {
     let (phase, waiting, words) = describe(run, at, event);
     let (icon, colour) = icon(phase, waiting);
     let owner =
@@ -20,7 +20,7 @@ pub(crate) fn line(run: &Followed, at: Time, event: &Event, several: bool, zone:
     format!("{} {} {owner}{words}", paint.paint(&clock::of_day(at, zone), Colour::Dim), paint.paint(icon, colour))
 }
 
-fn describe(run: &Followed, at: Time, event: &Event) -> (&'static str, bool, String) {
+fn describe(run: &FollowedRun, at: Time, event: &Event) -> (&'static str, bool, String) {
     let workflow = &run.name;
     let noun = run.noun();
     match event {
@@ -80,7 +80,7 @@ fn phase_of(phase: &str) -> &'static str {
     if phase == "Succeeded" { "Succeeded" } else { "Failed" }
 }
 
-fn ending(seen: &Seen, at: Time) -> String {
+fn ending(seen: &FollowedNode, at: Time) -> String {
     match seen.phase {
         Phase::Succeeded => format!("succeeded ({})", clock::fine(seen.took(at))),
         phase => format!("{}{}", verb(phase.word()), reason(&seen.message)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use octoflow_engine::{
     argo,
-    follow::{Event, Followed},
+    follow::{Event, FollowedRun},
 };
 use octoflow_model::{
     Fact, NodeIx, Time,
@@ -13,8 +13,8 @@ use octoflow_model::{
 };
 
 /// A workflow that is followed from its beginning.
-pub(crate) fn workflow(name: &str) -> Followed {
-    let mut run = Followed::new(name);
+pub(crate) fn workflow(name: &str) -> FollowedRun {
+    let mut run = FollowedRun::new(name);
     run.dialect = Some(&argo::DIALECT);
     run
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_engine::follow::{Followed, Seen};
+use octoflow_engine::follow::{FollowedNode, FollowedRun};
 use octoflow_model::{Time, argo::NodeKind};
 
 use super::{
@@ -48,7 +48,7 @@ impl Live {
         if self.dirty { next } else { next + IDLE.saturating_sub(PACE) }
     }
 
-    pub(crate) fn draw(&mut self, output: &Output, runs: &[&Followed], now: Time) {
+    pub(crate) fn draw(&mut self, output: &Output, runs: &[&FollowedRun], now: Time) {
         let begin = Instant::now();
         let size = terminal_size::terminal_size_of(std::io::stderr());
         let (columns, rows) = size.map_or((80, 24), |(columns, rows)| (usize::from(columns.0), usize::from(rows.0)));
@@ -87,14 +87,14 @@ impl Live {
 }
 
 /// All runs, each as its line and its tree, in at most `room` lines.
-fn picture(runs: &[&Followed], room: usize, now: Time, paint: Paint) -> Vec<String> {
+fn picture(runs: &[&FollowedRun], room: usize, now: Time, paint: Paint) -> Vec<String> {
     let share = (room / runs.len().max(1)).max(2);
     let mut lines: Vec<String> = runs.iter().flat_map(|run| one(run, share, now, paint)).collect();
     lines.truncate(room);
     lines
 }
 
-fn one(run: &Followed, room: usize, now: Time, paint: Paint) -> Vec<String> {
+fn one(run: &FollowedRun, room: usize, now: Time, paint: Paint) -> Vec<String> {
     let (icon, colour) = icon(run.phase_word(), false);
     let took = run.began.map_or(Duration::ZERO, |began| run.ended.unwrap_or(now).since(began));
     let mut lines = vec![format!(
@@ -118,7 +118,7 @@ fn one(run: &Followed, room: usize, now: Time, paint: Paint) -> Vec<String> {
 }
 
 /// What matters most of a tree that is too tall, and a line that counts the rest.
-fn excerpt(run: &Followed, room: usize, now: Time, paint: Paint) -> Vec<String> {
+fn excerpt(run: &FollowedRun, room: usize, now: Time, paint: Paint) -> Vec<String> {
     let mut ranked: Vec<usize> = (0..run.nodes.len()).filter(|at| importance(&run.nodes[*at]) < 3).collect();
     ranked.sort_by_key(|at| importance(&run.nodes[*at]));
     let mut kept = vec![false; run.nodes.len()];
@@ -145,7 +145,7 @@ fn excerpt(run: &Followed, room: usize, now: Time, paint: Paint) -> Vec<String> 
 }
 
 /// Lower matters more: failures, what runs, what waits, what is over.
-fn importance(seen: &Seen) -> u8 {
+fn importance(seen: &FollowedNode) -> u8 {
     if !matches!(seen.kind.word(), "Pod" | "HTTP" | "Suspend" | "Skipped") {
         return 3;
     }
@@ -157,7 +157,7 @@ fn importance(seen: &Seen) -> u8 {
     }
 }
 
-fn rest(run: &Followed, kept: &[bool]) -> String {
+fn rest(run: &FollowedRun, kept: &[bool]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for (seen, _) in run
         .nodes
@@ -171,7 +171,7 @@ fn rest(run: &Followed, kept: &[bool]) -> String {
     if words.is_empty() { " …".to_owned() } else { format!(" … and {}", words.join(", ")) }
 }
 
-fn tree_lines(run: &Followed, which: &[usize], now: Time, paint: Paint) -> Vec<String> {
+fn tree_lines(run: &FollowedRun, which: &[usize], now: Time, paint: Paint) -> Vec<String> {
     let mut place = vec![None; run.nodes.len()];
     for (new, old) in which.iter().enumerate() {
         place[*old] = Some(new);
@@ -203,7 +203,7 @@ fn tree_lines(run: &Followed, which: &[usize], now: Time, paint: Paint) -> Vec<S
     table.lines(paint)
 }
 
-fn row(seen: &Seen, prefix: String, now: Time) -> Vec<Cell> {
+fn row(seen: &FollowedNode, prefix: String, now: Time) -> Vec<Cell> {
     let works = seen.kind.tasked() || seen.kind == NodeKind::Container;
     let timed = works && (seen.running.is_some() || seen.finished.is_some());
     let took = if timed { clock::short(seen.took(now)) } else { String::new() };
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(lines, ["● w  Running  0/1  4s", " ● w      t", " └─┬─● a  t  3s", "   └─○ b  t"]);
     }
 
-    fn wide_run(tasks: u32) -> Followed {
+    fn wide_run(tasks: u32) -> FollowedRun {
         let mut run = workflow("w");
         run.take(&added("w", NodeKind::Dag, Role::Entry, None, None, Phase::Running));
         for task in 0..tasks {
@@ -301,8 +301,8 @@ mod tests {
 
     #[test]
     fn several_runs_share_the_screen() {
-        let runs: Vec<Followed> = (0..3).map(|_| wide_run(50)).collect();
-        let runs: Vec<&Followed> = runs.iter().collect();
+        let runs: Vec<FollowedRun> = (0..3).map(|_| wide_run(50)).collect();
+        let runs: Vec<&FollowedRun> = runs.iter().collect();
         assert!(picture(&runs, 12, Time(0), Paint::OFF).len() <= 12);
     }
 

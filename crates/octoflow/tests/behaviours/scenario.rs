@@ -30,7 +30,7 @@ impl Scenario {
 
     /// A sentence about a place of the file: the file with its line, what it shows, and where in it.
     pub(crate) fn tell(&self, path: &Path, text: &str) -> String {
-        let line = self.document.places.value(path).line;
+        let line = self.document.source_map.value(path).line;
         let name = self.value()["name"].as_str().unwrap_or_default();
         format!("{}:{line} {} ({name}) {path}: {text}", self.file, self.value()["covers"])
     }

@@ -7,7 +7,7 @@ use octoflow_model::{
     ids::AttemptId,
     location::Location,
     order::{Collected, Fetched, Found},
-    task::{ArtifactInput, ArtifactOutput, ArtifactSource, StoredArtifact, Task, Wanted},
+    task::{ArtifactInput, ArtifactOutput, ArtifactSource, StoredArtifact, Task, WantedOutputs},
 };
 
 use super::{
@@ -30,7 +30,7 @@ const PARAMETER_BYTES: u64 = 64 * 1024 * 1024;
 const ALWAYS: IsWanted<'static> = &|| true;
 
 /// Returns whether there is anything to collect. The termination message came with the end.
-pub(crate) fn is_needed(wanted: &Wanted) -> bool {
+pub(crate) fn is_needed(wanted: &WantedOutputs) -> bool {
     wanted.result || !wanted.parameters.is_empty() || !wanted.artifacts.is_empty() || wanted.log.is_some()
 }
 

@@ -374,7 +374,7 @@ pub(super) mod tests {
 
     use octoflow_model::{
         ids::NodeIx,
-        task::{Container, Wanted},
+        task::{Container, WantedOutputs},
         time::Time,
     };
 
@@ -460,7 +460,7 @@ pub(super) mod tests {
     #[test]
     fn a_job_that_panics_while_collecting_still_reports() {
         let (_dir, dispatcher, _theirs, reports) = dispatcher();
-        let task = Task { wanted: Wanted { result: true, ..Wanted::default() }, ..Task::default() };
+        let task = Task { wanted: WantedOutputs { result: true, ..WantedOutputs::default() }, ..Task::default() };
         let flight = InFlight { task: Arc::new(task), sent: true, stop: None };
         lock(&dispatcher.in_flight).insert(attempt(UNLUCKY), flight);
         let ending = WireEnding {

@@ -336,7 +336,7 @@ mod tests {
 
     use octoflow_model::{
         ids::{NodeIx, RunId},
-        task::{ArtifactInput, Container, LastWords},
+        task::{ArtifactInput, Container, TerminationMessage},
     };
 
     use super::*;
@@ -449,7 +449,7 @@ mod tests {
     #[test]
     fn a_file_for_last_words_needs_isolation() {
         let mut task = script();
-        task.wanted.message = Some(LastWords { path: Some("log".to_owned()), tail: true });
+        task.wanted.message = Some(TerminationMessage { path: Some("log".to_owned()), tail: true });
         task.main.working_dir = Some("/home".to_owned());
         let termination =
             |isolated| plan(attempt(), &task, None, isolated, &context()).unwrap().launch.termination.unwrap();

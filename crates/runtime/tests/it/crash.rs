@@ -12,7 +12,7 @@ use std::{
 use octoflow_model::{
     ids::{AttemptId, NodeIx, RunId},
     order::{Exit, Found, Order, Report},
-    task::{Mount, MountSource, Task, Wanted},
+    task::{Mount, MountSource, Task, WantedOutputs},
 };
 use octoflow_runtime::{
     port::Runtime as _,
@@ -54,7 +54,8 @@ pub(crate) fn engine_main(arguments: &[OsString]) -> ExitCode {
 /// `/gate`: changes of the machine's files after the start are only visible through volumes.
 fn wanting(script: &str) -> Task {
     let parameters = vec![("p".to_owned(), "/tmp/p".to_owned())];
-    let mut task = Task { wanted: Wanted { result: true, parameters, ..Wanted::default() }, ..sh(script) };
+    let mut task =
+        Task { wanted: WantedOutputs { result: true, parameters, ..WantedOutputs::default() }, ..sh(script) };
     if let Some((gate, script)) = script.strip_prefix("gate=").and_then(|rest| rest.split_once('\n')) {
         let source = MountSource::Host { path: gate.to_owned() };
         task.mounts = vec![Mount { path: "/gate".to_owned(), source, sub_path: None, read_only: true }];

@@ -14,7 +14,7 @@ use std::{
 use octoflow_model::{
     ids::AttemptId,
     order::{Exit, Found, Order},
-    task::{ArtifactOutput, Task, Wanted},
+    task::{ArtifactOutput, Task, WantedOutputs},
 };
 use octoflow_runtime::{
     logs::Stream,
@@ -102,8 +102,11 @@ pub(crate) fn without_descriptors_tasks_wait_and_none_fails() {
     let mut rig = Rig::with(|config| by_script(config, place.path(), "ulimit -n 64"));
     let health = rig.runtime().health();
     let script = "echo out; sleep 0.3; echo err >&2; echo value > /tmp/value";
-    let wanted =
-        Wanted { result: true, parameters: vec![("v".to_owned(), "/tmp/value".to_owned())], ..Wanted::default() };
+    let wanted = WantedOutputs {
+        result: true,
+        parameters: vec![("v".to_owned(), "/tmp/value".to_owned())],
+        ..WantedOutputs::default()
+    };
     let attempts: Vec<AttemptId> = (0..40).map(|_| rig.start(Task { wanted: wanted.clone(), ..sh(script) })).collect();
     let mut delayed = false;
     let mut left = attempts.clone();
@@ -258,7 +261,7 @@ pub(crate) fn an_artifact_that_finds_no_space_waits_for_it() {
     let Some(small) = Small::new(32) else { return };
     let mut rig = Rig::in_dir(Arc::clone(&small.1), |_| {});
     let output = ArtifactOutput { name: "a".to_owned(), path: "/tmp/a".to_owned(), ..ArtifactOutput::default() };
-    let wanted = Wanted { artifacts: vec![output], ..Wanted::default() };
+    let wanted = WantedOutputs { artifacts: vec![output], ..WantedOutputs::default() };
     // It ends while the disk is full.
     let attempt = rig.start(Task { wanted, ..sh("echo content > /tmp/a; sleep 2") });
     rig.started(attempt);

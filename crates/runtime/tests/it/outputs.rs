@@ -4,7 +4,9 @@ use std::{fs, io::Write, path::Path};
 
 use octoflow_model::{
     order::{Collected, Exit, Found, Order},
-    task::{Archive, ArtifactInput, ArtifactOutput, ArtifactSource, Mount, MountSource, StoredArtifact, Task, Wanted},
+    task::{
+        Archive, ArtifactInput, ArtifactOutput, ArtifactSource, Mount, MountSource, StoredArtifact, Task, WantedOutputs,
+    },
 };
 use octoflow_runtime::{artifacts::Store, port::Runtime as _};
 
@@ -33,7 +35,7 @@ fn input(path: &str, artifact: &StoredArtifact) -> ArtifactInput {
     }
 }
 
-fn collect(rig: &mut Rig, script: &str, wanted: Wanted) -> Collected {
+fn collect(rig: &mut Rig, script: &str, wanted: WantedOutputs) -> Collected {
     let (attempt, end) = rig.run(Task { wanted, ..sh(script) });
     assert_eq!(end.exit, Exit::Code(0));
     rig.runtime().send(vec![Order::Forget { attempt }]);
@@ -41,7 +43,7 @@ fn collect(rig: &mut Rig, script: &str, wanted: Wanted) -> Collected {
 }
 
 fn saved(rig: &mut Rig, script: &str, path: &str, archive: Archive) -> StoredArtifact {
-    let wanted = Wanted { artifacts: vec![output("out", path, archive)], ..Wanted::default() };
+    let wanted = WantedOutputs { artifacts: vec![output("out", path, archive)], ..WantedOutputs::default() };
     match collect(rig, script, wanted).artifacts.remove(0).1 {
         Found::Here(artifact) => artifact,
         other => panic!("{other:?}"),
@@ -60,7 +62,7 @@ pub(crate) fn results_parameters_and_missing_files() {
         return;
     }
     let parameter = |name: &str, path: &str| (name.to_owned(), path.to_owned());
-    let wanted = Wanted {
+    let wanted = WantedOutputs {
         message: None,
         result: true,
         log: None,
@@ -138,13 +140,15 @@ pub(crate) fn artifacts_make_the_round_trip() {
     let zipped =
         |rig: &mut Rig| saved(rig, "mkdir /tmp/z; echo 1 > /tmp/z/a; ln -s a /tmp/z/l", "/tmp/z", Archive::Zip);
     assert_eq!(zipped(&mut rig).digest, zipped(&mut rig).digest, "the same files are the same zip archive");
-    let wanted =
-        Wanted { artifacts: vec![output("a", "/none", TGZ), output("b", "/none", Archive::Zip)], ..Wanted::default() };
+    let wanted = WantedOutputs {
+        artifacts: vec![output("a", "/none", TGZ), output("b", "/none", Archive::Zip)],
+        ..WantedOutputs::default()
+    };
     let collected = collect(&mut rig, "touch /tmp/f", wanted);
     assert!(collected.artifacts.iter().all(|(_, found)| *found == Found::Missing));
     // What cannot be saved is reported, in every archive format.
     for archive in [TGZ, Archive::Zip, Archive::None] {
-        let wanted = Wanted { artifacts: vec![output("a", "/tmp/o", archive)], ..Wanted::default() };
+        let wanted = WantedOutputs { artifacts: vec![output("a", "/tmp/o", archive)], ..WantedOutputs::default() };
         let collected = collect(&mut rig, "mkdir /tmp/o; mkfifo /tmp/o/pipe", wanted);
         let told = |found: &Found<StoredArtifact>| matches!(found, Found::Failed(why) if why.contains("pipe"));
         assert!(told(&collected.artifacts[0].1), "{archive:?}: {:?}", collected.artifacts[0].1);
@@ -177,10 +181,10 @@ pub(crate) fn a_link_never_shows_the_machines_own_files() {
     fs::write(own.path().join("secret"), "secret").unwrap();
     // Below /tmp, which is private to the task: only a reader that leaves the task's view could find it.
     let script = format!("ln -s {} /tmp/door; ln -s {}/secret /tmp/key", own.path().display(), own.path().display());
-    let wanted = Wanted {
+    let wanted = WantedOutputs {
         parameters: vec![("door".to_owned(), "/tmp/door/secret".to_owned()), ("key".to_owned(), "/tmp/key".to_owned())],
         artifacts: vec![output("all", "/tmp", TGZ)],
-        ..Wanted::default()
+        ..WantedOutputs::default()
     };
     let collected = collect(&mut rig, &script, wanted);
     assert_eq!(collected.parameters[0].1, Found::Missing);

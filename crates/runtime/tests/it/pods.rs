@@ -6,7 +6,7 @@ use octoflow_model::{
     ids::AttemptId,
     order::{End, Exit, Order, Report},
     pod::{Member, Part, Pod},
-    task::{Container, Mount, MountSource, Task, Wanted},
+    task::{Container, Mount, MountSource, Task, WantedOutputs},
 };
 use octoflow_runtime::{
     logs::{Logs, Stream},
@@ -242,7 +242,7 @@ pub(crate) fn output_is_marked_and_the_result_is_mains_alone() {
     in_both_isolations(|rig| {
         let mut task =
             pod(vec![init("before", "echo before"), main("echo main; echo aside >&2"), sidecar("side", "echo side")]);
-        task.wanted = Wanted { result: true, ..Wanted::default() };
+        task.wanted = WantedOutputs { result: true, ..WantedOutputs::default() };
         let (attempt, end) = rig.run(task);
         assert_eq!(end.collected.result.as_deref(), Some("main"));
         assert_eq!(said(rig, attempt, Some("before")), "before\n");
@@ -396,7 +396,7 @@ fn gated(gate: &std::path::Path) -> Task {
         main("echo up; until [ -e /gate/open ]; do sleep 0.02; done; echo on; exit 3"),
         sidecar("side", "exec sleep 1000"),
     ]);
-    task.wanted = Wanted { result: true, ..Wanted::default() };
+    task.wanted = WantedOutputs { result: true, ..WantedOutputs::default() };
     let source = MountSource::Host { path: gate.display().to_string() };
     task.mounts = vec![Mount { path: "/gate".to_owned(), source, sub_path: None, read_only: true }];
     task

@@ -3,7 +3,7 @@
 use octoflow_model::{
     order::{End, Exit},
     pod::{Member, Part, Pod},
-    task::{LastWords, Mount, MountSource, Task, Wanted},
+    task::{Mount, MountSource, Task, TerminationMessage, WantedOutputs},
 };
 use octoflow_runtime::port::Runtime as _;
 
@@ -12,8 +12,8 @@ use crate::rig::{Rig, command, eventually, fresh_dir, sh, spawner_of};
 const LOG: &str = "/dev/termination-log";
 
 fn asked_at(path: &str, script: &str) -> Task {
-    let message = Some(LastWords { path: Some(path.to_owned()), tail: true });
-    Task { wanted: Wanted { message, ..Wanted::default() }, ..sh(script) }
+    let message = Some(TerminationMessage { path: Some(path.to_owned()), tail: true });
+    Task { wanted: WantedOutputs { message, ..WantedOutputs::default() }, ..sh(script) }
 }
 
 fn asked(script: &str) -> Task {
@@ -70,7 +70,7 @@ pub(crate) fn a_bad_end_without_a_message_tells_the_end_of_the_output() {
         let long = message(&mut rig, asked("head -c 3000000 /dev/zero | tr '\\0' x; exit 1")).unwrap();
         assert_eq!(long.len(), 2048);
         let mut silent = asked("echo out; exit 3");
-        silent.wanted.message = Some(LastWords { path: Some(LOG.to_owned()), tail: false });
+        silent.wanted.message = Some(TerminationMessage { path: Some(LOG.to_owned()), tail: false });
         assert_eq!(message(&mut rig, silent), None);
         let missing = Task { wanted: asked("").wanted, ..command(&["no-such-program"]) };
         let (_, end) = rig.run(missing);

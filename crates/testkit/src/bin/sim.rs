@@ -11,9 +11,7 @@ use std::{
     time::Instant,
 };
 
-use octoflow_testkit::sim::{
-    Crashes, Effort, FAMILIES, Failure, MIXED, Report, Watch, World, compare, explore, run,
-};
+use octoflow_testkit::sim::{Crashes, Effort, FAMILIES, Failure, MIXED, Report, Watch, World, compare, explore, run};
 
 const HELP: &str = "\
 The seeded simulator
@@ -74,8 +72,7 @@ fn main() -> ExitCode {
 }
 
 fn read(words: &[String]) -> Result<Option<Wish>, String> {
-    let mut wish =
-        Wish { seeds: 0..2000, one: false, nightly: false, effort: Effort::Light, crash: None, tell: false };
+    let mut wish = Wish { seeds: 0..2000, one: false, nightly: false, effort: Effort::Light, crash: None, tell: false };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = |of: &str| words.next().ok_or_else(|| format!("{of} needs a value"));

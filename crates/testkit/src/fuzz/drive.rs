@@ -45,8 +45,8 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
         at: DAWN,
         manifest: manifest.clone(),
         stored,
-        known: Default::default(),
-        before: None,
+        context: Default::default(),
+        previous: None,
         parent: None,
     };
     let mut ticket = machine.event_loop.submit(RUN, Box::new(submission), None, Acceptance::default());

@@ -10,9 +10,9 @@ use octoflow_engine::{
     },
     expr::{
         self, Error,
-        chance::Seed,
-        depends::{self, Outcome},
+        depends::{self, TaskOutcome},
         lang::{self, Env},
+        random::Seed,
         when,
     },
 };
@@ -80,8 +80,8 @@ impl Env for Names {
         self.0.get(name).cloned()
     }
 
-    fn occasion(&self) -> Option<lang::Occasion> {
-        Some(lang::Occasion { moment: Time::from_secs(1_700_000_000).timestamp(), seed: Seed::of("fuzz") })
+    fn eval_context(&self) -> Option<lang::EvalContext> {
+        Some(lang::EvalContext { moment: Time::from_secs(1_700_000_000).timestamp(), seed: Seed::of("fuzz") })
     }
 
     fn names(&self) -> Vec<String> {
@@ -171,7 +171,7 @@ fn dependency(bytes: &[u8]) -> Result<(), String> {
     if !text.contains('!') && (no || !yes) {
         return broken(format!("without a negation it is {no} of nothing and {yes} of everything"));
     }
-    let by_name = |task: &str, outcome: Outcome| (task.len() + outcome as usize).is_multiple_of(2);
+    let by_name = |task: &str, outcome: TaskOutcome| (task.len() + outcome as usize).is_multiple_of(2);
     if condition.evaluate(&mut |task, outcome| by_name(task, outcome))
         != condition.evaluate(&mut |task, outcome| by_name(task, outcome))
     {

@@ -318,7 +318,7 @@ pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
         let Some(live) = life.engine().run(*id) else { continue };
         let mut engine = Engine::new(Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 });
         let folded = octoflow_engine::engine::fold(*id, shadow.facts.iter().cloned());
-        let folded = folded.or_else(|why| broken(Guarantee::Fold, why))?;
+        let folded = folded.or_else(|why| broken(Guarantee::Fold, why.to_string()))?;
         engine.handle(Input::Restore(Box::new(folded)), now);
         if let Some(folded) = engine.run(*id) {
             same(live, folded)?;

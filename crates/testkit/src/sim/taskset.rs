@@ -9,8 +9,8 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, RunId, Time,
-    submission::{Known, Stored, Submission},
-    taskset::{Closing, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
+    submission::{Stored, Submission, SubmitContext},
+    taskset::{ReplicaPhase, RolePhase, SetFact, SetPhase, StopReason, SummaryState},
 };
 use serde_json::{Value, json};
 
@@ -35,9 +35,9 @@ pub(super) fn acts(seed: u64, run: RunId, at: Time, slots: usize) -> Result<Vec<
         at: at.shifted(skew(seed, run.0)),
         manifest: admitted(&object)?,
         stored: Stored::default(),
-        before: None,
+        previous: None,
         parent: None,
-        known: Known { skew: skew(seed, run.0), ..Known::default() },
+        context: SubmitContext { skew: skew(seed, run.0), ..SubmitContext::default() },
     };
     let mut acts = vec![Act { at, run, deed: Deed::Submit(Box::new(submission)) }];
     for _ in 0..draw.below(5) {
@@ -59,7 +59,7 @@ fn command(draw: &mut Draw, run: RunId, object: &Value) -> Command {
         _ => {
             let roles = object["spec"]["roles"].as_array().map_or(1, |roles| roles.len() as u64);
             let (role, retried, index) = (draw.below(roles), draw.below(2), draw.below(3));
-            let why = *draw.pick(&[Closing::Deleted, Closing::Evicted]);
+            let why = *draw.pick(&[StopReason::Deleted, StopReason::Evicted]);
             Command::Evict { pod: format!("t{run}-r{role}-{attempt}-{retried}-{index}"), why }
         }
     }
@@ -142,9 +142,9 @@ fn rule(draw: &mut Draw) -> Value {
 pub(super) fn finals(run: &Run) -> Vec<(Part, Option<&'static str>)> {
     let state = &run.state;
     let attempt = state.attempt;
-    let mut found = vec![(Part::TaskSet, state.over().then(|| state.standing.word()))];
+    let mut found = vec![(Part::TaskSet, state.over().then(|| state.summary.word()))];
     for (at, role) in state.roles.iter().enumerate() {
-        let verdict = role.verdict.as_ref().map(|verdict| Standing::of(verdict.succeeded).word());
+        let verdict = role.verdict.as_ref().map(|verdict| SummaryState::of(verdict.succeeded).word());
         found.push((Part::Role { attempt, at: at as u32 }, verdict));
     }
     for (at, replica) in state.replicas.iter().enumerate() {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 pub(super) fn tree(run: &Run) -> Result<Value, String> {
     if let Some(run) = run.of::<taskset::Run>() {
         let status = taskset::status::status(run);
-        return Ok(json!({"phase": run.state.standing.word(), "nodes": {}, "status": status}));
+        return Ok(json!({"phase": run.state.summary.word(), "nodes": {}, "status": status}));
     }
     workflow(run.of().expect("the simulator knows two dialects"))
 }

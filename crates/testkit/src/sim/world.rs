@@ -10,7 +10,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     RunId, Time,
-    submission::{Known, Stored, Submission},
+    submission::{Stored, Submission, SubmitContext},
 };
 use serde_json::{Value, json};
 
@@ -166,9 +166,9 @@ impl World {
                 at: at.shifted(skew(seed, run)),
                 manifest,
                 stored: Stored::default(),
-                before: None,
+                previous: None,
                 parent: None,
-                known: Known { skew: skew(seed, run), ..Known::default() },
+                context: SubmitContext { skew: skew(seed, run), ..SubmitContext::default() },
             };
             acts.push(Act { at, run: RunId(run), deed: Deed::Submit(Box::new(submission)) });
             // In a calm world a suspension may only ever delay, and with limits in place nothing gives up early.

@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use super::{
     code,
+    findings::{At, Findings},
     index::Entry,
     name,
-    report::{At, Report},
 };
 use crate::shape::short;
 
 /// Checks the arguments of the workflow, of a call or of a hook. `of` names them in messages, such as
 /// `spec.arguments`; `raw` are the raw artifacts when some field of them is only known raw.
-pub(super) fn check(report: &mut Report, at: &At<'_>, of: &str, arguments: &Arguments, raw: Option<&Value>) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, of: &str, arguments: &Arguments, raw: Option<&Value>) {
     let parameters = at.key("parameters");
     let names = arguments.parameters.iter().map(|parameter| parameter.name.as_str());
     name::list(report, &parameters, &|| format!("{of}.parameters"), name::Rule::Data, names);
@@ -32,7 +32,7 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, of: &str, arguments: &Argu
 }
 
 /// Checks arguments that need no values yet: those a WorkflowTemplate declares.
-pub(super) fn declared(report: &mut Report, at: &At<'_>, of: &str, arguments: &Arguments) {
+pub(super) fn declared(report: &mut Findings, at: &At<'_>, of: &str, arguments: &Arguments) {
     let parameters = at.key("parameters");
     let names = arguments.parameters.iter().map(|parameter| parameter.name.as_str());
     name::list(report, &parameters, &|| format!("{of}.parameters"), name::Rule::Data, names);
@@ -45,7 +45,7 @@ pub(super) fn declared(report: &mut Report, at: &At<'_>, of: &str, arguments: &A
 }
 
 /// Reports inputs of a template that these arguments do not supply.
-pub(super) fn supply(report: &mut Report, at: &At<'_>, prefix: &str, entry: &Entry<'_>, arguments: &Arguments) {
+pub(super) fn supply(report: &mut Findings, at: &At<'_>, prefix: &str, entry: &Entry<'_>, arguments: &Arguments) {
     if entry.broken {
         return;
     }
@@ -110,7 +110,7 @@ impl Needs {
 }
 
 /// Checks a value against its `enum`. Values with variables are only known at run time.
-pub(super) fn choice(report: &mut Report, at: &At<'_>, of: &str, parameter: &Parameter) {
+pub(super) fn choice(report: &mut Findings, at: &At<'_>, of: &str, parameter: &Parameter) {
     let Some(choices) = &parameter.choices else { return };
     let name = &parameter.name;
     if choices.is_empty() {
@@ -129,7 +129,7 @@ pub(super) fn choice(report: &mut Report, at: &At<'_>, of: &str, parameter: &Par
     }
 }
 
-fn value(report: &mut Report, at: &At<'_>, of: &str, parameter: &Parameter) {
+fn value(report: &mut Findings, at: &At<'_>, of: &str, parameter: &Parameter) {
     let name = &parameter.name;
     if let Some(from) = &parameter.value_from {
         let elsewhere = from.path.is_some() || from.parameter.is_some() || from.expression.is_some();
@@ -150,7 +150,7 @@ fn value(report: &mut Report, at: &At<'_>, of: &str, parameter: &Parameter) {
     choice(report, at, of, parameter);
 }
 
-fn source(report: &mut Report, at: &At<'_>, of: &str, artifact: &Artifact, raw: Option<&Value>) {
+fn source(report: &mut Findings, at: &At<'_>, of: &str, artifact: &Artifact, raw: Option<&Value>) {
     let name = &artifact.name;
     let sources = usize::from(artifact.from.is_some()) + usize::from(artifact.from_expression.is_some());
     if sources == 2 {

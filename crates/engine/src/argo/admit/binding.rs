@@ -5,9 +5,9 @@ use octoflow_model::meta::DEFAULT_NAMESPACE;
 use serde_json::Value;
 
 use super::{
-    Catalog, code, name, own_name,
-    report::{At, Report},
-    version,
+    Catalog, code,
+    findings::{At, Findings},
+    name, own_name, version,
 };
 use crate::{
     argo::{fields::EVENT_BINDING, refer::Reach},
@@ -21,7 +21,7 @@ const ROOTS: [&str; 5] = ["payload", "metadata", "discriminator", "namespace", "
 /// Checks a WorkflowEventBinding. Returns problems and warnings.
 pub fn examine_binding(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &EVENT_BINDING);
-    let mut report = Report::new(checked.problems, checked.warnings);
+    let mut report = Findings::new(checked.problems, checked.warnings);
     version(&checked.value, &checked.broken, &mut report);
     own_name(&checked.value, "binding", &mut report);
     let place = Path::root().join("spec");
@@ -44,7 +44,7 @@ pub fn examine_binding(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, V
     found.into_iter().partition(|problem| problem.severity == Severity::Error)
 }
 
-fn submit(spec: &Value, object: &Value, others: &dyn Catalog, at: &At<'_>, report: &mut Report) {
+fn submit(spec: &Value, object: &Value, others: &dyn Catalog, at: &At<'_>, report: &mut Findings) {
     let submit = &spec["submit"];
     let reference = &submit["workflowTemplateRef"];
     let reach = Reach::of(reference["clusterScope"] == true);
@@ -88,7 +88,7 @@ fn submit(spec: &Value, object: &Value, others: &dyn Catalog, at: &At<'_>, repor
 }
 
 /// Checks an expression that may refer to these root names and to functions.
-pub(super) fn expression(report: &mut Report, at: &At<'_>, text: &str, roots: &[&str]) {
+pub(super) fn expression(report: &mut Findings, at: &At<'_>, text: &str, roots: &[&str]) {
     let shown = shape::short(text.trim());
     let program = match lang::parse(text) {
         Ok(program) => program,

@@ -5,15 +5,15 @@ use std::collections::HashSet;
 use octoflow_model::argo::Call;
 
 use super::{
-    Subject, argument, code, hook,
+    Subject, argument, code,
+    findings::{At, Findings},
+    hook,
     index::{Callee, Entry, Spot},
-    item, name,
-    report::{At, Report},
-    spec,
+    item, name, spec,
 };
 use crate::{expr::when, shape::short};
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     let mut seen = HashSet::new();
     for ((spot, call), callee) in entry.calls().zip(&entry.callees) {
         let place = at.call(spot);
@@ -29,7 +29,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, ent
 
 fn one(
     subject: &Subject<'_>,
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
     spot: Spot,
@@ -66,7 +66,7 @@ fn one(
 }
 
 /// Checks that a call names exactly one template, and one that exists.
-fn target(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>, spot: Spot, call: &Call) {
+fn target(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, spot: Spot, call: &Call) {
     let prefix = || format!("templates.{}.{}", entry.label, spot.of(&call.name));
     let named = call.template.as_deref().filter(|name| !name.is_empty());
     match (named, call.inline.is_some(), call.template_ref.is_some()) {
@@ -88,7 +88,7 @@ fn target(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry
 }
 
 /// Reports an unknown template and suggests the nearest name.
-pub(super) fn undefined(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, prefix: &str, name: &str) {
+pub(super) fn undefined(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, prefix: &str, name: &str) {
     let gap = if prefix.is_empty() { "" } else { " " };
     report.error_with(at, code::UNKNOWN_TEMPLATE, || {
         (
@@ -100,7 +100,7 @@ pub(super) fn undefined(subject: &Subject<'_>, report: &mut Report, at: &At<'_>,
 
 /// Checks a condition without variables, which its text alone decides. A result that is not boolean is only found at
 /// run time, as in Argo.
-fn condition(report: &mut Report, at: &At<'_>, call: &Call) {
+fn condition(report: &mut Findings, at: &At<'_>, call: &Call) {
     let Some(text) = call.when.as_deref() else { return };
     if name::has_variables(text) {
         quotes(report, at, text);
@@ -114,7 +114,7 @@ fn condition(report: &mut Report, at: &At<'_>, call: &Call) {
 }
 
 /// Warns about quotes that are never closed, whatever the variables are.
-fn quotes(report: &mut Report, at: &At<'_>, text: &str) {
+fn quotes(report: &mut Findings, at: &At<'_>, text: &str) {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = rest.find("{{") {

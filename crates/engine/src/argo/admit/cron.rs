@@ -4,14 +4,15 @@ use octoflow_manifest::{Path, Problem, Segment, Severity};
 use serde_json::{Map, Value, json};
 
 use super::{
-    AdmitAs, Catalog, check_workflow, code, name, own_name,
-    report::{At, Report},
+    AdmitAs, Catalog, check_workflow, code,
+    findings::{At, Findings},
+    name, own_name,
     tag::{self, Tag},
     version,
 };
 use crate::{
     argo::fields::{API_VERSION, CRON_WORKFLOW},
-    cron::{LONGEST_NAME, Schedule, child::child_name, schedule, timetable::MOST_SCHEDULES},
+    cron::{MAX_NAME_LENGTH, Schedule, child::child_name, schedule, timetable::MAX_SCHEDULES},
     shape,
 };
 use octoflow_model::Time;
@@ -19,7 +20,7 @@ use octoflow_model::Time;
 /// Checks a CronWorkflow completely. Returns problems and warnings.
 pub fn examine_cron(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &CRON_WORKFLOW);
-    let mut report = Report::new(checked.problems, checked.warnings);
+    let mut report = Findings::new(checked.problems, checked.warnings);
     version(&checked.value, &checked.broken, &mut report);
     checked_name(&checked.value, &mut report);
     let place = Path::root().join("spec");
@@ -46,13 +47,13 @@ pub fn examine_cron(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, Vec<
     found.into_iter().partition(|problem| problem.severity == Severity::Error)
 }
 
-fn checked_name(object: &Value, report: &mut Report) {
+fn checked_name(object: &Value, report: &mut Findings) {
     let own = own_name(object, "CronWorkflow", report);
-    if name::is_object_name(own) && own.len() > LONGEST_NAME {
+    if name::is_object_name(own) && own.len() > MAX_NAME_LENGTH {
         let metadata = Path::root().join("metadata");
         report.error(&At::base(&metadata).key("name"), code::NAME, || {
             format!(
-                "the name '{}' has {} characters, and must not have more than {LONGEST_NAME}: runs add a time to it",
+                "the name '{}' has {} characters, and must not have more than {MAX_NAME_LENGTH}: runs add a time to it",
                 shape::short(own),
                 own.len()
             )
@@ -60,7 +61,7 @@ fn checked_name(object: &Value, report: &mut Report) {
     }
 }
 
-fn schedules(spec: &Value, at: &At<'_>, report: &mut Report) {
+fn schedules(spec: &Value, at: &At<'_>, report: &mut Findings) {
     let zone = spec["timezone"].as_str().filter(|zone| !zone.is_empty());
     let lost = zone.and_then(|zone| schedule::zone(zone).err());
     let zone = if lost.is_some() { None } else { zone };
@@ -68,9 +69,9 @@ fn schedules(spec: &Value, at: &At<'_>, report: &mut Report) {
         report.error(&at.key("timezone"), code::SCHEDULE, || why);
     }
     let written = spec["schedules"].as_array().map_or(0, Vec::len);
-    if written > MOST_SCHEDULES {
+    if written > MAX_SCHEDULES {
         report.error(&at.key("schedules"), code::SCHEDULE, || {
-            format!("a CronWorkflow has at most {MOST_SCHEDULES} schedules, not {written}")
+            format!("a CronWorkflow has at most {MAX_SCHEDULES} schedules, not {written}")
         });
     }
     let mut any = false;
@@ -80,7 +81,7 @@ fn schedules(spec: &Value, at: &At<'_>, report: &mut Report) {
             report.error(at, code::SCHEDULE, || why);
         }
     };
-    for (index, text) in spec["schedules"].as_array().into_iter().flatten().take(MOST_SCHEDULES).enumerate() {
+    for (index, text) in spec["schedules"].as_array().into_iter().flatten().take(MAX_SCHEDULES).enumerate() {
         judge(&at.key("schedules").index(index), text.as_str().unwrap_or_default());
     }
     if let Some(text) = spec["schedule"].as_str().filter(|text| !text.is_empty()) {
@@ -94,7 +95,7 @@ fn schedules(spec: &Value, at: &At<'_>, report: &mut Report) {
     }
 }
 
-fn conditions(spec: &Value, at: &At<'_>, report: &mut Report) {
+fn conditions(spec: &Value, at: &At<'_>, report: &mut Findings) {
     for field in ["expression", "condition"] {
         if let Some(text) = spec["stopStrategy"][field].as_str() {
             super::binding::expression(report, &at.key("stopStrategy").key(field), text, &["cronworkflow"]);
@@ -116,7 +117,8 @@ fn conditions(spec: &Value, at: &At<'_>, report: &mut Report) {
 
 /// Checks the Workflow that it creates. Problems carry their path in the CronWorkflow.
 fn within(object: &Value, broken: &[Path], others: &dyn Catalog) -> Vec<Problem> {
-    let own = object["metadata"]["name"].as_str().filter(|own| own.len() <= LONGEST_NAME && name::is_object_name(own));
+    let own =
+        object["metadata"]["name"].as_str().filter(|own| own.len() <= MAX_NAME_LENGTH && name::is_object_name(own));
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), json!(child_name(own.unwrap_or("cron"), Time::from_secs(1_700_000_000))));
     metadata.extend(object["spec"]["workflowMetadata"].as_object().cloned().unwrap_or_default());
@@ -131,7 +133,7 @@ fn within(object: &Value, broken: &[Path], others: &dyn Catalog) -> Vec<Problem>
         .filter(|path| path.starts_with(&home))
         .map(|path| Path(path.segments().iter().take(1).chain(path.segments().iter().skip(2)).cloned().collect()))
         .collect();
-    let mut report = Report::default();
+    let mut report = Findings::default();
     check_workflow(&manifest, &broken, AdmitAs::Run, others, &mut report);
     let mut found = match report.verdict() {
         Ok(warnings) => warnings,

@@ -6,14 +6,14 @@ use octoflow_model::argo::Call;
 
 use super::{
     code,
+    findings::{At, Findings},
     index::{Entry, TemplateType},
     name,
-    report::{At, Report},
 };
 use crate::{
     expr::{
         Error,
-        depends::{self, Depends, Outcome},
+        depends::{self, Depends, TaskOutcome},
     },
     graph,
     shape::short,
@@ -60,7 +60,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, graph: Option<&Graph<'_>>) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, graph: Option<&Graph<'_>>) {
     let (Some(dag), Some(graph)) = (&entry.template.dag, graph) else { return };
     let label = &entry.label;
     let at = at.key("dag");
@@ -107,7 +107,7 @@ fn written(task: &Call) -> Option<&str> {
     task.depends.as_deref().filter(|text| !text.is_empty())
 }
 
-fn style(report: &mut Report, at: &At<'_>, label: &str, task: &Call, using_depends: bool) {
+fn style(report: &mut Findings, at: &At<'_>, label: &str, task: &Call, using_depends: bool) {
     if using_depends && !task.dependencies.is_empty() {
         report.error_with(&at.key("dependencies"), code::DEPENDENCY_STYLE, || {
             (
@@ -130,7 +130,7 @@ fn style(report: &mut Report, at: &At<'_>, label: &str, task: &Call, using_depen
 }
 
 fn terms(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     label: &str,
     tasks: &[Call],
@@ -142,7 +142,7 @@ fn terms(
         match graph.find(&term.task) {
             None => undefined(report, at, label, &tasks[index].name, &term.task, tasks),
             Some(needed) => {
-                let by_item = matches!(term.outcome, Some(Outcome::AnySucceeded | Outcome::AllFailed));
+                let by_item = matches!(term.outcome, Some(TaskOutcome::AnySucceeded | TaskOutcome::AllFailed));
                 if by_item && !tasks[needed].looped() {
                     report.error(at, code::DEPENDS, || format!(
                         "templates.{label}.tasks.{} dependency '{}' uses an items-based condition such as .AnySucceeded or .AllFailed but does not contain any items",
@@ -154,7 +154,7 @@ fn terms(
     }
 }
 
-fn undefined(report: &mut Report, at: &At<'_>, label: &str, task: &str, needed: &str, tasks: &[Call]) {
+fn undefined(report: &mut Findings, at: &At<'_>, label: &str, task: &str, needed: &str, tasks: &[Call]) {
     report.error_with(at, code::UNKNOWN_TASK, || {
         (
             format!("templates.{label}.tasks.{task} dependency '{}' not defined", short(needed)),
@@ -163,7 +163,7 @@ fn undefined(report: &mut Report, at: &At<'_>, label: &str, task: &str, needed: 
     });
 }
 
-fn targets(report: &mut Report, at: &At<'_>, label: &str, target: &str, tasks: &[Call], graph: &Graph<'_>) {
+fn targets(report: &mut Findings, at: &At<'_>, label: &str, target: &str, tasks: &[Call], graph: &Graph<'_>) {
     if name::has_variables(target) {
         return;
     }

@@ -3,13 +3,13 @@
 
 use super::{
     code,
-    report::{At, Report},
+    findings::{At, Findings},
     scope::{Found, Scope},
 };
 use crate::{
     expr::{
         Error,
-        lang::{self, Program},
+        lang::{self, Expression},
         nearest,
     },
     shape::short,
@@ -21,11 +21,11 @@ const ROOTS: [&str; 11] =
 
 /// Checks an expression that fills a whole field. One with variables is only known at run time.
 pub(super) fn field(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     scope: &Scope<'_>,
     text: &str,
-    tasks: &mut dyn FnMut(&mut Report, &At<'_>, usize),
+    tasks: &mut dyn FnMut(&mut Findings, &At<'_>, usize),
 ) {
     if !text.contains("{{") {
         check(report, at, scope, text, &lang::parse(text), tasks);
@@ -34,12 +34,12 @@ pub(super) fn field(
 
 /// Reports what is wrong with an expression. References to tasks of the DAG go to `tasks`.
 pub(super) fn check(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     scope: &Scope<'_>,
     text: &str,
-    parsed: &Result<Program, Error>,
-    tasks: &mut dyn FnMut(&mut Report, &At<'_>, usize),
+    parsed: &Result<Expression, Error>,
+    tasks: &mut dyn FnMut(&mut Findings, &At<'_>, usize),
 ) {
     let program = match parsed {
         Ok(program) => program,

@@ -4,14 +4,14 @@ use octoflow_model::argo::Hook;
 
 use super::{
     argument, code,
-    report::{At, Report},
+    findings::{At, Findings},
 };
 
 /// Name of the hook that is the exit handler.
 pub(super) const EXIT: &str = "exit";
 
 /// Checks one hook. `prefix` is empty for the workflow's own hooks, else it ends in a dot.
-pub(super) fn check(report: &mut Report, at: &At<'_>, prefix: &str, moment: &str, hook: &Hook) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, prefix: &str, moment: &str, hook: &Hook) {
     let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
     if moment != EXIT && !given(&hook.expression) {
         report.error(at, code::HOOK, || format!("{prefix}hooks.{moment} Expression required"));

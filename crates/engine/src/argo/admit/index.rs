@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{argument::Needs, name};
-pub(super) use crate::report::Spot;
+pub(super) use crate::findings::Spot;
 
 use crate::argo::{fields::TYPE_NAMES, refer};
 

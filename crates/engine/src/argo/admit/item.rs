@@ -7,15 +7,16 @@ use octoflow_model::{
 use serde_json::Value;
 
 use super::{
-    code, name,
-    report::{At, Report},
+    code,
+    findings::{At, Findings},
+    name,
 };
 use crate::{
     argo::{expand::MAX_ITEMS, sequence::check_format},
     shape::short,
 };
 
-pub(super) fn check(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, call: &Call) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, call: &Call) {
     let kinds = [call.with_items.is_some(), call.with_param.is_some(), call.with_sequence.is_some()];
     if kinds.iter().filter(|given| **given).count() > 1 {
         report.error(at, code::LOOP, || {
@@ -43,7 +44,7 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, c
     }
 }
 
-fn numbers(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, sequence: &Sequence) {
+fn numbers(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, sequence: &Sequence) {
     match (&sequence.count, &sequence.end) {
         (Some(_), Some(_)) => {
             report.error(at, code::LOOP, || format!("{} only one of count or end can be defined in withSequence", of()))
@@ -82,7 +83,7 @@ fn numbers(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, sequence: 
 
 /// Parses a number. A text with variables is only known at run time.
 fn number(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
     field: &str,

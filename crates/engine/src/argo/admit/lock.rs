@@ -7,11 +7,11 @@ use octoflow_model::argo::{
 
 use super::{
     code,
-    report::{At, Report},
+    findings::{At, Findings},
 };
 
 /// Checks the locks of a workflow or template. `of` names their place in messages.
-pub(super) fn check(report: &mut Report, at: &At<'_>, of: &str, wanted: &Synchronization) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, of: &str, wanted: &Synchronization) {
     let list = at.key("mutexes");
     for (index, lock) in wanted.mutexes.iter().enumerate() {
         mutex(report, &list.index(index), &format!("{of}.mutexes[{index}]"), lock);
@@ -28,13 +28,13 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, of: &str, wanted: &Synchro
     }
 }
 
-fn mutex(report: &mut Report, at: &At<'_>, of: &str, lock: &Mutex) {
+fn mutex(report: &mut Findings, at: &At<'_>, of: &str, lock: &Mutex) {
     if lock.name.is_empty() {
         report.error(at, code::REQUIRED, || format!("{of}.name is required"));
     }
 }
 
-fn semaphore(report: &mut Report, at: &At<'_>, of: &str, lock: &Semaphore) {
+fn semaphore(report: &mut Findings, at: &At<'_>, of: &str, lock: &Semaphore) {
     match (&lock.config_map_key_ref, &lock.database) {
         (Some(reference), None) => {
             for (field, text) in [("name", &reference.name), ("key", &reference.key)] {

@@ -3,14 +3,14 @@
 use octoflow_model::argo::Memoize;
 
 use super::{
-    code, name,
-    report::{At, Report},
-    template,
+    code,
+    findings::{At, Findings},
+    name, template,
 };
 use crate::{argo::memo::is_key, shape::short};
 
 /// Checks `memoize` of a template. `of` names its place in messages.
-pub(super) fn check(report: &mut Report, at: &At<'_>, of: &str, memoize: &Memoize) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, of: &str, memoize: &Memoize) {
     let key = &memoize.key.0;
     if key.is_empty() {
         report.error(at, code::REQUIRED, || format!("{of}.key is required"));

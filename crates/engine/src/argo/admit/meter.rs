@@ -11,8 +11,9 @@ use octoflow_model::argo::{
 use serde::Deserialize;
 
 use super::{
-    Subject, code, name,
-    report::{At, Report},
+    Subject, code,
+    findings::{At, Findings},
+    name,
     tag::{self, Tag},
 };
 use crate::{
@@ -27,7 +28,7 @@ const OWN: [&str; 4] = ["duration", "status", "exitCode", "retries"];
 /// Definition of a metric by its first occurrence: type, help text and labels.
 type Definition<'m> = (&'static str, &'m str, Vec<&'m str>);
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings) {
     let spec = &subject.workflow.spec;
     let place = Path::root().join("spec");
     let at = At::base(&place);
@@ -50,7 +51,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
 }
 
 fn list<'m>(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     of: &str,
     metrics: &'m Metrics,
@@ -66,7 +67,7 @@ fn list<'m>(
     }
 }
 
-fn one(report: &mut Report, at: &At<'_>, of: &str, metric: &Prometheus, whole: bool) {
+fn one(report: &mut Findings, at: &At<'_>, of: &str, metric: &Prometheus, whole: bool) {
     let called = short(&metric.name);
     if !name::has_variables(&metric.name) && !is_metric_name(&metric.name) {
         report.error(&at.key("name"), code::METRIC, || format!("{of} metric name '{called}' is invalid. {BAD_NAME}"));
@@ -108,7 +109,7 @@ fn one(report: &mut Report, at: &At<'_>, of: &str, metric: &Prometheus, whole: b
     }
 }
 
-fn number(report: &mut Report, at: &At<'_>, of: &str, called: &str, kind: &str, value: &str) {
+fn number(report: &mut Findings, at: &At<'_>, of: &str, called: &str, kind: &str, value: &str) {
     if value.is_empty() {
         report.error(at, code::METRIC, || format!("{of} metric '{called}' error: missing {kind}.value"));
         return;
@@ -128,7 +129,7 @@ fn number(report: &mut Report, at: &At<'_>, of: &str, called: &str, kind: &str, 
 }
 
 /// Checks a real-time gauge, which can only measure durations.
-fn following(report: &mut Report, at: &At<'_>, of: &str, called: &str, gauge: &Gauge, whole: bool) {
+fn following(report: &mut Findings, at: &At<'_>, of: &str, called: &str, gauge: &Gauge, whole: bool) {
     let value = gauge.value.0.trim();
     if value.contains("resourcesDuration.") {
         report.error(at, code::METRIC, || {
@@ -146,7 +147,7 @@ fn following(report: &mut Report, at: &At<'_>, of: &str, called: &str, gauge: &G
     }
 }
 
-fn labels(report: &mut Report, at: &At<'_>, of: &str, called: &str, metric: &Prometheus) {
+fn labels(report: &mut Findings, at: &At<'_>, of: &str, called: &str, metric: &Prometheus) {
     let list = at.key("labels");
     let mut seen = std::collections::HashSet::new();
     for (index, label) in metric.labels.iter().enumerate() {
@@ -167,7 +168,7 @@ fn labels(report: &mut Report, at: &At<'_>, of: &str, called: &str, metric: &Pro
 
 /// Warns if metrics of the same name differ in type, help text or labels.
 fn agree<'m>(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     of: &str,
     metric: &'m Prometheus,
@@ -203,7 +204,7 @@ fn agree<'m>(
 }
 
 /// Warns about unknown variables that resemble one that metrics have.
-fn near_misses(report: &mut Report, at: &At<'_>, of: &str, metric: &Prometheus) {
+fn near_misses(report: &mut Findings, at: &At<'_>, of: &str, metric: &Prometheus) {
     for text in texts(metric) {
         tag::each(text, &mut |tag| {
             let Tag::Name(word) = tag else { return true };

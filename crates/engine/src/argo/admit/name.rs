@@ -7,7 +7,7 @@ pub(super) use crate::pod::check::has_variables;
 
 use super::{
     code,
-    report::{At, Report},
+    findings::{At, Findings},
 };
 use crate::{expr::nearest, shape::short};
 
@@ -30,7 +30,7 @@ pub(super) enum Rule {
 
 /// Checks every name of a list and that it is unique. `of` names the list in messages, such as `spec.templates`.
 pub(super) fn list<'n>(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
     rule: Rule,
@@ -45,7 +45,7 @@ pub(super) fn list<'n>(
 
 /// Checks one name of a list whose names so far are `seen`.
 pub(super) fn one<'n>(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
     rule: Rule,

@@ -4,13 +4,12 @@ use octoflow_model::argo::template::Parameter;
 
 use super::{
     code,
+    findings::{At, Findings},
     index::{Entry, TemplateType},
-    name,
-    report::{At, Report},
-    request, template,
+    name, request, template,
 };
 
-pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     let outputs = &entry.template.outputs;
     let label = &entry.label;
     let at = at.key("outputs");
@@ -42,7 +41,7 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
 }
 
-fn parameter(report: &mut Report, at: &At<'_>, kind: TemplateType, of: &dyn Fn() -> String, output: &Parameter) {
+fn parameter(report: &mut Findings, at: &At<'_>, kind: TemplateType, of: &dyn Fn() -> String, output: &Parameter) {
     let Some(from) = &output.value_from else {
         if output.value.is_none() {
             report.error(at, code::OUTPUT_SOURCE, || format!("{} does not have valueFrom or value specified", of()));
@@ -75,7 +74,7 @@ fn parameter(report: &mut Report, at: &At<'_>, kind: TemplateType, of: &dyn Fn()
     }
 }
 
-fn fits(report: &mut Report, at: &At<'_>, kind: TemplateType, of: &dyn Fn() -> String, sources: [bool; 5]) {
+fn fits(report: &mut Findings, at: &At<'_>, kind: TemplateType, of: &dyn Fn() -> String, sources: [bool; 5]) {
     let [path, parameter, expression, supplied, object] = sources;
     let wanted = match kind {
         TemplateType::Container | TemplateType::Script | TemplateType::ContainerSet if !path => "path",
@@ -97,7 +96,7 @@ fn fits(report: &mut Report, at: &At<'_>, kind: TemplateType, of: &dyn Fn() -> S
     });
 }
 
-fn global(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, global: Option<&str>) {
+fn global(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, global: Option<&str>) {
     if let Some(global) = global.filter(|global| !global.is_empty())
         && !name::has_variables(global)
         && !name::is_data_name(global)

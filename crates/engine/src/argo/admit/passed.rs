@@ -5,13 +5,13 @@ use octoflow_model::argo::{Arguments, Artifact, template::Parameter};
 
 use super::{
     Subject, code,
+    findings::{At, Findings},
     index::{Callee, Entry},
     name,
-    report::{At, Report},
 };
 use crate::shape::short;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings) {
     for entry in subject.templates.entries.iter().filter(|entry| !entry.broken) {
         let base = At::base(&entry.path);
         outputs(report, &base, entry);
@@ -44,7 +44,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
 
 /// Warns about arguments that the template does not declare: Argo accepts them, but they are hardly ever meant.
 fn check_declared(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
     callee: &Entry<'_>,
@@ -70,7 +70,7 @@ fn check_declared(
 }
 
 /// Warns about a value that is visibly wrong: not in the input's `enum`, or an artifact.
-fn value(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, given: &Parameter) {
+fn value(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, given: &Parameter) {
     let Some(text) = given.value.as_ref().map(|value| value.0.as_str()) else { return };
     let named = |parameter: &&Parameter| parameter.name == given.name;
     let choices = callee.template.inputs.parameters.iter().find(named).and_then(|input| input.choices.as_ref());
@@ -98,7 +98,7 @@ fn value(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Ent
 }
 
 fn undeclared(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
     callee: &Entry<'_>,
@@ -122,7 +122,7 @@ fn undeclared(
     });
 }
 
-fn outputs(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+fn outputs(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     let at = at.key("outputs");
     artifacts(report, &at.key("artifacts"), &entry.template.outputs.artifacts);
     let list = at.key("parameters");
@@ -149,7 +149,7 @@ fn outputs(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
 }
 
 /// Checks that `from` names an artifact.
-fn artifacts(report: &mut Report, at: &At<'_>, artifacts: &[Artifact]) {
+fn artifacts(report: &mut Findings, at: &At<'_>, artifacts: &[Artifact]) {
     for (index, artifact) in artifacts.iter().enumerate() {
         let Some(from) = artifact.from.as_deref().filter(|from| name::has_variables(from)) else { continue };
         // A nested variable is only known at run time.

@@ -10,10 +10,9 @@ use octoflow_model::{
 
 use super::{
     Subject, code,
+    findings::{At, Findings},
     index::{Entry, TemplateType},
-    name,
-    report::{At, Report},
-    template, volume,
+    name, template, volume,
 };
 use crate::{
     argo::{
@@ -24,7 +23,7 @@ use crate::{
     shape::{self, short},
 };
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     let mut seen: HashSet<&str> = HashSet::new();
     if let (TemplateType::ContainerSet, Some(set)) = (entry.kind, &entry.template.container_set) {
         let at = at.key("containerSet");
@@ -56,7 +55,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, ent
 }
 
 /// Checks a pod spec patch without variables, which can be parsed before the run.
-pub(super) fn check_patch(report: &mut Report, at: &At<'_>, of: &str, patch: &str) {
+pub(super) fn check_patch(report: &mut Findings, at: &At<'_>, of: &str, patch: &str) {
     if !name::has_variables(patch)
         && let Some(why) = task::patch_flaw(patch)
     {
@@ -66,7 +65,7 @@ pub(super) fn check_patch(report: &mut Report, at: &At<'_>, of: &str, patch: &st
 
 fn helpers<'e>(
     subject: &Subject<'_>,
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
     field: &str,
@@ -82,7 +81,7 @@ fn helpers<'e>(
 }
 
 fn container<'e>(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
     of: &str,
@@ -99,7 +98,7 @@ fn container<'e>(
 
 fn check_set<'e>(
     subject: &Subject<'_>,
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
     set: &'e ContainerSet,
@@ -151,7 +150,7 @@ fn check_set<'e>(
     }
 }
 
-fn dependencies(report: &mut Report, list: &At<'_>, entry: &Entry<'_>, set: &ContainerSet) {
+fn dependencies(report: &mut Findings, list: &At<'_>, entry: &Entry<'_>, set: &ContainerSet) {
     let label = &entry.label;
     let names: Vec<&str> = set.containers.iter().map(name_of).collect();
     if names.iter().any(|name| name::has_variables(name)) {

@@ -5,12 +5,12 @@ use octoflow_model::{argo::Call, scalar::IntOrText};
 
 use super::{
     Subject, code,
+    findings::{At, Findings},
     index::{Callee, Entry, Spot, TemplateType},
-    report::{At, Report},
 };
 use crate::graph;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings) {
     let entries = &subject.templates.entries;
     let certain: Vec<Vec<usize>> = entries
         .iter()

@@ -11,15 +11,16 @@ use octoflow_model::{
 };
 
 use super::{
-    Catalog, Subject, code, name,
-    report::{At, Report},
+    Catalog, Subject, code,
+    findings::{At, Findings},
+    name,
 };
 use crate::{argo::lock::DATABASE_LIMITS, shape};
 
 /// Pod fields that every task has a value for.
 const TASK_FIELDS: &[&str] = &["metadata.name", "metadata.namespace", "metadata.uid"];
 
-pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Findings) {
     let workflow = subject.workflow;
     let namespace = workflow.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
     let mut check = ReferenceCheck { others, namespace, report, fields: TASK_FIELDS, reported: HashSet::new() };
@@ -58,7 +59,7 @@ pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Re
 pub(crate) struct ReferenceCheck<'a> {
     pub(crate) others: &'a dyn Catalog,
     pub(crate) namespace: &'a str,
-    pub(crate) report: &'a mut Report,
+    pub(crate) report: &'a mut Findings,
     /// Pod fields that have a value.
     pub(crate) fields: &'static [&'static str],
     /// References that were reported already.

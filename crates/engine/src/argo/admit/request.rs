@@ -11,9 +11,9 @@ use octoflow_model::{
 
 use super::{
     code,
+    findings::{At, Findings},
     index::Entry,
     name,
-    report::{At, Report},
 };
 use crate::{
     argo::{
@@ -25,7 +25,7 @@ use crate::{
     shape::short,
 };
 
-pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     if let Some(asked) = &entry.template.http {
         check_http(report, &at.key("http"), &entry.label, asked);
     }
@@ -37,7 +37,7 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
 }
 
-fn check_http(report: &mut Report, at: &At<'_>, label: &str, asked: &HttpTemplate) {
+fn check_http(report: &mut Findings, at: &At<'_>, label: &str, asked: &HttpTemplate) {
     let of = format!("templates.{label}.http");
     if asked.url.is_empty() {
         report.error(at, code::REQUIRED, || format!("{of}.url may not be empty"));
@@ -74,7 +74,7 @@ fn check_http(report: &mut Report, at: &At<'_>, label: &str, asked: &HttpTemplat
     }
 }
 
-fn headers(report: &mut Report, at: &At<'_>, of: &str, asked: &HttpTemplate) {
+fn headers(report: &mut Findings, at: &At<'_>, of: &str, asked: &HttpTemplate) {
     for (index, header) in asked.headers.iter().enumerate() {
         let place = at.index(index);
         if header.name.is_empty() {
@@ -90,7 +90,7 @@ fn headers(report: &mut Report, at: &At<'_>, of: &str, asked: &HttpTemplate) {
 }
 
 /// Checks an expression that fills a whole field and may refer to these root names only.
-fn condition_parses(report: &mut Report, at: &At<'_>, text: &str, roots: &[&str]) {
+fn condition_parses(report: &mut Findings, at: &At<'_>, text: &str, roots: &[&str]) {
     if text.trim().is_empty() || text.contains("{{") {
         return;
     }
@@ -114,7 +114,7 @@ fn condition_parses(report: &mut Report, at: &At<'_>, text: &str, roots: &[&str]
     }
 }
 
-fn check_resource(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, asked: &ResourceTemplate) {
+fn check_resource(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, asked: &ResourceTemplate) {
     let of = format!("templates.{}.resource", entry.label);
     let one_of = |word: &str, all: &[&str]| {
         let near = nearest(word, all.iter().copied()).map(|near| format!("did you mean `{near}`?"));
@@ -152,7 +152,7 @@ fn check_resource(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, asked: &R
     manifest(report, at, entry, &of, asked);
 }
 
-fn manifest(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, of: &str, asked: &ResourceTemplate) {
+fn manifest(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, of: &str, asked: &ResourceTemplate) {
     let text = asked.manifest.as_ref().map(|text| text.0.as_str()).filter(|text| !text.trim().is_empty());
     let artifact = asked.manifest_from.as_ref().and_then(|from| from.artifact.as_ref());
     match (text, artifact) {
@@ -187,7 +187,7 @@ fn manifest(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, of: &str, asked
 }
 
 /// Checks that `jsonPath` and `jqFilter` parse.
-pub(super) fn sources(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, from: &ValueFrom) {
+pub(super) fn sources(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, from: &ValueFrom) {
     if let Some(path) = from.json_path.as_deref().filter(|path| !path.contains("{{"))
         && let Err(why) = resource::path_of(path)
     {
@@ -200,7 +200,7 @@ pub(super) fn sources(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String,
     }
 }
 
-fn check_data(report: &mut Report, at: &At<'_>, label: &str, asked: &DataTemplate) {
+fn check_data(report: &mut Findings, at: &At<'_>, label: &str, asked: &DataTemplate) {
     let of = format!("templates.{label}.data");
     if let Err(why) = data::source(asked) {
         report.error(&at.key("source"), code::REQUEST, || format!("{of}.source: {why}"));

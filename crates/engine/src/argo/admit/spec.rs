@@ -4,13 +4,13 @@ use octoflow_manifest::Path;
 use octoflow_model::argo::{Arguments, Hook};
 
 use super::{
-    AdmitAs, Subject, argument, call, code, hook, lock, name, pod,
-    report::{At, Report},
-    template, volume,
+    AdmitAs, Subject, argument, call, code,
+    findings::{At, Findings},
+    hook, lock, name, pod, template, volume,
 };
 use crate::shape::short;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings) {
     if subject.admit_as == AdmitAs::Run {
         metadata(subject, report);
     }
@@ -43,7 +43,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     roots(subject, report, &at);
 }
 
-fn metadata(subject: &Subject<'_>, report: &mut Report) {
+fn metadata(subject: &Subject<'_>, report: &mut Findings) {
     let place = Path::root().join("metadata");
     let at = At::base(&place);
     let metadata = &subject.workflow.metadata;
@@ -81,7 +81,7 @@ fn metadata(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-fn object_name(report: &mut Report, at: &At<'_>, name: &str) {
+fn object_name(report: &mut Findings, at: &At<'_>, name: &str) {
     if name.len() > name::LONGEST_WORKFLOW_NAME {
         report.error(at, code::NAME, || {
             let most = name::LONGEST_WORKFLOW_NAME;
@@ -105,7 +105,7 @@ fn object_name(report: &mut Report, at: &At<'_>, name: &str) {
 }
 
 /// Checks the templates that a run begins and ends with: entrypoint, exit handler and hooks.
-fn roots(subject: &Subject<'_>, report: &mut Report, at: &At<'_>) {
+fn roots(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>) {
     let spec = &subject.workflow.spec;
     if subject.open || subject.broken_at(&["spec", "templates"]) && subject.templates.own == 0 {
         return;
@@ -135,7 +135,7 @@ fn roots(subject: &Subject<'_>, report: &mut Report, at: &At<'_>) {
 /// Checks that the template of a hook exists and gets its inputs.
 pub(super) fn exit_template(
     subject: &Subject<'_>,
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     prefix: &str,
     template_scope: Option<&str>,
@@ -152,7 +152,7 @@ pub(super) fn exit_template(
 /// Checks that a template referred to by name exists and gets its inputs from `supplied`.
 pub(super) fn root(
     subject: &Subject<'_>,
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     prefix: &str,
     template_scope: Option<&str>,

@@ -4,8 +4,9 @@
 use std::collections::HashSet;
 
 use super::{
-    Catalog, Subject, code, name,
-    report::{At, Report},
+    Catalog, Subject, code,
+    findings::{At, Findings},
+    name,
 };
 use crate::{
     argo::{
@@ -21,7 +22,7 @@ use octoflow_model::{
     meta::DEFAULT_NAMESPACE,
 };
 
-pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Findings) {
     let workflow = subject.workflow;
     let namespace = workflow.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
     let mut check = StandInCheck { others, namespace, report, reported: HashSet::new() };
@@ -48,7 +49,7 @@ pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Re
 struct StandInCheck<'a> {
     others: &'a dyn Catalog,
     namespace: &'a str,
-    report: &'a mut Report,
+    report: &'a mut Findings,
     /// Stores that were reported already.
     reported: HashSet<String>,
 }

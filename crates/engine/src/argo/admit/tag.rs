@@ -3,7 +3,7 @@
 
 use crate::expr::{
     Error,
-    lang::{self, Program},
+    lang::{self, Expression},
 };
 
 /// A variable in a text.
@@ -12,7 +12,7 @@ pub(super) enum Tag<'t> {
     Name(&'t str),
     Expression {
         text: &'t str,
-        parsed: Box<Result<Program, Error>>,
+        parsed: Box<Result<Expression, Error>>,
     },
 }
 
@@ -54,7 +54,7 @@ pub(super) fn whole<'t>(text: &'t str, body: &'t str) -> &'t str {
 
 /// Parses the expression that begins at `start`. Returns it with the position of its closing braces: the first it
 /// parses with, else the first.
-fn expression(text: &str, start: usize, first: usize) -> (Result<Program, Error>, usize) {
+fn expression(text: &str, start: usize, first: usize) -> (Result<Expression, Error>, usize) {
     let parsed = lang::parse(&text[start..first]);
     if parsed.is_ok() {
         return (parsed, first);

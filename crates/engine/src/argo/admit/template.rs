@@ -7,10 +7,9 @@ pub(super) use crate::pod::check::absolute;
 
 use super::{
     Subject, argument, call, code, dag,
+    findings::{At, Findings},
     index::{Entry, TemplateType},
-    lock, memo, name, output, pod,
-    report::{At, Report},
-    request, volume,
+    lock, memo, name, output, pod, request, volume,
 };
 use crate::{
     argo::{duration, fields::TYPE_NAMES},
@@ -20,7 +19,7 @@ use crate::{
 
 const POLICIES: [&str; 4] = ["Always", "OnFailure", "OnError", "OnTransientError"];
 
-pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Findings) {
     let entry = &subject.templates.entries[index];
     if entry.broken {
         return;
@@ -63,7 +62,7 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
     call::check(subject, report, &at, entry);
 }
 
-fn kind(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+fn kind(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     let given: Vec<&str> = TYPE_NAMES.iter().copied().filter(|name| entry.raw.get(name).is_some()).collect();
     let label = &entry.label;
     match given.as_slice() {
@@ -83,7 +82,7 @@ fn kind(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
 }
 
-fn inputs(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+fn inputs(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     let inputs = &entry.template.inputs;
     let label = &entry.label;
     let at = at.key("inputs");
@@ -110,7 +109,7 @@ fn inputs(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
 
 /// Checks an artifact's path: tasks need one; templates of calls must not have one.
 pub(super) fn artifact_path(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
     of: &dyn Fn() -> String,
@@ -134,7 +133,7 @@ pub(super) fn artifact_path(
     }
 }
 
-fn limits(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+fn limits(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     let template = &entry.template;
     let label = &entry.label;
     if let Some(timeout) = &template.timeout {
@@ -191,7 +190,7 @@ fn limits(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
 }
 
-fn image(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, field: &str, container: &Container) {
+fn image(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, field: &str, container: &Container) {
     if container.image.is_empty() {
         let label = &entry.label;
         report.error(&at.key(field), code::REQUIRED, || format!("templates.{label}.{field}.image may not be empty"));
@@ -199,7 +198,7 @@ fn image(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, field: &str, conta
 }
 
 /// Checks a retry strategy of a template or of the whole workflow. Its expression is checked with the variables.
-pub(super) fn retry(report: &mut Report, at: &At<'_>, strategy: &RetryStrategy) {
+pub(super) fn retry(report: &mut Findings, at: &At<'_>, strategy: &RetryStrategy) {
     if let Some(policy) = strategy.retry_policy.as_deref().filter(|policy| !policy.is_empty())
         && !POLICIES.contains(&policy)
     {
@@ -234,7 +233,7 @@ pub(super) fn retry(report: &mut Report, at: &At<'_>, strategy: &RetryStrategy) 
     }
 }
 
-pub(super) fn span(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, text: &IntOrText) {
+pub(super) fn span(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, text: &IntOrText) {
     if !text.0.is_empty() && !name::has_variables(&text.0) && duration::parse(&text.0).is_none() {
         report.error_with(at, code::DURATION, || {
             (

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::{
     Subject, ancestry, code, expression,
+    findings::{At, Findings},
     index::{Callee, Entry, Spot, TemplateType},
-    report::{At, Report},
     scope::{Found, Frame, Globals, Item, Scope, VisibleCalls},
     tag::{self, Tag},
 };
 use crate::shape::short;
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings) {
     let globals = Globals::of(subject);
     let walker = Walker { subject, globals: &globals };
     for index in 0..subject.templates.listed {
@@ -30,11 +30,11 @@ struct Walker<'a> {
 }
 
 /// Callback for a reference to a task of the DAG.
-type Tasks<'t> = dyn FnMut(&mut Report, &At<'_>, usize) + 't;
+type Tasks<'t> = dyn FnMut(&mut Findings, &At<'_>, usize) + 't;
 
 impl Walker<'_> {
     /// Checks a template and the inline templates in its calls. Nesting is bounded by the depth limit of manifests.
-    fn template(&self, report: &mut Report, index: usize, outer: Option<&Scope<'_>>) {
+    fn template(&self, report: &mut Findings, index: usize, outer: Option<&Scope<'_>>) {
         let entry = &self.subject.templates.entries[index];
         if entry.broken {
             return;
@@ -66,7 +66,7 @@ impl Walker<'_> {
         self.calls(report, &at, &frame, index, outer);
     }
 
-    fn outputs(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>) {
+    fn outputs(&self, report: &mut Findings, at: &At<'_>, scope: &Scope<'_>) {
         let Some(outputs) = scope.entry.map(|entry| &entry.template.outputs) else { return };
         let at = at.key("outputs");
         let list = at.key("parameters");
@@ -86,7 +86,7 @@ impl Walker<'_> {
         }
     }
 
-    fn calls(&self, report: &mut Report, at: &At<'_>, frame: &Frame<'_>, index: usize, outer: Option<&Scope<'_>>) {
+    fn calls(&self, report: &mut Findings, at: &At<'_>, frame: &Frame<'_>, index: usize, outer: Option<&Scope<'_>>) {
         let entry = frame.entry;
         let mut pairs: Vec<(usize, usize)> = Vec::new();
         let mut looped = false;
@@ -129,7 +129,7 @@ impl Walker<'_> {
     /// Walks a second time over the tasks that refer to others they do not depend on, to report the places.
     fn report_unordered(
         &self,
-        report: &mut Report,
+        report: &mut Findings,
         at: &At<'_>,
         frame: &Frame<'_>,
         outer: Option<&Scope<'_>>,
@@ -141,7 +141,7 @@ impl Walker<'_> {
         tasks.sort_unstable();
         tasks.dedup();
         // All other problems of these tasks were reported by the first walk.
-        let mut again = Report::default();
+        let mut again = Findings::default();
         for task in tasks {
             let call = &dag.tasks[task];
             let spot = Spot::Task(task);
@@ -172,7 +172,7 @@ impl Walker<'_> {
 
     fn call(
         &self,
-        report: &mut Report,
+        report: &mut Findings,
         at: &At<'_>,
         scope: &Scope<'_>,
         spot: Spot,
@@ -203,14 +203,14 @@ impl Walker<'_> {
         }
     }
 
-    fn hook(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, hook: &Hook, tasks: &mut Tasks<'_>) {
+    fn hook(&self, report: &mut Findings, at: &At<'_>, scope: &Scope<'_>, hook: &Hook, tasks: &mut Tasks<'_>) {
         if let Some(text) = hook.expression.as_deref() {
             expression::field(report, &at.key("expression"), scope, text, tasks);
         }
     }
 
     /// Checks the workflow's own hooks, metrics and retry strategy, which see only `workflow.*`.
-    fn handlers(&self, report: &mut Report) {
+    fn handlers(&self, report: &mut Findings) {
         let scope =
             Scope { globals: self.globals, entry: None, outer: None, view: VisibleCalls::None, item: &Item::No };
         let place = Path::root().join("spec");
@@ -235,7 +235,7 @@ impl Walker<'_> {
             }
         }
         // Argo does not check these at admission; mistakes surface when they are used, so they are warnings here.
-        let mut aside = Report::default();
+        let mut aside = Findings::default();
         for field in ["volumes", "volumeClaimTemplates", "synchronization", "podMetadata", "workflowMetadata"] {
             if let Some(value) = raw.get(field) {
                 self.value(&mut aside, &at.key(field), &scope, value, &mut ignore);
@@ -250,7 +250,7 @@ impl Walker<'_> {
 
     fn fields(
         &self,
-        report: &mut Report,
+        report: &mut Findings,
         at: &At<'_>,
         scope: &Scope<'_>,
         raw: &Value,
@@ -264,7 +264,7 @@ impl Walker<'_> {
         }
     }
 
-    fn value(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, value: &Value, tasks: &mut Tasks<'_>) {
+    fn value(&self, report: &mut Findings, at: &At<'_>, scope: &Scope<'_>, value: &Value, tasks: &mut Tasks<'_>) {
         match value {
             Value::String(text) => self.text(report, at, scope, text, tasks),
             Value::Array(items) => {
@@ -281,7 +281,7 @@ impl Walker<'_> {
         }
     }
 
-    fn text(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, text: &str, tasks: &mut Tasks<'_>) {
+    fn text(&self, report: &mut Findings, at: &At<'_>, scope: &Scope<'_>, text: &str, tasks: &mut Tasks<'_>) {
         tag::each(text, &mut |tag| {
             match tag {
                 Tag::Expression { text, parsed } => {
@@ -294,7 +294,7 @@ impl Walker<'_> {
         });
     }
 
-    fn name(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, body: &str, tasks: &mut Tasks<'_>) {
+    fn name(&self, report: &mut Findings, at: &At<'_>, scope: &Scope<'_>, body: &str, tasks: &mut Tasks<'_>) {
         let name = body.trim();
         match scope.find(name) {
             Found::Known | Found::Foreign => {}
@@ -312,10 +312,10 @@ impl Walker<'_> {
     }
 }
 
-fn ignore(_: &mut Report, _: &At<'_>, _: usize) {}
+fn ignore(_: &mut Findings, _: &At<'_>, _: usize) {}
 
 /// Reports a reference without dependency. `at` is the text with the reference, somewhere below the call.
-fn missing(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, call: &Call, needed: &str) {
+fn missing(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, call: &Call, needed: &str) {
     report.error_with(at, code::MISSING_DEPENDENCY, || {
         let message = format!(
             "templates.{}.tasks.{} missing dependency '{needed}' for {}",

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::{
     Subject, code,
+    findings::{At, Findings},
     index::Entry,
     name,
-    report::{At, Report},
     template::absolute,
 };
 use crate::shape::short;
@@ -14,7 +14,7 @@ use octoflow_model::podspec::{ClaimTemplate, VolumeMount};
 
 pub(super) use crate::pod::check::volumes as list;
 
-pub(super) fn claims(report: &mut Report, at: &At<'_>, claims: &[ClaimTemplate]) {
+pub(super) fn claims(report: &mut Findings, at: &At<'_>, claims: &[ClaimTemplate]) {
     let mut seen = HashSet::new();
     for (index, claim) in claims.iter().enumerate() {
         let place = at.index(index);
@@ -34,7 +34,7 @@ pub(super) fn claims(report: &mut Report, at: &At<'_>, claims: &[ClaimTemplate])
 /// Checks the mounts of a container; `at` and `field` say where that container is.
 pub(super) fn mounts(
     subject: &Subject<'_>,
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
     field: &str,

@@ -4,7 +4,7 @@
 use octoflow_manifest::{Problem, Severity};
 use serde_json::{Value, json};
 
-use super::{AdmitAs, Catalog, check_workflow, code, own_name, report::Report, version};
+use super::{AdmitAs, Catalog, check_workflow, code, findings::Findings, own_name, version};
 use crate::{
     argo::{
         fields::{API_VERSION, WORKFLOW_TEMPLATE},
@@ -16,7 +16,7 @@ use crate::{
 /// Checks a WorkflowTemplate or ClusterWorkflowTemplate completely. Returns problems and warnings.
 pub fn examine_template(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &WORKFLOW_TEMPLATE);
-    let mut report = Report::new(checked.problems, checked.warnings);
+    let mut report = Findings::new(checked.problems, checked.warnings);
     version(&checked.value, &checked.broken, &mut report);
     let own = own_name(&checked.value, "template", &mut report);
     // Its spec is checked as the spec of a workflow, with the same paths.

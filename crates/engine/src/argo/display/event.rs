@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::view::{Told, event};
+use crate::view::{EventDetails, event};
 
 /// Returns all events of a run, by time.
 pub(super) fn all(run: &Value) -> Vec<(String, Value)> {
@@ -59,5 +59,5 @@ fn of_workflow(run: &Value, reason: &str, node: &str, message: &str, at: &Value)
         reason,
         "WorkflowNodeFailed" | "WorkflowNodeError" | "WorkflowFailed" | "WorkflowError" | "WorkflowTimedOut"
     );
-    event(run, &Told { reason, about: node, message, at, bad, count: 1, source: "workflow-controller" })
+    event(run, &EventDetails { reason, about: node, message, at, bad, count: 1, source: "workflow-controller" })
 }

@@ -2,7 +2,7 @@
 
 use super::{LABELLED, OBJECT, spec::SPEC};
 use crate::{
-    cron::timetable::MOST_CAUGHT_UP,
+    cron::timetable::MAX_CAUGHT_UP,
     shape::{BOOL, COUNT, Field, Shape, TEXT, TEXTS},
 };
 
@@ -46,4 +46,4 @@ static CATCH_UP: Shape = Shape::Object(&[&[
     Field::yes("limit", &LIMIT, "The most that are made up for, the newest; 10 when left out"),
 ]]);
 static POLICY: Shape = Shape::Word(&["skip", "latest", "all"]);
-static LIMIT: Shape = Shape::Int { least: 1, most: MOST_CAUGHT_UP as i64 };
+static LIMIT: Shape = Shape::Int { least: 1, most: MAX_CAUGHT_UP as i64 };

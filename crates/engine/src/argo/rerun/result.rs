@@ -3,8 +3,8 @@
 use octoflow_model::{
     AttemptId, Time,
     argo::{NodeKind, OutputArtifactValue, OutputValues, Phase},
-    before::{Done, Remembered},
     order::Fetched,
+    previous::{CacheLookup, NodeResult},
     task::StoredArtifact,
 };
 use serde::Deserialize;
@@ -16,14 +16,14 @@ use super::graph::OldNode;
 const OWN_FIELDS: [&str; 4] = ["name", "path", "local", "deleted"];
 
 /// Reads a node's result; `None` if it is not over, or if the object was not written by this engine.
-pub(super) fn done(node: &OldNode<'_>, attempt: Option<AttemptId>) -> Option<Done> {
+pub(super) fn done(node: &OldNode<'_>, attempt: Option<AttemptId>) -> Option<NodeResult> {
     let value = node.value;
     let time = |field: &str| value[field].as_str().and_then(Time::parse);
     let (kind, phase) = match node.carried {
         true => (NodeKind::Pod, Phase::Succeeded),
         false => (NodeKind::deserialize(&value["type"]).ok()?, Phase::deserialize(&value["phase"]).ok()?),
     };
-    Some(Done {
+    Some(NodeResult {
         kind,
         phase,
         message: node.message().to_owned(),
@@ -71,7 +71,7 @@ fn progress(node: &Value) -> Option<(u32, u32)> {
     (reported.1 != 1).then_some(reported)
 }
 
-fn memo(status: &Value) -> Option<Remembered> {
+fn memo(status: &Value) -> Option<CacheLookup> {
     let text = |field: &str| status[field].as_str().map(str::to_owned);
-    Some(Remembered { cache: text("cacheName")?, key: text("key")?, hit: status["hit"] == true })
+    Some(CacheLookup { cache: text("cacheName")?, key: text("key")?, hit: status["hit"] == true })
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Scope;
 use crate::expr::{
     self,
-    lang::{Env, Occasion, Reference},
+    lang::{Env, EvalContext, Reference},
 };
 
 /// Root names whose values may come later: an expression that uses one is left for a later pass.
@@ -87,8 +87,8 @@ impl Env for Scope<'_> {
         }
     }
 
-    fn occasion(&self) -> Option<Occasion> {
-        Some(Occasion { moment: self.moment.timestamp(), seed: self.seed })
+    fn eval_context(&self) -> Option<EvalContext> {
+        Some(EvalContext { moment: self.moment.timestamp(), seed: self.seed })
     }
 
     fn names(&self) -> Vec<String> {

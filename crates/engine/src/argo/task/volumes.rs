@@ -30,7 +30,7 @@ impl View<'_> {
         }
         let shared = self.shared_volumes(at)?;
         let field = |_: &str| None;
-        let context = PodContext { world: self.world, namespace: &self.run.state.head.namespace, field: &field };
+        let context = PodContext { shared: self.world, namespace: &self.run.state.head.namespace, field: &field };
         for mount in &container.volume_mounts {
             if self.run.program.workflow.claims(&mount.name) {
                 let (namespace, name) =

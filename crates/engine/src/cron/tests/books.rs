@@ -1,11 +1,11 @@
-//! A ledger and a driver: somebody who looks, does what is decided, and may be restarted at any moment.
+//! A ledger and a driver: the driver decides, acts on the decisions, and may be restarted at any time.
 
 use std::collections::BTreeSet;
 
 use octoflow_model::{RunId, Time};
 use serde_json::{Value, json};
 
-use crate::cron::{Act, Circumstances, Ledger, Timetable, decide};
+use crate::cron::{Act, CronState, Ledger, Timetable, decide};
 
 #[derive(Default)]
 pub(super) struct Books(pub BTreeSet<Time>);
@@ -48,7 +48,7 @@ impl Driver {
 
     pub(super) fn look(&mut self, now: Time) -> Vec<Act> {
         let timetable = Timetable::read(&self.object).unwrap();
-        let catalog = Circumstances {
+        let state = CronState {
             now,
             looked: self.looked,
             ledger: &self.books,
@@ -58,7 +58,7 @@ impl Driver {
             last: self.last,
             stopped: self.stopped,
         };
-        let acts = decide(&timetable, &self.object, &catalog);
+        let acts = decide(&timetable, &self.object, &state);
         self.looked = Some(now);
         for act in &acts {
             match act {

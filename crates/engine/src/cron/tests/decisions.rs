@@ -1,4 +1,4 @@
-//! What is done about times that come, are missed, or come again.
+//! Tests of decisions about times that come, are missed, or come again.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ fn j10_a_missed_time_within_the_deadline_runs_once_on_start_up() {
     assert_eq!(cron.at("2026-05-01T13:06:00Z"), [], "once");
     cron.restart();
     assert_eq!(cron.at("2026-05-01T14:11:00Z"), [], "too late");
-    // Whoever has never run has missed nothing, and without a deadline nothing is made up for.
+    // A schedule that has never run has missed nothing, and without a deadline nothing is caught up.
     let mut new = hourly(json!({"startingDeadlineSeconds": 600}));
     assert_eq!(new.at("2026-05-01T13:05:00Z"), []);
     let mut without = hourly(json!({}));
@@ -134,7 +134,7 @@ fn who_is_suspended_or_stopped_does_nothing_and_needs_no_waking() {
     cron.stopped = true;
     assert_eq!(cron.at("2026-05-01T11:00:00Z"), []);
     let timetable = Timetable::read(&cron.object).unwrap();
-    let catalog = crate::cron::Circumstances {
+    let state = crate::cron::CronState {
         now: Time::parse("2026-05-01T11:30:00Z").unwrap(),
         looked: None,
         ledger: &cron.books,
@@ -144,8 +144,8 @@ fn who_is_suspended_or_stopped_does_nothing_and_needs_no_waking() {
         last: None,
         stopped: false,
     };
-    assert_eq!(wake_at(&timetable, &catalog), Time::parse("2026-05-01T12:00:00Z"));
-    assert_eq!(wake_at(&timetable, &crate::cron::Circumstances { stopped: true, ..catalog }), None);
+    assert_eq!(wake_at(&timetable, &state), Time::parse("2026-05-01T12:00:00Z"));
+    assert_eq!(wake_at(&timetable, &crate::cron::CronState { stopped: true, ..state }), None);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_child_says_whose_it_is_and_for_which_time() {
     assert_eq!(made["spec"], json!({"entrypoint": "e"}));
 }
 
-/// Something that happens to whoever keeps a schedule.
+/// An event in the life of a scheduler.
 #[derive(Clone, Debug)]
 enum Event {
     Passes(i64),

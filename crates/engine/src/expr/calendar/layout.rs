@@ -1,12 +1,12 @@
-//! Layouts: a date written as the reference time `Mon Jan 2 15:04:05 -0700 2006` shows how others are read and written.
-//! A layout never fails to write; reading says what it stumbled over.
+//! Date layouts: the reference time `Mon Jan 2 15:04:05 -0700 2006`, written in the desired format, defines how dates
+//! are parsed and formatted. Formatting never fails; parsing says what it stumbled over.
 
 use jiff::civil::Date;
 use jiff::tz::Offset;
 
-use super::Moment;
+use super::OffsetDateTime;
 
-/// A layout, cut into its parts.
+/// A layout, split into its parts.
 pub(crate) struct Layout<'a>(Vec<Part<'a>>);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +48,7 @@ enum Pad {
     Space,
 }
 
-/// Longer spellings first, where one begins another.
+/// Longer spellings first, where one is a prefix of another.
 const PARTS: [(&str, Part<'static>); 28] = [
     ("January", Part::Month),
     ("Monday", Part::Weekday),
@@ -125,7 +125,7 @@ impl<'a> Layout<'a> {
         Self(parts)
     }
 
-    pub(crate) fn write(&self, moment: Moment) -> String {
+    pub(crate) fn write(&self, moment: OffsetDateTime) -> String {
         let civil = moment.civil();
         let month = MONTHS[usize::from(civil.month().unsigned_abs()) - 1];
         let weekday = DAYS[usize::from(moment.weekday().to_monday_zero_offset().unsigned_abs())];
@@ -170,13 +170,13 @@ impl<'a> Layout<'a> {
         text
     }
 
-    /// The moment `text` names; a time without a zone is UTC, a time without a date is of the year 0.
-    pub(crate) fn read(&self, text: &str) -> Result<Moment, String> {
+    /// Parses a date; a time without a zone is UTC, a time without a date is in the year 0.
+    pub(crate) fn read(&self, text: &str) -> Result<OffsetDateTime, String> {
         self.read_in(text, Offset::UTC)
     }
 
-    /// The same for a text that is meant in this zone where it names none itself.
-    pub(crate) fn read_in(&self, text: &str, zone: Offset) -> Result<Moment, String> {
+    /// Parses a date; a time without a zone is in this zone.
+    pub(crate) fn read_in(&self, text: &str, zone: Offset) -> Result<OffsetDateTime, String> {
         let mut reader = Reader { offset: zone, ..Reader::new(text) };
         for part in &self.0 {
             reader.part(*part).ok_or_else(|| format!("'{}' does not fit the layout", reader.rest))?;
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
             Part::Minute(pad) => self.minute = self.padded(pad)?,
             Part::Second(pad) => {
                 self.second = self.padded(pad)?;
-                // A fraction may follow the second even where the layout names none.
+                // A fraction may follow the seconds even if the layout has none.
                 self.fraction();
             }
             Part::Fraction { digits, trim: false } => {
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    fn moment(&self) -> Option<Moment> {
+    fn moment(&self) -> Option<OffsetDateTime> {
         let hour = match self.afternoon {
             Some(true) if self.hour < 12 => self.hour + 12,
             Some(false) if self.hour == 12 => 0,
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
         };
         let time = jiff::civil::Time::new(hour, self.minute, self.second, self.nanosecond).ok()?;
         let at = self.offset.to_timestamp(date.to_datetime(time)).ok()?;
-        Some(Moment { at, offset: self.offset })
+        Some(OffsetDateTime { at, offset: self.offset })
     }
 
     fn padded(&mut self, pad: Pad) -> Option<i8> {
@@ -315,7 +315,7 @@ impl<'a> Reader<'a> {
         i8::try_from(found).ok()
     }
 
-    /// A point and digits, if they are next; answers how many.
+    /// Reads a point and digits, if they are next; returns how many.
     fn fraction(&mut self) -> Option<usize> {
         let after = self.rest.strip_prefix(['.', ','])?;
         let count = after.bytes().take_while(u8::is_ascii_digit).count();
@@ -349,7 +349,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Runs of `0` or `9` after a point or comma, of any length up to nine.
+/// Recognises runs of `0` or `9` after a point or comma, of any length up to nine.
 fn fraction(rest: &str) -> Option<(usize, Part<'static>)> {
     let mut bytes = rest.bytes();
     if !matches!(bytes.next()?, b'.' | b',') {

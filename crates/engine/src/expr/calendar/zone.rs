@@ -1,10 +1,9 @@
-//! Time zones by name: UTC, and those that are an offset and nothing else.
-//! A place such as `Europe/Berlin` has rules that differ between machines and years, and an expression must come out the
-//! same on all of them, so places are refused.
+//! Time zones by name: UTC, and fixed offsets. A place such as `Europe/Berlin` has rules that differ between machines
+//! and years, and an expression must yield the same on all of them, so places are refused.
 
 use jiff::tz::Offset;
 
-/// The offset of a zone, or why there is none.
+/// Returns the offset of a zone, or why there is none.
 pub(crate) fn offset(name: &str) -> Result<Offset, String> {
     let plain = name.strip_prefix("Etc/").unwrap_or(name);
     if matches!(plain, "" | "UTC" | "GMT" | "Z" | "Zulu" | "Universal" | "UCT" | "Local" | "Greenwich") {
@@ -19,7 +18,7 @@ pub(crate) fn offset(name: &str) -> Result<Offset, String> {
 }
 
 fn fixed(name: &str) -> Option<Offset> {
-    // These count the other way round, as everybody who meets them finds out.
+    // The sign of these zones is inverted, by POSIX convention.
     if let Some(rest) = name.strip_prefix("Etc/GMT") {
         return signed(rest).filter(|_| !rest.contains(':')).map(|seconds| -seconds).and_then(from_seconds);
     }
@@ -31,7 +30,7 @@ fn from_seconds(seconds: i32) -> Option<Offset> {
     Offset::from_seconds(seconds).ok()
 }
 
-/// `+2`, `+02`, `+0230` or `+02:30`, in seconds.
+/// Parses `+2`, `+02`, `+0230` or `+02:30` into seconds.
 fn signed(text: &str) -> Option<i32> {
     let sign = match text.as_bytes().first()? {
         b'+' => 1,

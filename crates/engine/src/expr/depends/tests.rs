@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// `depends` holds when exactly these outcomes are true.
-fn holds(text: &str, truths: &[(&str, Outcome)]) -> bool {
+fn holds(text: &str, truths: &[(&str, TaskOutcome)]) -> bool {
     parse(text)
         .unwrap_or_else(|error| panic!("{text}: {error}"))
         .evaluate(&mut |task, outcome| truths.contains(&(task, outcome)))
@@ -18,7 +18,7 @@ fn refusal(text: &str) -> Error {
 
 #[test]
 fn outcomes_combine_like_booleans() {
-    let truths = [("P", Outcome::Succeeded), ("F", Outcome::Failed)];
+    let truths = [("P", TaskOutcome::Succeeded), ("F", TaskOutcome::Failed)];
     for (text, expected) in [
         ("P && (F.Succeeded || F.Failed)", true),
         ("P || F", true),
@@ -37,12 +37,12 @@ fn outcomes_combine_like_booleans() {
 #[test]
 fn a_bare_name_holds_for_success_skip_and_daemon_only() {
     for (outcome, expected) in [
-        (Outcome::Succeeded, true),
-        (Outcome::Skipped, true),
-        (Outcome::Daemoned, true),
-        (Outcome::Failed, false),
-        (Outcome::Errored, false),
-        (Outcome::Omitted, false),
+        (TaskOutcome::Succeeded, true),
+        (TaskOutcome::Skipped, true),
+        (TaskOutcome::Daemoned, true),
+        (TaskOutcome::Failed, false),
+        (TaskOutcome::Errored, false),
+        (TaskOutcome::Omitted, false),
     ] {
         assert_eq!(holds("A", &[("A", outcome)]), expected, "{outcome:?}");
     }
@@ -57,7 +57,7 @@ fn the_caller_can_answer_bare_names_itself() {
         false
     });
     assert!(!answer);
-    assert_eq!(asked, [("A".to_owned(), None), ("B".to_owned(), Some(Outcome::Failed))]);
+    assert_eq!(asked, [("A".to_owned(), None), ("B".to_owned(), Some(TaskOutcome::Failed))]);
 }
 
 #[test]

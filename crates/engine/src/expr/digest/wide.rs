@@ -1,4 +1,4 @@
-//! SHA-512 as lowercase hexadecimal text, for `sprig.sha512sum`. It names content; it must never guard a secret.
+//! SHA-512 as lowercase hexadecimal text, for `sprig.sha512sum`. It identifies content; it must never protect a secret.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The functions a filter may call.
+//! Functions that filters may call.
 
 use serde_json::{Map, Value, json};
 
@@ -58,7 +58,7 @@ const ONE: [&str; 15] = [
     "rtrimstr",
 ];
 
-/// There is such a function with so many arguments.
+/// Checks that a function with this many arguments exists.
 pub(super) fn known(name: &str, arguments: usize) -> Result<(), String> {
     let list: &[&str] = match arguments {
         0 => &PLAIN,
@@ -236,7 +236,7 @@ fn with(machine: &mut Machine, name: &str, argument: &Tree, input: &Value) -> Re
     Ok(vec![one])
 }
 
-/// Everything of the part is somewhere in the whole. Depth is bounded by that of the object and the filter.
+/// Reports whether the whole contains the part. Depth is bounded by that of the object and the filter.
 fn contains(machine: &mut Machine, whole: &Value, part: &Value) -> Result<bool, String> {
     machine.step(1)?;
     Ok(match (whole, part) {

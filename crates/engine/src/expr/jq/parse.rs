@@ -1,11 +1,11 @@
-//! From text to tree.
+//! Parses filters into a tree.
 
 use serde_json::{Value, json};
 
 use super::{Operator, Tree};
 
-/// Deeper than anyone writes, and shallow enough for every stack.
-const DEEPEST: usize = 48;
+/// Maximum nesting: deeper than anyone writes, and shallow enough for every stack.
+const MAX_DEPTH: usize = 48;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
@@ -75,7 +75,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
-/// A JSON string at the beginning, and how long it is.
+/// Reads a JSON string at the start; returns it with its length.
 fn quoted(text: &str) -> Result<(String, usize), String> {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {
@@ -121,8 +121,8 @@ impl Parser {
 
     fn pipe(&mut self) -> Result<Tree, String> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(format!("it nests more than {DEEPEST} deep"));
+        if self.depth > MAX_DEPTH {
+            return Err(format!("it nests more than {MAX_DEPTH} deep"));
         }
         let mut tree = self.comma()?;
         while self.sign("|") {
@@ -140,7 +140,7 @@ impl Parser {
         Ok(tree)
     }
 
-    /// One result where a comma separates: an entry of an object, an argument.
+    /// Parses an expression that a comma ends: an entry of an object, an argument.
     fn otherwise(&mut self) -> Result<Tree, String> {
         let mut tree = self.or()?;
         while self.sign("//") {
@@ -317,11 +317,11 @@ impl Parser {
         Ok(Tree::Map(entries))
     }
 
-    /// Without commas, and counted as a level.
+    /// Parses an expression without commas, counted as a nesting level.
     fn nested(&mut self) -> Result<Tree, String> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(format!("it nests more than {DEEPEST} deep"));
+        if self.depth > MAX_DEPTH {
+            return Err(format!("it nests more than {MAX_DEPTH} deep"));
         }
         let tree = self.otherwise()?;
         self.depth -= 1;

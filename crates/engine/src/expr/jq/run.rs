@@ -1,4 +1,4 @@
-//! From tree and value to results. A filter gives any number of them.
+//! Evaluates a filter on a value. A filter yields any number of results.
 
 use std::cmp::Ordering;
 
@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::{Operator, Tree, function, plain};
 use crate::expr::budget::BYTES_A_STEP;
 
-/// What one filter may do, every part of every value it makes included. An object is small, so an honest filter never
-/// comes near. Values are copied here, so that a step costs some times as much as one of another expression.
-const MOST_STEPS: usize = 500_000;
+/// Maximum steps of one filter, including every part of every value it creates. Objects are small, so an honest filter
+/// never comes near. Values are copied here, so a step costs a few times as much as one of another expression.
+const MAX_STEPS: usize = 500_000;
 
 #[derive(Default)]
 pub(super) struct Machine {
@@ -22,9 +22,9 @@ impl Machine {
     pub(super) fn run(&mut self, tree: &Tree, input: &Value) -> Results {
         self.step(1)?;
         let results = self.results(tree, input)?;
-        // Whatever doubles what it is given is seen before it has doubled it often.
+        // A filter that doubles its input is stopped before it has doubled it often.
         for value in &results {
-            self.weigh(value)?;
+            self.charge(value)?;
         }
         Ok(results)
     }
@@ -69,8 +69,8 @@ impl Machine {
             Tree::Try(inner) => {
                 let before = self.steps;
                 let results = self.run(inner, input);
-                // Running out of work is no mistake of the object's.
-                if self.steps > MOST_STEPS {
+                // An exhausted budget is not suppressed as an error of the object.
+                if self.steps > MAX_STEPS {
                     return results;
                 } else {
                     self.steps = self.steps.max(before)
@@ -112,17 +112,17 @@ impl Machine {
 
     pub(super) fn step(&mut self, many: usize) -> Result<(), String> {
         self.steps = self.steps.saturating_add(many);
-        if self.steps > MOST_STEPS {
+        if self.steps > MAX_STEPS {
             Err(format!(
-                "the filter takes too many steps: it may take {MOST_STEPS}; take apart large objects in a task instead"
+                "the filter takes too many steps: it may take {MAX_STEPS}; take apart large objects in a task instead"
             ))
         } else {
             Ok(())
         }
     }
 
-    /// Accounts for all parts of a value.
-    fn weigh(&mut self, value: &Value) -> Result<(), String> {
+    /// Charges all parts of a value.
+    fn charge(&mut self, value: &Value) -> Result<(), String> {
         let mut open = vec![value];
         while let Some(value) = open.pop() {
             match value {
@@ -141,12 +141,12 @@ impl Machine {
         Ok(())
     }
 
-    /// How many steps were taken.
+    /// Returns the steps taken.
     pub(super) fn spent(&self) -> u64 {
         self.steps as u64
     }
 
-    /// The one result of an argument.
+    /// Returns the first result of an argument.
     pub(super) fn one(&mut self, tree: &Tree, input: &Value) -> Result<Value, String> {
         Ok(self.run(tree, input)?.into_iter().next().unwrap_or_default())
     }
@@ -177,7 +177,7 @@ impl Machine {
         }
     }
 
-    /// Objects with one value a key; a key with several values takes the first.
+    /// Builds an object with one value per key; a key with several values takes the first.
     fn map(&mut self, entries: &[(Tree, Tree)], input: &Value) -> Result<Value, String> {
         let mut map = Map::new();
         for (key, value) in entries {
@@ -241,7 +241,7 @@ fn slice(base: &Value, start: Option<i64>, end: Option<i64>) -> Result<Value, St
     }
 }
 
-/// The order of jq: null, false, true, numbers, texts, lists, objects.
+/// Compares in jq's order: null, false, true, numbers, texts, lists, objects.
 pub(super) fn order(a: &Value, b: &Value) -> Ordering {
     let rank = |value: &Value| match value {
         Value::Null => 0,

@@ -1,5 +1,5 @@
-//! The arguments of a function call, taken out by the kind the function needs.
-//! A wrong kind is refused with a sentence that names the function, the argument and both kinds; nothing is converted.
+//! Arguments of a function call, extracted by the type the function needs. A wrong type is refused with a sentence that
+//! names the function, the argument and both types; nothing is converted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl<'a> Arguments<'a> {
         self.values.len()
     }
 
-    /// The argument at `index`; calls are checked for their number of arguments before.
+    /// Returns the argument at `index`; the number of arguments is checked before the call.
     pub(super) fn any(&self, index: usize) -> &'a Value {
         static NIL: Value = Value::Nil;
         self.values.get(index).unwrap_or(&NIL)
@@ -38,7 +38,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A whole number; a float that is whole counts.
+    /// Returns a whole number; a float that is whole counts.
     pub(super) fn int(&self, index: usize) -> Result<i64, Fault> {
         match self.any(index) {
             Value::Int(value) => Ok(*value),
@@ -77,7 +77,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// A value's kind, with the value where it is short.
+/// Describes a value by its type, with the value if it is short.
 pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Nil => "nil".to_owned(),

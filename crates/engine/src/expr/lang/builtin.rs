@@ -1,8 +1,8 @@
-//! The functions of the language itself, by name.
-//! A function here gets values and gives a value; it never sees names, the tree or the environment.
+//! The built-in functions of the language, by name. A function takes values and returns a value; it never sees names,
+//! the tree or the environment.
 
 use super::argument::Arguments;
-use super::work::{Made, Work};
+use super::work::{CallResult, Work};
 
 mod convert;
 pub(super) use convert::{decoded, from_json, text_of, to_json};
@@ -12,13 +12,13 @@ mod map;
 mod math;
 pub(super) mod text;
 
-/// A function: its name, how many arguments it takes, and what it does.
+/// A function: its name, its number of arguments, and its implementation.
 #[derive(Debug)]
 pub(super) struct Function {
     pub(super) name: &'static str,
     pub(super) least: usize,
     pub(super) most: usize,
-    pub(super) call: fn(&Arguments<'_>, &mut Work) -> Made,
+    pub(super) call: fn(&Arguments<'_>, &mut Work) -> CallResult,
 }
 
 /// Any number of arguments from `least` on.
@@ -29,7 +29,7 @@ impl Function {
         name: &'static str,
         least: usize,
         most: usize,
-        call: fn(&Arguments<'_>, &mut Work) -> Made,
+        call: fn(&Arguments<'_>, &mut Work) -> CallResult,
     ) -> Self {
         Self { name, least, most, call }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::argument::{Arguments, describe};
 use super::operate;
-use super::tree::{Binary, Id, Kind, Tree};
+use super::tree::{Binary, ExprKind, Id, Tree};
 use super::work::{Fault, Work};
 use super::{Env, Limits, method};
 use crate::expr::{Error, Span, Value, json, nearest, number};
@@ -21,7 +21,7 @@ pub(super) struct Machine<'a> {
     pub(super) frames: Vec<Frame>,
 }
 
-/// What `#`, `#index` and `#acc` stand for.
+/// Values of `#`, `#index` and `#acc`.
 pub(super) struct Frame {
     pub(super) item: Value,
     pub(super) index: usize,
@@ -33,7 +33,7 @@ impl<'a> Machine<'a> {
         Self {
             tree,
             env,
-            work: Work::new(limits, env.occasion()),
+            work: Work::new(limits, env.eval_context()),
             depth: 0,
             limits,
             locals: Vec::new(),
@@ -41,7 +41,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The value, and the steps it took.
+    /// Returns the value, and the steps it took.
     pub(super) fn run(mut self) -> (Result<Value, Error>, u64) {
         let outcome = self.value();
         let outcome = outcome.map_err(|error| if self.work.is_exhausted() { error.exhausted() } else { error });
@@ -55,7 +55,7 @@ impl<'a> Machine<'a> {
         if matches!(value, Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Str(_)) {
             return Ok(value);
         }
-        // A result leaves as text sooner or later; what has no text must not leave.
+        // A result is converted to text sooner or later; one that cannot be is refused here.
         match json::Style::COMPACT.write_within(&value, self.limits.bytes) {
             Ok(_) => Ok(value),
             Err(json::Refusal::TooLong) => Err(Error::at(place, "the result is too large")),
@@ -80,7 +80,7 @@ impl<'a> Machine<'a> {
             self.work.spend(1).map_err(at)?;
             value = match &node.kind {
                 // The branch taken is the next link, not a level deeper: lists of alternatives may be long.
-                Kind::Choose { yes, no, .. } => {
+                ExprKind::Choose { yes, no, .. } => {
                     let held = operate::truth(&value, "a condition").map_err(at)?;
                     self.descend(if held { *yes } else { *no }, &mut chain)?
                 }
@@ -91,7 +91,7 @@ impl<'a> Machine<'a> {
         Ok(value)
     }
 
-    /// Walks down to where a chain begins and evaluates that; the links above it are left to be applied.
+    /// Walks down to the start of a chain and evaluates it; the links above it are left to be applied.
     fn descend(&mut self, id: Id, chain: &mut Vec<Id>) -> Result<Value, Error> {
         let mut at = id;
         while let Some(operand) = self.tree.node(at).kind.operand() {
@@ -101,101 +101,101 @@ impl<'a> Machine<'a> {
         self.leaf(at, chain)
     }
 
-    /// A node that begins a chain.
+    /// Evaluates a node that starts a chain.
     fn leaf(&mut self, id: Id, chain: &mut Vec<Id>) -> Result<Value, Error> {
         let tree = self.tree;
         let node = tree.node(id);
         let span = node.span;
         self.work.spend(1).map_err(|fault| Error::at(span, fault.0))?;
         match &node.kind {
-            Kind::Nil => Ok(Value::Nil),
-            Kind::Bool(value) => Ok(Value::Bool(*value)),
-            Kind::Int(value) => Ok(Value::Int(*value)),
-            Kind::Float(value) => Ok(Value::Float(*value)),
-            Kind::Text(text) => Ok(Value::Str(Arc::clone(text))),
-            Kind::Name(name) => self.variable(name, span, chain),
-            Kind::Local(name) => {
+            ExprKind::Nil => Ok(Value::Nil),
+            ExprKind::Bool(value) => Ok(Value::Bool(*value)),
+            ExprKind::Int(value) => Ok(Value::Int(*value)),
+            ExprKind::Float(value) => Ok(Value::Float(*value)),
+            ExprKind::Text(text) => Ok(Value::Str(Arc::clone(text))),
+            ExprKind::Name(name) => self.variable(name, span, chain),
+            ExprKind::Local(name) => {
                 let bound = self.locals.iter().rev().find(|(local, _)| local == name);
                 let (_, value) = bound.expect("the parser marks a name as local only inside its 'let'");
                 Ok(value.clone())
             }
-            Kind::Item => Ok(self.frame().item.clone()),
-            Kind::Index => Ok(Value::Int(i64::try_from(self.frame().index).unwrap_or(i64::MAX))),
-            Kind::Accumulator => Ok(self.frame().accumulator.clone()),
-            Kind::List(items) => {
+            ExprKind::Item => Ok(self.frame().item.clone()),
+            ExprKind::Index => Ok(Value::Int(i64::try_from(self.frame().index).unwrap_or(i64::MAX))),
+            ExprKind::Accumulator => Ok(self.frame().accumulator.clone()),
+            ExprKind::List(items) => {
                 let mut values = Vec::with_capacity(items.len());
                 for item in items {
                     values.push(self.eval(*item)?);
                 }
                 self.made(Value::list(values), span)
             }
-            Kind::Map(entries) => self.map(entries, span),
-            Kind::Let { name, value, body } => {
+            ExprKind::Map(entries) => self.map(entries, span),
+            ExprKind::Let { name, value, body } => {
                 let value = self.eval(*value)?;
                 self.locals.push((Arc::clone(name), value));
                 let result = self.eval(*body);
                 self.locals.pop();
                 result
             }
-            Kind::Sequence(parts) => {
+            ExprKind::Sequence(parts) => {
                 let mut last = Value::Nil;
                 for part in parts {
                     last = self.eval(*part)?;
                 }
                 Ok(last)
             }
-            // The only call without a first argument to begin the chain with.
-            Kind::Call { function, .. } => self.call(function, &[], span),
-            Kind::Unary(..)
-            | Kind::Binary(..)
-            | Kind::Choose { .. }
-            | Kind::Member { .. }
-            | Kind::At { .. }
-            | Kind::Slice { .. }
-            | Kind::Chain(_)
-            | Kind::Over { .. }
-            | Kind::Method { .. } => unreachable!("these have an operand and so never begin a chain"),
+            // The only call without a first argument to start the chain with.
+            ExprKind::Call { function, .. } => self.call(function, &[], span),
+            ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Choose { .. }
+            | ExprKind::Member { .. }
+            | ExprKind::At { .. }
+            | ExprKind::Slice { .. }
+            | ExprKind::Chain(_)
+            | ExprKind::Over { .. }
+            | ExprKind::Method { .. } => unreachable!("these have an operand and so never begin a chain"),
         }
     }
 
-    /// One link of a chain, given the value of what stands before it.
-    fn apply(&mut self, kind: &'a Kind, span: Span, value: Value, chain: &mut Vec<Id>) -> Result<Value, Error> {
+    /// Applies one link of a chain to the value before it.
+    fn apply(&mut self, kind: &'a ExprKind, span: Span, value: Value, chain: &mut Vec<Id>) -> Result<Value, Error> {
         let at = |fault: Fault| Error::at(span, fault.0);
         match kind {
-            Kind::Unary(operator, _) => operate::unary(*operator, &value).map_err(at),
-            Kind::Binary(operator, _, right) => self.binary(*operator, value, *right, span),
-            Kind::Member { optional: true, .. }
-            | Kind::At { optional: true, .. }
-            | Kind::Method { optional: true, .. }
+            ExprKind::Unary(operator, _) => operate::unary(*operator, &value).map_err(at),
+            ExprKind::Binary(operator, _, right) => self.binary(*operator, value, *right, span),
+            ExprKind::Member { optional: true, .. }
+            | ExprKind::At { optional: true, .. }
+            | ExprKind::Method { optional: true, .. }
                 if value.is_nil() =>
             {
                 self.leave_chain(chain);
                 Ok(Value::Nil)
             }
-            Kind::Member { key, .. } => member(&value, key).map_err(at),
-            Kind::At { key, .. } => {
+            ExprKind::Member { key, .. } => member(&value, key).map_err(at),
+            ExprKind::At { key, .. } => {
                 let key = self.eval(*key)?;
                 index(&value, &key).map_err(at)
             }
-            Kind::Slice { from, to, .. } => {
+            ExprKind::Slice { from, to, .. } => {
                 let from = from.map(|from| self.eval(from)).transpose()?;
                 let to = to.map(|to| self.eval(to)).transpose()?;
                 operate::slice(&value, from.as_ref(), to.as_ref(), &mut self.work).map_err(at)
             }
-            Kind::Chain(_) => Ok(value),
-            Kind::Call { function, arguments } => {
+            ExprKind::Chain(_) => Ok(value),
+            ExprKind::Call { function, arguments } => {
                 let mut values = vec![value];
                 for argument in &arguments[1..] {
                     values.push(self.eval(*argument)?);
                 }
                 self.call(function, &values, span)
             }
-            Kind::Over { predicate, closure, extra, .. } => {
+            ExprKind::Over { predicate, closure, extra, .. } => {
                 let extra = extra.map(|extra| self.eval(extra)).transpose()?;
                 let result = self.over(*predicate, &value, *closure, extra, span)?;
                 self.made(result, span)
             }
-            Kind::Method { name, arguments, .. } => {
+            ExprKind::Method { name, arguments, .. } => {
                 let mut values = Vec::with_capacity(arguments.len());
                 for argument in arguments {
                     values.push(self.eval(*argument)?);
@@ -203,21 +203,21 @@ impl<'a> Machine<'a> {
                 let result = method::call(&value, name, &values).map_err(at)?;
                 self.made(result, span)
             }
-            Kind::Nil
-            | Kind::Bool(_)
-            | Kind::Int(_)
-            | Kind::Float(_)
-            | Kind::Text(_)
-            | Kind::Name(_)
-            | Kind::Local(_)
-            | Kind::Item
-            | Kind::Index
-            | Kind::Accumulator
-            | Kind::List(_)
-            | Kind::Map(_)
-            | Kind::Let { .. }
-            | Kind::Sequence(_)
-            | Kind::Choose { .. } => unreachable!("these begin a chain, or choose how it goes on"),
+            ExprKind::Nil
+            | ExprKind::Bool(_)
+            | ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Text(_)
+            | ExprKind::Name(_)
+            | ExprKind::Local(_)
+            | ExprKind::Item
+            | ExprKind::Index
+            | ExprKind::Accumulator
+            | ExprKind::List(_)
+            | ExprKind::Map(_)
+            | ExprKind::Let { .. }
+            | ExprKind::Sequence(_)
+            | ExprKind::Choose { .. } => unreachable!("these begin a chain, or choose how it goes on"),
         }
     }
 
@@ -238,7 +238,7 @@ impl<'a> Machine<'a> {
             }
             _ => {
                 if operator == Binary::In
-                    && matches!(&self.tree.node(right).kind, Kind::Name(name) if &**name == "$env")
+                    && matches!(&self.tree.node(right).kind, ExprKind::Name(name) if &**name == "$env")
                 {
                     let known = left.as_str().is_some_and(|name| self.env.root(name).is_some());
                     return Ok(Value::Bool(known));
@@ -249,12 +249,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// A variable; together with the member asked of it where the environment can answer for both at once.
+    /// Evaluates a variable, together with the following member access if the environment can resolve both at once.
     fn variable(&mut self, name: &str, span: Span, chain: &mut Vec<Id>) -> Result<Value, Error> {
         let all = name == "$env";
         let key = match chain.last().map(|&next| &self.tree.node(next).kind) {
-            Some(Kind::Member { key, .. }) => Some(Arc::clone(key)),
-            Some(Kind::At { key, .. }) => match self.eval(*key)? {
+            Some(ExprKind::Member { key, .. }) => Some(Arc::clone(key)),
+            Some(ExprKind::At { key, .. }) => match self.eval(*key)? {
                 Value::Str(key) => Some(key),
                 _ => None,
             },
@@ -280,9 +280,9 @@ impl<'a> Machine<'a> {
         self.taken(found, span)
     }
 
-    /// A value of the environment, which was made for this expression alone.
+    /// Charges a value of the environment, which was created for this expression alone.
     fn taken(&mut self, value: Value, span: Span) -> Result<Value, Error> {
-        self.work.look_at(&value).map_err(|fault| Error::at(span, fault.0))?;
+        self.work.charge_value(&value).map_err(|fault| Error::at(span, fault.0))?;
         Ok(value)
     }
 
@@ -309,7 +309,7 @@ impl<'a> Machine<'a> {
 
     fn call(&mut self, function: &super::builtin::Function, values: &[Value], span: Span) -> Result<Value, Error> {
         let arguments = Arguments { name: function.name, values };
-        // Almost every function looks at all of a text it is given.
+        // Almost every function scans all of a text it is given.
         let texts: u64 = values.iter().map(scan).sum();
         self.work.spend(texts).map_err(|fault| Error::at(span, fault.0))?;
         let result = (function.call)(&arguments, &mut self.work).map_err(|fault| Error::at(span, fault.0))?;
@@ -327,19 +327,19 @@ impl<'a> Machine<'a> {
     /// Skips the rest of a chain of members whose beginning was nil.
     fn leave_chain(&self, chain: &mut Vec<Id>) {
         while let Some(next) = chain.pop() {
-            if matches!(self.tree.node(next).kind, Kind::Chain(_)) {
+            if matches!(self.tree.node(next).kind, ExprKind::Chain(_)) {
                 return;
             }
         }
     }
 }
 
-/// The steps of looking at all of a text; nothing for other values.
+/// Returns the steps of scanning a text; zero for other values.
 pub(super) fn scan(value: &Value) -> u64 {
     value.as_str().map_or(0, |text| text.len() as u64 / 64)
 }
 
-/// The member of a map; a key that is not there is nil.
+/// Returns the member of a map; nil for a missing key.
 fn member(value: &Value, key: &str) -> Result<Value, Fault> {
     match value {
         Value::Map(entries) => Ok(entries.get(key).cloned().unwrap_or_default()),
@@ -347,7 +347,7 @@ fn member(value: &Value, key: &str) -> Result<Value, Fault> {
     }
 }
 
-/// The element of a list, the member of a map, or the byte of a text.
+/// Returns the element of a list, the member of a map, or the byte of a text.
 pub(super) fn index(value: &Value, key: &Value) -> Result<Value, Fault> {
     if let (Value::Map(_), Value::Str(key)) = (value, key) {
         return member(value, key);

@@ -1,8 +1,8 @@
 //! `jsonpath(text, path)`: `$.a.b`, `$.a[0]`, `$..x`, `[*]`, `[1:3]`, `['a','b']` and filters such as `[?(@.x == 1)]`.
-//! A path that names one place gives its value, and a place that is not there is an error; a path that can find several
-//! gives an array.
+//! A definite path yields its value, and a missing value is an error; a path that can match several values yields an
+//! array.
 
-use super::work::{Fault, Made, Work};
+use super::work::{CallResult, Fault, Work};
 use crate::expr::Value;
 
 mod filter;
@@ -10,10 +10,10 @@ mod path;
 
 use path::{Segment, Step};
 
-/// Every step of a path walks all values found so far; people write a handful.
+/// Maximum steps of a path: each walks all values found so far, and users write a handful.
 const STEPS: usize = 64;
 
-pub(super) fn query(document: &Value, path: &str, work: &mut Work) -> Made {
+pub(super) fn query(document: &Value, path: &str, work: &mut Work) -> CallResult {
     let steps = path::parse(path)?;
     let definite = steps.iter().all(Step::is_definite);
     let mut found = vec![document.clone()];
@@ -37,7 +37,7 @@ pub(super) fn query(document: &Value, path: &str, work: &mut Work) -> Made {
     Ok(Value::list(found))
 }
 
-/// Whether a path can be read.
+/// Checks the syntax of a path.
 pub(super) fn check(path: &str) -> Result<(), Fault> {
     path::parse(path).map(drop)
 }

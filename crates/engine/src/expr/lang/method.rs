@@ -1,12 +1,11 @@
-//! The methods of dates and durations: `.Year()`, `.Format("2006-01-02")`, `.Hours()`.
-//! Other values have no methods.
+//! Methods of dates and durations: `.Year()`, `.Format("2006-01-02")`, `.Hours()`. Other values have none.
 
 use jiff::SignedDuration;
 
 use super::argument::{Arguments, describe};
-use super::work::{Fault, Made};
+use super::work::{CallResult, Fault};
 use crate::expr::calendar::{self, Layout};
-use crate::expr::{Moment, Value, nearest, number};
+use crate::expr::{OffsetDateTime, Value, nearest, number};
 
 const DATE: [&str; 20] = [
     "Year",
@@ -33,7 +32,7 @@ const DATE: [&str; 20] = [
 
 const DURATION: [&str; 7] = ["Hours", "Minutes", "Seconds", "Milliseconds", "Microseconds", "Nanoseconds", "String"];
 
-pub(super) fn call(value: &Value, name: &str, values: &[Value]) -> Made {
+pub(super) fn call(value: &Value, name: &str, values: &[Value]) -> CallResult {
     let arguments = Arguments { name, values };
     match value {
         Value::Date(moment) => date(*moment, name, &arguments),
@@ -42,7 +41,7 @@ pub(super) fn call(value: &Value, name: &str, values: &[Value]) -> Made {
     }
 }
 
-fn date(moment: Moment, name: &str, arguments: &Arguments<'_>) -> Made {
+fn date(moment: OffsetDateTime, name: &str, arguments: &Arguments<'_>) -> CallResult {
     let civil = moment.civil();
     Ok(match name {
         "Year" => Value::Int(civil.year().into()),
@@ -66,9 +65,9 @@ fn date(moment: Moment, name: &str, arguments: &Arguments<'_>) -> Made {
         },
         "In" => {
             let offset = calendar::zone(arguments.text(0)?).map_err(|why| arguments.fault(why))?;
-            Value::Date(Moment { offset, ..moment })
+            Value::Date(OffsetDateTime { offset, ..moment })
         }
-        "UTC" => Value::Date(Moment::utc(moment.at)),
+        "UTC" => Value::Date(OffsetDateTime::utc(moment.at)),
         "Sub" => Value::Duration(moment.since(other_date(arguments)?)),
         "Before" => Value::Bool(moment.at < other_date(arguments)?.at),
         "After" => Value::Bool(moment.at > other_date(arguments)?.at),
@@ -77,14 +76,14 @@ fn date(moment: Moment, name: &str, arguments: &Arguments<'_>) -> Made {
     })
 }
 
-fn other_date(arguments: &Arguments<'_>) -> Result<Moment, Fault> {
+fn other_date(arguments: &Arguments<'_>) -> Result<OffsetDateTime, Fault> {
     match arguments.any(0) {
         Value::Date(moment) => Ok(*moment),
         other => Err(arguments.wrong(0, "a date", other)),
     }
 }
 
-fn duration(length: SignedDuration, name: &str) -> Made {
+fn duration(length: SignedDuration, name: &str) -> CallResult {
     let seconds = length.as_secs_f64();
     let whole = |count: i128| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
     Ok(match name {
@@ -105,12 +104,12 @@ fn unknown(kind: &str, name: &str, known: &[&'static str]) -> Fault {
     Fault(format!("a {kind} has no method '{name}'{hint}"))
 }
 
-/// Seconds since 1970 as a value that may carry a fraction.
-pub(super) fn seconds(value: &Value) -> Option<Moment> {
+/// Converts a date or a Unix timestamp to a point in time; fractions of a second are dropped.
+pub(super) fn seconds(value: &Value) -> Option<OffsetDateTime> {
     match value {
         Value::Date(moment) => Some(*moment),
-        Value::Int(seconds) => Moment::from_seconds(*seconds),
-        Value::Float(seconds) => number::whole(*seconds).and_then(Moment::from_seconds),
+        Value::Int(seconds) => OffsetDateTime::from_seconds(*seconds),
+        Value::Float(seconds) => number::whole(*seconds).and_then(OffsetDateTime::from_seconds),
         _ => None,
     }
 }

@@ -1,16 +1,16 @@
-//! What the operators do with their operands.
-//! Text never becomes a number by itself, nor a number text: operands that do not fit are refused with a hint.
+//! Implements the operators. Text never becomes a number by itself, nor a number text: mismatched operands are refused
+//! with a hint.
 
 use std::cmp::Ordering;
 
 use super::argument::describe;
 use super::evaluate::scan;
 use super::tree::{Binary, Unary};
-use super::work::{Fault, Made, Work};
+use super::work::{CallResult, Fault, Work};
 use crate::expr::Value;
 use crate::expr::number;
 
-pub(super) fn unary(operator: Unary, value: &Value) -> Made {
+pub(super) fn unary(operator: Unary, value: &Value) -> CallResult {
     match (operator, value) {
         (Unary::Not, Value::Bool(held)) => Ok(Value::Bool(!held)),
         (Unary::Minus, Value::Int(number)) => {
@@ -27,8 +27,8 @@ pub(super) fn unary(operator: Unary, value: &Value) -> Made {
     }
 }
 
-/// Every operator but the three that may leave their right side alone.
-pub(super) fn binary(operator: Binary, left: &Value, right: &Value, work: &mut Work) -> Made {
+/// Evaluates every binary operator except the three that short-circuit.
+pub(super) fn binary(operator: Binary, left: &Value, right: &Value, work: &mut Work) -> CallResult {
     match operator {
         Binary::Equal => equal(left, right, work).map(Value::Bool),
         Binary::Unequal => equal(left, right, work).map(|same| Value::Bool(!same)),
@@ -50,7 +50,7 @@ pub(super) fn binary(operator: Binary, left: &Value, right: &Value, work: &mut W
     }
 }
 
-/// Equality, paid for part by part.
+/// Compares two values, charging every part.
 pub(super) fn equal(left: &Value, right: &Value, work: &mut Work) -> Result<bool, Fault> {
     work.spend(1)?;
     match (left, right) {
@@ -80,7 +80,7 @@ pub(super) fn truth(value: &Value, operator: &str) -> Result<bool, Fault> {
     value.as_bool().ok_or_else(|| Fault(format!("{operator} needs a bool, not {}", describe(value))))
 }
 
-/// Whether `needle` is an element of a list or a key of a map.
+/// Reports whether `needle` is an element of a list or a key of a map.
 pub(super) fn contains(needle: &Value, haystack: &Value, work: &mut Work) -> Result<bool, Fault> {
     match (needle, haystack) {
         (_, Value::Nil) => Ok(false),
@@ -101,7 +101,7 @@ pub(super) fn contains(needle: &Value, haystack: &Value, work: &mut Work) -> Res
     }
 }
 
-fn compare(operator: Binary, left: &Value, right: &Value) -> Made {
+fn compare(operator: Binary, left: &Value, right: &Value) -> CallResult {
     let same = kinds_match(left, right);
     if !same {
         return Err(mismatch(operator, left, right));
@@ -125,7 +125,7 @@ fn kinds_match(left: &Value, right: &Value) -> bool {
         )
 }
 
-fn search(operator: Binary, left: &Value, right: &Value, work: &mut Work) -> Made {
+fn search(operator: Binary, left: &Value, right: &Value, work: &mut Work) -> CallResult {
     match (left, right) {
         (Value::Nil, _) | (_, Value::Nil) => Ok(Value::Bool(false)),
         (Value::Str(text), Value::Str(part)) => {
@@ -141,7 +141,7 @@ fn search(operator: Binary, left: &Value, right: &Value, work: &mut Work) -> Mad
     }
 }
 
-fn range(left: &Value, right: &Value, work: &mut Work) -> Made {
+fn range(left: &Value, right: &Value, work: &mut Work) -> CallResult {
     let (Value::Int(from), Value::Int(to)) = (left, right) else {
         return Err(mismatch(Binary::Range, left, right));
     };
@@ -153,7 +153,7 @@ fn range(left: &Value, right: &Value, work: &mut Work) -> Made {
     Ok((*from..=*to).map(Value::Int).collect())
 }
 
-fn add(left: &Value, right: &Value, work: &mut Work) -> Made {
+fn add(left: &Value, right: &Value, work: &mut Work) -> CallResult {
     match (left, right) {
         (Value::Str(a), Value::Str(b)) => {
             work.claim(a.len() + b.len())?;
@@ -171,7 +171,7 @@ fn add(left: &Value, right: &Value, work: &mut Work) -> Made {
     }
 }
 
-fn subtract(left: &Value, right: &Value) -> Made {
+fn subtract(left: &Value, right: &Value) -> CallResult {
     match (left, right) {
         (Value::Int(a), Value::Int(b)) => a.checked_sub(*b).map(Value::Int).ok_or_else(overflow),
         (Value::Date(a), Value::Date(b)) => Ok(Value::Duration(a.since(*b))),
@@ -184,7 +184,7 @@ fn subtract(left: &Value, right: &Value) -> Made {
     }
 }
 
-fn scale(operator: Binary, left: &Value, right: &Value) -> Made {
+fn scale(operator: Binary, left: &Value, right: &Value) -> CallResult {
     if let (Value::Int(a), Value::Int(b)) = (left, right) {
         match operator {
             Binary::Multiply => return a.checked_mul(*b).map(Value::Int).ok_or_else(overflow),
@@ -211,8 +211,9 @@ fn scale(operator: Binary, left: &Value, right: &Value) -> Made {
     }))
 }
 
-/// A part of a list or a text, with negative positions counted from the end and everything beyond it cut off.
-pub(super) fn slice(value: &Value, from: Option<&Value>, to: Option<&Value>, work: &mut Work) -> Made {
+/// Returns a slice of a list or a text; negative positions count from the end, and positions beyond the end are cut
+/// off.
+pub(super) fn slice(value: &Value, from: Option<&Value>, to: Option<&Value>, work: &mut Work) -> CallResult {
     let length = match value {
         Value::List(items) => items.len(),
         Value::Str(text) => {

@@ -1,10 +1,10 @@
-//! Reads tokens into a tree, by the precedence of the operators.
-//! Nesting is counted on the way down, so no text can exhaust the stack; names of functions are checked here.
+//! Parses tokens into a tree, by operator precedence. Nesting is counted on the way down, so no text can exhaust the
+//! stack; function names are checked here.
 
 use std::sync::Arc;
 
 use super::token::{Token, lex};
-use super::tree::{Binary, Id, Kind, Tree, Unary};
+use super::tree::{Binary, ExprKind, Id, Tree, Unary};
 use crate::expr::{Error, NESTING, Span};
 
 mod call;
@@ -37,13 +37,14 @@ struct Parser {
     position: usize,
     tree: Tree,
     depth: usize,
-    /// For each closure around, whether it has an accumulator.
+    /// For each enclosing closure, whether it has an accumulator.
     closures: Vec<bool>,
     /// Names bound by `let`, innermost last.
     locals: Vec<Arc<str>>,
 }
 
-/// How tightly binary operators bind. `??` binds tightest of all, and mixing it with others needs parentheses.
+/// Returns the precedence of a binary operator. `??` binds tightest of all, and mixing it with others needs
+/// parentheses.
 fn binding(token: &Token) -> Option<(Binary, u16)> {
     let spelling = match token {
         Token::Sign(sign) => sign,
@@ -135,7 +136,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Expressions joined by `;`: the last one counts.
+    /// Parses expressions joined by `;`: the last one is the value.
     fn sequence(&mut self) -> Result<Id, Error> {
         let start = self.here().1;
         let mut parts = vec![self.expression(0)?];
@@ -147,7 +148,7 @@ impl Parser {
         }
         match parts.as_slice() {
             [only] => Ok(*only),
-            _ => Ok(self.tree.add(Kind::Sequence(parts), start)),
+            _ => Ok(self.tree.add(ExprKind::Sequence(parts), start)),
         }
     }
 
@@ -199,31 +200,32 @@ impl Parser {
                 left = self.comparisons(left, operator, strength, place)?;
                 continue;
             }
-            // The power is taken from the right: 2 ** 3 ** 2 is 2 ** 9.
+            // The power operator is right-associative: 2 ** 3 ** 2 is 2 ** 9.
             let right = self.expression(if operator == Binary::Power { strength } else { strength + 1 })?;
-            left = self.tree.add(Kind::Binary(operator, left, right), place);
+            left = self.tree.add(ExprKind::Binary(operator, left, right), place);
             if negated {
-                left = self.tree.add(Kind::Unary(Unary::Not, left), place);
+                left = self.tree.add(ExprKind::Unary(Unary::Not, left), place);
             }
         }
     }
 
-    /// `a < b <= c` holds when both comparisons do.
+    /// Parses chained comparisons: `a < b <= c` holds if both comparisons do.
     fn comparisons(&mut self, left: Id, operator: Binary, strength: u16, place: Span) -> Result<Id, Error> {
         let mut previous = self.expression(strength + 1)?;
-        let mut all = self.tree.add(Kind::Binary(operator, left, previous), place);
+        let mut all = self.tree.add(ExprKind::Binary(operator, left, previous), place);
         while let Some((operator, _)) = binding(self.here().0).filter(|(operator, _)| chainable(*operator)) {
             let place = self.here().1;
             self.advance();
             let next = self.expression(strength + 1)?;
-            let one = self.tree.add(Kind::Binary(operator, previous, next), place);
-            all = self.tree.add(Kind::Binary(Binary::And, all, one), place);
+            let one = self.tree.add(ExprKind::Binary(operator, previous, next), place);
+            all = self.tree.add(ExprKind::Binary(Binary::And, all, one), place);
             previous = next;
         }
         Ok(all)
     }
 
-    /// `a ? b : c ? d : e`: the alternatives are collected in a loop, so that a long list of them costs no depth.
+    /// Parses `a ? b : c ? d : e`: the alternatives are collected in a loop, so that a long list of them costs no
+    /// depth.
     fn ternary(&mut self, condition: Id) -> Result<Id, Error> {
         let mut choices = Vec::new();
         let mut last = condition;
@@ -241,7 +243,7 @@ impl Parser {
     fn alternatives(&mut self, choices: Vec<(Id, Id, Span)>, last: Id) -> Id {
         choices
             .into_iter()
-            .rfold(last, |no, (condition, yes, place)| self.tree.add(Kind::Choose { condition, yes, no }, place))
+            .rfold(last, |no, (condition, yes, place)| self.tree.add(ExprKind::Choose { condition, yes, no }, place))
     }
 
     fn binding(&mut self) -> Result<Id, Error> {
@@ -261,7 +263,7 @@ impl Parser {
         self.locals.push(Arc::clone(&name));
         let body = self.sequence()?;
         self.locals.pop();
-        Ok(self.tree.add(Kind::Let { name, value, body }, span))
+        Ok(self.tree.add(ExprKind::Let { name, value, body }, span))
     }
 
     fn branch(&mut self) -> Result<Id, Error> {

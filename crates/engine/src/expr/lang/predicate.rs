@@ -1,5 +1,5 @@
-//! The functions that take a closure: `filter(list, {# > 1})` and its kin.
-//! Each element costs at least the steps of its closure; the list itself is never copied without paying for it.
+//! Functions that take a closure, such as `filter(list, {# > 1})`. Each element costs at least the steps of its
+//! closure; the list itself is never copied without being charged.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ impl Predicate {
         matches!(self, Self::Count | Self::Sum)
     }
 
-    /// Whether one more argument may follow the closure.
+    /// Reports whether one more argument may follow the closure.
     pub(super) fn takes_extra(self) -> bool {
         matches!(self, Self::SortBy | Self::Reduce)
     }
@@ -118,7 +118,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The closure's value for one element; without a closure the element itself.
+    /// Evaluates the closure for one element; without a closure returns the element itself.
     fn element(&mut self, item: &Value, index: usize, accumulator: Value, closure: Option<Id>) -> Result<Value, Error> {
         let Some(closure) = closure else {
             return Ok(item.clone());
@@ -134,7 +134,7 @@ impl Machine<'_> {
         operate::truth(&value, "a closure that decides").map_err(|fault| Error::at(span, fault.0))
     }
 
-    /// The first (or last) element whose closure gives `wanted`.
+    /// Finds the first (or last) element whose closure returns `wanted`.
     fn search(
         &mut self,
         items: &Items,
@@ -227,7 +227,7 @@ impl Machine<'_> {
     }
 }
 
-/// `"asc"` and `"desc"`.
+/// Parses `"asc"` and `"desc"`.
 pub(super) fn descending(order: Option<&Value>) -> Result<bool, Fault> {
     match order {
         None => Ok(false),
@@ -237,7 +237,7 @@ pub(super) fn descending(order: Option<&Value>) -> Result<bool, Fault> {
     }
 }
 
-/// Sorted by key, equal keys in their old order; keys that have no order are refused.
+/// Sorts by key, stably; keys that have no order are refused.
 pub(super) fn sorted(
     mut keyed: Vec<(Value, Value)>,
     descending: bool,

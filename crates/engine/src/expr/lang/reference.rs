@@ -1,21 +1,20 @@
-//! Which variables an expression mentions.
-//! It reads the tree only; whether a variable exists is for others to say.
+//! Collects the variables an expression mentions. Reads the tree only; whether a variable exists is checked elsewhere.
 
-use super::tree::{Id, Kind, Tree};
+use super::tree::{ExprKind, Id, Tree};
 
 /// One mention of a variable: its root and as much of the path below it as is written out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// `["tasks", "a-b", "outputs", "result"]` for `tasks['a-b'].outputs.result`.
     pub path: Vec<String>,
-    /// Where it stands in the text: 1-based, in characters.
+    /// Column in the text: 1-based, in characters.
     pub column: usize,
-    /// How many characters the root name has.
+    /// Length of the root name in characters.
     pub length: usize,
 }
 
 impl Reference {
-    /// The first name of the path.
+    /// Returns the first name of the path.
     #[must_use]
     pub fn root(&self) -> &str {
         self.path.first().map_or("", String::as_str)
@@ -27,17 +26,17 @@ pub(super) fn collect(tree: &Tree) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for (id, node) in tree.iter() {
-        let Kind::Name(name) = &node.kind else { continue };
+        let ExprKind::Name(name) = &node.kind else { continue };
         let mut path = vec![name.to_string()];
         let mut at = id;
         while let Some(next) = above[at.index()] {
             match &tree.node(next).kind {
-                Kind::Member { key, .. } => path.push(key.to_string()),
-                Kind::At { key, .. } => match &tree.node(*key).kind {
-                    Kind::Text(key) => path.push(key.to_string()),
+                ExprKind::Member { key, .. } => path.push(key.to_string()),
+                ExprKind::At { key, .. } => match &tree.node(*key).kind {
+                    ExprKind::Text(key) => path.push(key.to_string()),
                     _ => break,
                 },
-                Kind::Chain(_) => {}
+                ExprKind::Chain(_) => {}
                 _ => break,
             }
             at = next;
@@ -53,11 +52,11 @@ pub(super) fn collect(tree: &Tree) -> Vec<Reference> {
     found
 }
 
-/// For every node that is the target of a member access, that access.
+/// Returns, for every node that is the target of a member access, that access.
 fn parents(tree: &Tree) -> Vec<Option<Id>> {
     let mut above = vec![None; tree.len()];
     for (id, node) in tree.iter() {
-        if let Kind::Member { target, .. } | Kind::At { target, .. } | Kind::Chain(target) = &node.kind {
+        if let ExprKind::Member { target, .. } | ExprKind::At { target, .. } | ExprKind::Chain(target) = &node.kind {
             above[target.index()] = Some(id);
         }
     }

@@ -1,12 +1,11 @@
-//! The functions of `sprig.*`, by name.
-//! They keep the order of arguments their users know (`sprig.trimSuffix(suffix, text)`); a pipe puts its value first, as
-//! pipes do everywhere in the language. What needs keys, the network or the environment is refused by name.
+//! The functions of `sprig.*`, by name. They keep the argument order their users know (`sprig.trimSuffix(suffix,
+//! text)`); a pipe puts its value first, as pipes do everywhere in the language. Functions that need keys, the network
+//! or the environment are refused by name.
 
 use super::builtin::Function;
 use crate::expr::nearest;
 
 mod case;
-mod chance;
 mod coerce;
 mod convert;
 mod date;
@@ -17,6 +16,7 @@ mod list;
 mod math;
 mod path;
 mod pattern;
+mod random;
 mod semver;
 mod text;
 mod wrap;
@@ -34,12 +34,12 @@ const FAMILIES: [&[Function]; 13] = [
     pattern::FUNCTIONS,
     date::FUNCTIONS,
     semver::FUNCTIONS,
-    chance::FUNCTIONS,
+    random::FUNCTIONS,
 ];
 
-/// Functions with a second name that begins with `must`. Theirs differ in that they fail where the others give nothing;
-/// here both fail, because a mistake that is hidden is found late.
-const STERN: [&str; 31] = [
+/// Functions that also exist with the prefix `must`. In Sprig those fail where the others return nothing; here both
+/// fail, because a hidden mistake is found late.
+const MUST_VARIANTS: [&str; 31] = [
     "date_modify",
     "dateModify",
     "toDate",
@@ -75,13 +75,13 @@ const STERN: [&str; 31] = [
 
 pub(super) fn find(name: &str) -> Option<&'static Function> {
     let exact = FAMILIES.iter().copied().flatten().find(|function| function.name == name);
-    exact.or_else(|| find(stern(name)?))
+    exact.or_else(|| find(without_must(name)?))
 }
 
-/// What a name with `must` in front is called without it.
-fn stern(name: &str) -> Option<&'static str> {
+/// Returns the name without its `must` prefix.
+fn without_must(name: &str) -> Option<&'static str> {
     let rest = name.strip_prefix("must_").or_else(|| name.strip_prefix("must"))?;
-    STERN.iter().copied().find(|known| {
+    MUST_VARIANTS.iter().copied().find(|known| {
         let first = rest.chars().next().map(|c| c.to_ascii_lowercase());
         known.chars().next() == first && known.get(1..) == rest.get(1..)
     })
@@ -91,7 +91,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().copied().flatten().map(|function| function.name)
 }
 
-/// The sentence for a name that is no function here.
+/// Returns the error message for an unknown function.
 pub(super) fn unknown(name: &str) -> String {
     if let Some(reason) = refused(name) {
         return format!("sprig.{name}() is not available: {reason}");

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-mod chance;
 mod environment;
 mod functions;
 mod hostile;
 mod manual;
 mod operators;
+mod random;
 mod sprig;
 
 /// A fixed environment, given as JSON.

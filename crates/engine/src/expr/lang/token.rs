@@ -1,5 +1,4 @@
-//! The words and signs of an expression.
-//! It cuts text into tokens and never judges whether they fit together.
+//! The tokenizer of expressions. It splits text into tokens and never checks whether they fit together.
 
 use crate::expr::{Error, Span};
 
@@ -8,13 +7,13 @@ pub(super) enum Token {
     Int(i64),
     Float(f64),
     Text(String),
-    /// A word, keyword or not: whether `in` is an operator or the name of a member depends on where it stands.
+    /// A word, keyword or not: whether `in` is an operator or a member's name depends on the context.
     Word(String),
     Sign(&'static str),
     End,
 }
 
-/// Longer signs first, where one begins another.
+/// Longer operators first, where one is a prefix of another.
 const SIGNS: [&str; 33] = [
     "**", "..", "?.", "??", "==", "!=", "<=", ">=", "&&", "||", "::", "(", ")", "[", "]", "{", "}", ".", ",", ";", ":",
     "?", "+", "-", "*", "/", "%", "^", "<", ">", "!", "|", "#",
@@ -69,7 +68,7 @@ impl Lexer {
         Error::at(Span::new(start, self.position.max(start + 1)), message)
     }
 
-    /// Passes over blanks and comments.
+    /// Skips blanks and comments.
     fn skip(&mut self) -> Result<(), Error> {
         loop {
             if self.peek(0).is_some_and(char::is_whitespace) {
@@ -255,7 +254,7 @@ impl Lexer {
         char::from_u32(code).ok_or_else(|| self.fault(start, "this escape is not a character"))
     }
 
-    /// `\uXXXX`, where two of them may form one character.
+    /// Reads `\uXXXX`, where two of them may form one character.
     fn surrogate_pair(&mut self, start: usize) -> Result<char, Error> {
         let first = self.number_of(start, 4, 16)?;
         if (0xd800..0xdc00).contains(&first) && self.looking_at("\\u") {

@@ -18,12 +18,12 @@ pub(super) struct Tree {
 
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    pub(super) kind: Kind,
+    pub(super) kind: ExprKind,
     pub(super) span: Span,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum ExprKind {
     Nil,
     Bool(bool),
     Int(i64),
@@ -122,7 +122,7 @@ pub(super) enum Binary {
 }
 
 impl Tree {
-    pub(super) fn add(&mut self, kind: Kind, span: Span) -> Id {
+    pub(super) fn add(&mut self, kind: ExprKind, span: Span) -> Id {
         let id = Id(u32::try_from(self.nodes.len()).expect("a text of a mebibyte has fewer nodes than 2^32"));
         self.nodes.push(Node { kind, span });
         id
@@ -155,9 +155,9 @@ impl Id {
     }
 }
 
-impl Kind {
-    /// The child that is evaluated first and exactly once. Chains of these may be arbitrarily long (`a + b + c + …`,
-    /// `a.b.c`, `x | f() | g()`), so they are walked in a loop and not by recursion.
+impl ExprKind {
+    /// Returns the child that is evaluated first and exactly once. Chains of these may be arbitrarily long (`a + b + c
+    /// + …`, `a.b.c`, `x | f() | g()`), so they are walked in a loop and not by recursion.
     pub(super) fn operand(&self) -> Option<Id> {
         match self {
             Self::Unary(_, operand) | Self::Binary(_, operand, _) | Self::Chain(operand) => Some(*operand),

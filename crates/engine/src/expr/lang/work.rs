@@ -1,58 +1,58 @@
-//! What an evaluation has left to spend, the patterns it has compiled, and the time and the numbers it was handed.
-//! Everything that loops over user data or makes values must ask here first.
+//! The remaining budget of an evaluation, its compiled patterns, and its evaluation context. Everything that loops over
+//! user data or creates values must charge it here first.
 
 use std::collections::HashMap;
 
-use super::{Limits, Occasion};
-use crate::expr::budget::{self, BYTES_A_STEP, COMPILING, Payer};
-use crate::expr::chance::Draws;
+use super::{EvalContext, Limits};
+use crate::expr::budget::{self, BYTES_A_STEP, BudgetScope, COMPILING};
 use crate::expr::pattern::Pattern;
-use crate::expr::{Moment, Value};
+use crate::expr::random::Rng;
+use crate::expr::{OffsetDateTime, Value};
 
-/// Why a function has no answer. The place in the text is added by whoever called it.
+/// Why a function failed. The caller adds the position in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault(pub(super) String);
 
-/// What a function answers.
-pub(super) type Made = Result<Value, Fault>;
+/// The result of a function.
+pub(super) type CallResult = Result<Value, Fault>;
 
-/// How deep lists and maps may nest. JSON readers stop at the same depth, and everything that walks a value recurses.
+/// Maximum nesting of lists and maps. JSON readers stop at the same depth, and everything that walks a value recurses.
 const VALUE_DEPTH: usize = 128;
 
-/// What one more element of a list or map takes at least.
+/// Minimum size of one more element of a list or map.
 pub(super) const ELEMENT: usize = size_of::<Value>();
 
-/// Patterns kept compiled; an expression with more different ones compiles them again, which is only slower.
+/// Size of the cache of compiled patterns; an expression with more compiles some again, which is only slower.
 const PATTERNS: usize = 32;
 
 pub(super) struct Work {
     steps: u64,
     bytes: usize,
-    /// Whose steps and bytes they are.
-    payer: Payer,
+    /// The scope that set the limits.
+    scope: BudgetScope,
     exhausted: bool,
     patterns: HashMap<String, Pattern>,
-    occasion: Option<(Moment, Draws)>,
+    context: Option<(OffsetDateTime, Rng)>,
 }
 
 impl Work {
-    pub(super) fn new(limits: Limits, occasion: Option<Occasion>) -> Self {
-        let occasion = occasion.map(|occasion| (Moment::utc(occasion.moment), Draws::new(occasion.seed)));
-        let Limits { steps, bytes, payer, .. } = limits;
-        Self { steps, bytes, payer, exhausted: false, patterns: HashMap::new(), occasion }
+    pub(super) fn new(limits: Limits, context: Option<EvalContext>) -> Self {
+        let context = context.map(|context| (OffsetDateTime::utc(context.moment), Rng::new(context.seed)));
+        let Limits { steps, bytes, scope, .. } = limits;
+        Self { steps, bytes, scope, exhausted: false, patterns: HashMap::new(), context }
     }
 
-    /// The moment the expression is evaluated for.
-    pub(super) fn moment(&self, asking: &str) -> Result<Moment, Fault> {
-        self.occasion.as_ref().map(|(moment, _)| *moment).ok_or_else(|| early(asking))
+    /// Returns the time of the evaluation.
+    pub(super) fn moment(&self, asking: &str) -> Result<OffsetDateTime, Fault> {
+        self.context.as_ref().map(|(moment, _)| *moment).ok_or_else(|| early(asking))
     }
 
-    /// Where the next number comes from; every one taken changes the next.
-    pub(super) fn draws(&mut self, asking: &str) -> Result<&mut Draws, Fault> {
-        self.occasion.as_mut().map(|(_, draws)| draws).ok_or_else(|| early(asking))
+    /// Returns the random number generator of the evaluation.
+    pub(super) fn draws(&mut self, asking: &str) -> Result<&mut Rng, Fault> {
+        self.context.as_mut().map(|(_, draws)| draws).ok_or_else(|| early(asking))
     }
 
-    /// Takes steps, or says that there are none left.
+    /// Charges steps, or fails if there are none left.
     pub(super) fn spend(&mut self, steps: u64) -> Result<(), Fault> {
         match self.steps.checked_sub(steps) {
             Some(left) => {
@@ -61,12 +61,12 @@ impl Work {
             }
             None => {
                 (self.steps, self.exhausted) = (0, true);
-                Err(Fault(budget::too_many(self.payer)))
+                Err(Fault(budget::too_many(self.scope)))
             }
         }
     }
 
-    /// Asks for memory before it is allocated.
+    /// Charges memory before it is allocated.
     pub(super) fn claim(&mut self, bytes: usize) -> Result<(), Fault> {
         match self.bytes.checked_sub(bytes) {
             Some(left) => {
@@ -80,25 +80,25 @@ impl Work {
         }
     }
 
-    /// Asks for a list of so many elements before it is made.
+    /// Charges a list of this many elements before it is created.
     pub(super) fn claim_list(&mut self, elements: usize) -> Result<(), Fault> {
         self.spend(elements as u64)?;
         self.claim(elements.saturating_mul(ELEMENT))
     }
 
-    /// There were no steps, or no bytes, left for something.
+    /// Reports whether steps or bytes ran out.
     pub(super) fn is_exhausted(&self) -> bool {
         self.exhausted
     }
 
-    /// What was used of these limits, in steps.
+    /// Returns what was used of these limits, in steps.
     pub(super) fn spent(&self, limits: Limits) -> u64 {
         let bytes = limits.bytes.saturating_sub(self.bytes) as u64;
         limits.steps.saturating_sub(self.steps) + bytes / BYTES_A_STEP
     }
 
-    /// Accounts for a value that was built for this evaluation outside of it.
-    pub(super) fn look_at(&mut self, value: &Value) -> Result<(), Fault> {
+    /// Charges a value that was built for this evaluation outside of it.
+    pub(super) fn charge_value(&mut self, value: &Value) -> Result<(), Fault> {
         let mut open = vec![value];
         while let Some(value) = open.pop() {
             match value {
@@ -118,14 +118,14 @@ impl Work {
         Ok(())
     }
 
-    /// Bytes that may still be made.
+    /// Returns the bytes left.
     pub(super) fn room(&self) -> usize {
         self.bytes
     }
 
-    /// Accounts for a value just made, and refuses one that nests too deep. Because every list and map passes here when
-    /// it is made, no value has more parts than there are steps, however often it shares them.
-    pub(super) fn made(&mut self, value: Value) -> Made {
+    /// Charges a new value, and refuses one that nests too deep. Because every new list and map passes here, no value
+    /// has more parts than there are steps, however often it shares them.
+    pub(super) fn made(&mut self, value: Value) -> CallResult {
         match &value {
             Value::Str(text) => self.claim(text.len())?,
             Value::List(_) | Value::Map(_) => self.measure(&value, 0)?,
@@ -156,7 +156,7 @@ impl Work {
         Ok(())
     }
 
-    /// A compiled pattern, paid for one pass over the text it is for.
+    /// Returns a compiled pattern, charging one pass over the text it is for.
     pub(super) fn pattern(&mut self, source: &str, text: &str) -> Result<Pattern, Fault> {
         let pattern = match self.patterns.get(source) {
             Some(pattern) => pattern.clone(),
@@ -169,7 +169,7 @@ impl Work {
                 pattern
             }
         };
-        self.spend(pattern.price(text))?;
+        self.spend(pattern.cost(text))?;
         Ok(pattern)
     }
 }

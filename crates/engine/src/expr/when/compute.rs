@@ -1,7 +1,7 @@
-//! Computes a condition while reading it, from left to right, by the precedence of its signs.
-//! A side that cannot matter (`false && …`) is read but not computed. Depth, text and matching are limited.
+//! Evaluates a condition while parsing it, from left to right, by operator precedence. A short-circuited side (`false
+//! && …`) is parsed but not evaluated. Depth, text and matching are limited.
 
-use super::operate::{Allowance, binary, negate};
+use super::operate::{Budget, binary, negate};
 use super::token::{Lexer, Sign, Token};
 use super::{Fault, Lookup, Span};
 use crate::expr::{NESTING, Value};
@@ -12,13 +12,13 @@ pub(super) struct Computer<'a> {
     span: Span,
     lookup: Lookup<'a>,
     depth: usize,
-    allowance: Allowance,
+    budget: Budget,
 }
 
-/// A value and the stretch of text it came from. In a side that does not matter the value is nil.
+/// A value and its span. In a short-circuited side the value is nil.
 type Part = (Value, Span);
 
-/// How tightly a sign binds; signs that join nothing bind not at all.
+/// Returns the precedence of a binary operator; `None` for other signs.
 fn binding(sign: Sign) -> Option<u8> {
     Some(match sign {
         Sign::Or => 1,
@@ -56,7 +56,7 @@ impl<'a> Computer<'a> {
             span: Span::default(),
             lookup,
             depth: 0,
-            allowance: Allowance::default(),
+            budget: Budget::default(),
         }
     }
 
@@ -87,7 +87,7 @@ impl<'a> Computer<'a> {
         Ok(found)
     }
 
-    /// `a ? b : c` and `a ?? b`, which bind least.
+    /// Parses `a ? b : c` and `a ?? b`, which bind least.
     fn choice(&mut self, live: bool) -> Result<Part, Fault> {
         let (mut value, mut span) = self.joined(1, live)?;
         loop {
@@ -132,7 +132,7 @@ impl<'a> Computer<'a> {
             if live && !settled {
                 left = match sign {
                     Sign::And | Sign::Or => Value::Bool(truth(&right, end, sign)?),
-                    _ => binary(sign, &left, &right, place, &mut self.allowance)?,
+                    _ => binary(sign, &left, &right, place, &mut self.budget)?,
                 };
             }
             span = span.to(end);
@@ -177,7 +177,7 @@ impl<'a> Computer<'a> {
         Ok(part)
     }
 
-    /// A value in parentheses, or a list of several.
+    /// Parses a value in parentheses, or a list of several.
     fn parenthesised(&mut self, opening: Span, live: bool) -> Result<Value, Fault> {
         if self.take(Sign::Close)? {
             return Ok(Value::list(Vec::new()));

@@ -1,5 +1,4 @@
-//! What each sign does with its two sides.
-//! It never converts a text to a number: sides that do not fit are refused.
+//! Implements the operators of conditions. It never converts a text to a number: mismatched operands are refused.
 
 use std::cmp::Ordering;
 
@@ -9,8 +8,8 @@ use crate::expr::Value;
 use crate::expr::number;
 use crate::expr::pattern::Pattern;
 
-/// What one condition may spend.
-pub(super) struct Allowance {
+/// The budget of one condition.
+pub(super) struct Budget {
     /// Bytes of text it may still build.
     bytes: usize,
     /// Steps of matching it may still take.
@@ -20,13 +19,13 @@ pub(super) struct Allowance {
 /// Joining texts copies them; sixteen mebibytes of copies is far beyond any honest condition and done in milliseconds.
 const BYTES: usize = 16 * 1024 * 1024;
 
-/// The same measure of matching work that a whole expression may take.
+/// The matching work that a whole expression may do.
 const STEPS: u64 = 2_000_000;
 
 /// Compiling a pattern costs about as much as matching this many bytes.
 const COMPILING: u64 = 5_000;
 
-impl Default for Allowance {
+impl Default for Budget {
     fn default() -> Self {
         Self { bytes: BYTES, steps: STEPS }
     }
@@ -37,7 +36,7 @@ pub(super) fn binary(
     left: &Value,
     right: &Value,
     place: Span,
-    allowance: &mut Allowance,
+    budget: &mut Budget,
 ) -> Result<Value, Fault> {
     match sign {
         Sign::Equal => Ok(Value::Bool(left == right)),
@@ -45,14 +44,14 @@ pub(super) fn binary(
         Sign::Less | Sign::LessOrEqual | Sign::Greater | Sign::GreaterOrEqual => {
             compare(sign, left, right, place).map(Value::Bool)
         }
-        Sign::Matches => matches(left, right, place, allowance).map(Value::Bool),
-        Sign::MatchesNot => matches(left, right, place, allowance).map(|found| Value::Bool(!found)),
+        Sign::Matches => matches(left, right, place, budget).map(Value::Bool),
+        Sign::MatchesNot => matches(left, right, place, budget).map(|found| Value::Bool(!found)),
         Sign::In => match right {
             Value::List(items) => Ok(Value::Bool(items.contains(left))),
-            // A list of one looks like a value in parentheses.
+            // A list of one element looks like a value in parentheses.
             one => Ok(Value::Bool(left == one)),
         },
-        Sign::Plus if left.as_str().is_some() || right.as_str().is_some() => join(left, right, place, allowance),
+        Sign::Plus if left.as_str().is_some() || right.as_str().is_some() => join(left, right, place, budget),
         _ => arithmetic(sign, left, right, place),
     }
 }
@@ -89,23 +88,23 @@ fn compare(sign: Sign, left: &Value, right: &Value, place: Span) -> Result<bool,
     })
 }
 
-fn matches(left: &Value, right: &Value, place: Span, allowance: &mut Allowance) -> Result<bool, Fault> {
+fn matches(left: &Value, right: &Value, place: Span, budget: &mut Budget) -> Result<bool, Fault> {
     let (Value::Str(text), Value::Str(source)) = (left, right) else {
         let reason = format!("a match needs a text and a pattern, not {} and {}", describe(left), describe(right));
         return Err(Fault::new(place, reason));
     };
     let pattern = Pattern::new(source).map_err(|reason| Fault::new(place, reason))?;
-    let price = pattern.price(text) + COMPILING;
-    allowance.steps = allowance
+    let cost = pattern.cost(text) + COMPILING;
+    budget.steps = budget
         .steps
-        .checked_sub(price)
+        .checked_sub(cost)
         .ok_or_else(|| Fault::new(place, "matching this pattern against this text would take too long"))?;
     Ok(pattern.regex().is_match(text))
 }
 
-fn join(left: &Value, right: &Value, place: Span, allowance: &mut Allowance) -> Result<Value, Fault> {
+fn join(left: &Value, right: &Value, place: Span, budget: &mut Budget) -> Result<Value, Fault> {
     let text = format!("{left}{right}");
-    allowance.bytes = allowance
+    budget.bytes = budget
         .bytes
         .checked_sub(text.len())
         .ok_or_else(|| Fault::new(place, format!("it joins more than {BYTES} bytes of text")))?;
@@ -134,7 +133,7 @@ fn arithmetic(sign: Sign, left: &Value, right: &Value, place: Span) -> Result<Va
 }
 
 fn bits(sign: Sign, a: i64, b: i64) -> i64 {
-    // A shift by the width of the number or more leaves nothing of it.
+    // A shift by the width of the number or more yields zero.
     let by = u32::try_from(b).unwrap_or(u32::MAX);
     match sign {
         Sign::BitAnd => a & b,

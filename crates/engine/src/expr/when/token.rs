@@ -1,8 +1,7 @@
-//! The words and signs of a condition.
-//! It cuts text into tokens and never judges whether they fit together.
+//! The tokenizer of conditions. It splits text into tokens and never checks whether they fit together.
 
 use super::{Fault, Span};
-use crate::expr::{Moment, Value, number};
+use crate::expr::{OffsetDateTime, Value, number};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
@@ -48,7 +47,7 @@ pub(super) enum Sign {
     Comma,
 }
 
-/// Longer signs first, where one begins another.
+/// Longer operators first, where one is a prefix of another.
 const SIGNS: [(&str, Sign); 29] = [
     ("==", Sign::Equal),
     ("=~", Sign::Matches),
@@ -98,7 +97,7 @@ impl Token {
     }
 }
 
-/// Cuts a text into tokens, one at a time.
+/// Splits a text into tokens, one at a time.
 pub(super) struct Lexer {
     characters: Vec<char>,
     position: usize,
@@ -120,7 +119,7 @@ impl Lexer {
             Some(c) if c.is_alphabetic() || c == '_' => word(self.name()),
             Some(quote @ ('\'' | '"')) => {
                 let text = self.until(quote, "text")?;
-                let date = Moment::iso(&text).map(|moment| Value::Float(number::real(moment.at.as_second())));
+                let date = OffsetDateTime::iso(&text).map(|moment| Value::Float(number::real(moment.at.as_second())));
                 Token::Literal(date.unwrap_or_else(|| Value::from(text)))
             }
             Some('[') => Token::Name(self.until(']', "name")?),
@@ -155,14 +154,14 @@ impl Lexer {
         Ok(Token::Literal(Value::Float(value)))
     }
 
-    /// Letters, digits, `_` and `.`; a backslash takes the next character whatever it is.
+    /// Reads letters, digits, `_` and `.`; a backslash escapes the next character.
     fn name(&mut self) -> String {
         let mut name = String::new();
         while let Some(c) = self.peek(0) {
             if c == '\\' {
                 self.position += 1;
                 name.extend(self.peek(0));
-                // A backslash at the end takes nothing.
+                // A backslash at the end escapes nothing.
                 self.position -= usize::from(self.peek(0).is_none());
             } else if c.is_alphanumeric() || c == '_' || c == '.' {
                 name.push(c);
@@ -174,7 +173,7 @@ impl Lexer {
         name
     }
 
-    /// Everything up to the closing character; a backslash takes the next character whatever it is.
+    /// Reads up to the closing character; a backslash escapes the next character.
     fn until(&mut self, closing: char, what: &str) -> Result<String, Fault> {
         let start = self.position;
         self.position += 1;

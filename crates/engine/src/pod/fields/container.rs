@@ -5,7 +5,7 @@ use crate::shape::{BOOL, Field, QUANTITY_MAP, Shape, TEXT, TEXTS};
 
 const NO_PROBES: &str = "a daemon counts as ready once its process runs";
 
-const NOBODY_TYPES: &str = "nobody can attach to a task here, so its standard input is empty";
+const NO_STDIN: &str = "nobody can attach to a task here, so its standard input is empty";
 
 pub(crate) const FIELDS: &[Field] = &[
     Field::yes("name", &TEXT, "The container's name in messages, `main` when left out"),
@@ -18,7 +18,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::yes("volumeMounts", &VOLUME_MOUNTS, "Which volumes it sees, and where"),
     Field::yes("resources", &RESOURCES, "What it needs, and what it may use"),
     Field::yes("tty", &BOOL, "Give it a terminal"),
-    Field::ignored("stdin", NOBODY_TYPES, "Keep its standard input open"),
+    Field::ignored("stdin", NO_STDIN, "Keep its standard input open"),
     Field::ignored("stdinOnce", NO_PODS, "Close its standard input after the first client"),
     Field::ignored("imagePullPolicy", "no image is pulled here", "When its image is pulled"),
     Field::ignored("lifecycle", NO_PODS, "Commands around its start and end"),

@@ -1,4 +1,4 @@
-//! What a TaskSet is warned of whatever else there is: for whoever answers a request and does not look around.
+//! Warnings about a TaskSet that depend on no other object, for API handlers that do not look up references.
 
 use octoflow_manifest::{Problem, Severity};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::examine;
 use crate::argo::{admit::Catalog, refer::Reach};
 
-/// The warnings of a TaskSet, as if everything it refers to were there.
+/// Returns the warnings about a TaskSet, assuming that everything it refers to exists.
 pub fn advice(object: &Value) -> Vec<Problem> {
     match examine(object, &Everything) {
         Ok(admitted) => admitted.warnings,

@@ -1,4 +1,4 @@
-//! Gangs: the PodGroups that roles name, and whether their members can ever be there together.
+//! Validates gangs: the PodGroups that roles name, and whether their members can ever be ready together.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::super::program::gang_name;
 use crate::{
     argo::admit::Catalog,
     code,
-    graph::{self, Ties},
-    report::{At, Report},
+    findings::{At, Findings},
+    graph::{self, TieBreak},
     shape,
 };
 
-/// How many members each PodGroup that is there wants together.
+/// Checks the gangs; returns `minMember` of each existing PodGroup.
 pub(super) fn check(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     set: &TaskSet,
     namespace: &str,
@@ -80,9 +80,10 @@ pub(super) fn check(
     groups
 }
 
-/// Gangs that wait for each other, or for themselves through a role in between, would never be complete. The roles of a
-/// gang that needs all of them are one here; where they wait for each other directly, that is told already.
-fn circle(report: &mut Report, at: &At<'_>, set: &TaskSet, groups: &BTreeMap<String, u32>) {
+/// Refuses gangs that wait for each other, or for themselves through a role in between: they would never be complete.
+/// The roles of a gang that needs all of them are one vertex here; where they wait for each other directly, that is
+/// already reported.
+fn circle(report: &mut Findings, at: &At<'_>, set: &TaskSet, groups: &BTreeMap<String, u32>) {
     let roles = &set.spec.roles;
     let members = |name: &str| -> u64 {
         roles.iter().filter(|role| gang_name(role) == Some(name)).map(|role| u64::from(role.replicas)).sum()
@@ -91,7 +92,7 @@ fn circle(report: &mut Report, at: &At<'_>, set: &TaskSet, groups: &BTreeMap<Str
         let name = gang_name(&roles[index])?;
         groups.get(name).is_none_or(|least| u64::from(*least) >= members(name)).then_some(name)
     };
-    // Each role by the first of its gang.
+    // The vertex of each role: the first role of its gang.
     let place: Vec<usize> = (0..roles.len())
         .map(|index| {
             let first = whole(index).and_then(|name| (0..index).find(|other| whole(*other) == Some(name)));
@@ -105,7 +106,7 @@ fn circle(report: &mut Report, at: &At<'_>, set: &TaskSet, groups: &BTreeMap<Str
         });
         needs[place[index]].extend(ups.filter(|up| *up != place[index]));
     }
-    let waits = graph::sort(needs.len(), Ties::Arrival, |index| needs[index].iter().copied()).open;
+    let waits = graph::sort(needs.len(), TieBreak::Arrival, |index| needs[index].iter().copied()).open;
     let stuck = (0..roles.len()).find(|index| waits[*index] > 0 && whole(*index).is_some());
     if let Some(index) = stuck {
         let role_at = at.index(index);

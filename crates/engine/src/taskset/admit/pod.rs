@@ -1,4 +1,4 @@
-//! The pods of roles: containers that can run, volumes that are there, and what is referred to.
+//! Validates the pods of roles: containers, volumes and references.
 
 use std::collections::HashSet;
 
@@ -12,12 +12,12 @@ use crate::{
     argo::admit::{Catalog, references::ReferenceCheck},
     code,
     expr::nearest,
+    findings::{At, Findings},
     pod::check::{absolute, volumes},
-    report::{At, Report},
     shape,
 };
 
-/// The fields of a pod that every replica has a value for.
+/// Pod fields that every replica has a value for.
 const POD_FIELDS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -29,7 +29,7 @@ const POD_FIELDS: &[&str] = &[
 ];
 
 pub(super) fn check(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     set: &TaskSet,
     manifest: &Value,
@@ -75,7 +75,7 @@ pub(super) fn check(
 }
 
 fn container<'s>(
-    report: &mut Report,
+    report: &mut Findings,
     at: &At<'_>,
     role: &'s RoleSpec,
     one: &'s PodContainer,

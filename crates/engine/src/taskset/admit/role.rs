@@ -1,4 +1,4 @@
-//! Roles: their names, their policies, and whom they wait for.
+//! Validates roles: names, policies and dependencies.
 
 use std::collections::HashSet;
 
@@ -10,14 +10,14 @@ use super::name_of;
 use crate::{
     code,
     expr::nearest,
-    graph::{self, Ties},
-    report::{At, Report},
+    findings::{At, Findings},
+    graph::{self, TieBreak},
     shape,
 };
 
-/// Parts of a role that say nothing without a certain field are told of. The TaskSet without them comes back where there
-/// are any, so that the rest of it can be looked at.
-pub(super) fn complete(manifest: &Value, broken: &[Path], report: &mut Report) -> Option<Value> {
+/// Reports parts of a role that lack a required field. If there are any, returns the TaskSet without them, so that the
+/// rest can be checked.
+pub(super) fn complete(manifest: &Value, broken: &[Path], report: &mut Findings) -> Option<Value> {
     let mut readable = None;
     let lists = [("eventPolicy", &["event", "action"][..]), ("dependsOn", &["role"])];
     for (index, role) in manifest["spec"]["roles"].as_array().into_iter().flatten().enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn complete(manifest: &Value, broken: &[Path], report: &mut Report) -
             for (number, part) in parts.filter(|(_, part)| lacks(part)) {
                 for field in fields.iter().filter(|field| part[**field].is_null()) {
                     let at = list_at.join(number).join(*field);
-                    // What was given and is wrong is told already.
+                    // An invalid value is already reported.
                     if !broken.contains(&at) {
                         report.error(&At::base(&at), code::REQUIRED, || {
                             format!("roles[{index}].{list}[{number}] must say its {field}")
@@ -50,7 +50,7 @@ fn place(index: usize) -> Path {
     Path::root().join("spec").join("roles").join(index)
 }
 
-pub(super) fn check(report: &mut Report, at: &At<'_>, set: &TaskSet, manifest: &Value, broken: &[Path]) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, set: &TaskSet, manifest: &Value, broken: &[Path]) {
     let mut seen = HashSet::new();
     for (index, role) in set.spec.roles.iter().enumerate() {
         let place = at.index(index);
@@ -80,8 +80,8 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, set: &TaskSet, manifest: &
     circle(report, at, set);
 }
 
-/// `wrong` says whether a field was given and is wrong, which is told already.
-fn completion(report: &mut Report, at: &At<'_>, role: &RoleSpec, raw: &Value, wrong: &dyn Fn(&str) -> bool) {
+/// Checks a completion policy. `wrong` reports whether a field is invalid, which is already reported.
+fn completion(report: &mut Findings, at: &At<'_>, role: &RoleSpec, raw: &Value, wrong: &dyn Fn(&str) -> bool) {
     let CompletionPolicy { max_failed, min_succeeded } = role.completion_policy;
     let (name, replicas) = (shape::short(&role.name), i64::from(role.replicas));
     let given = &raw["completionPolicy"];
@@ -128,7 +128,7 @@ fn completion(report: &mut Report, at: &At<'_>, role: &RoleSpec, raw: &Value, wr
     }
 }
 
-pub(super) fn retry(report: &mut Report, at: &At<'_>, policy: &RetryPolicy) {
+pub(super) fn retry(report: &mut Findings, at: &At<'_>, policy: &RetryPolicy) {
     let lists = [
         ("retryableExitCodes", policy.retryable_exit_codes.as_deref().unwrap_or_default()),
         ("permanentExitCodes", policy.permanent_exit_codes.as_slice()),
@@ -145,7 +145,7 @@ pub(super) fn retry(report: &mut Report, at: &At<'_>, policy: &RetryPolicy) {
     }
 }
 
-fn dependencies(report: &mut Report, at: &At<'_>, set: &TaskSet, index: usize) {
+fn dependencies(report: &mut Findings, at: &At<'_>, set: &TaskSet, index: usize) {
     let own = &set.spec.roles[index];
     for (place, dependency) in own.depends_on.iter().enumerate() {
         let name = dependency.role();
@@ -159,12 +159,12 @@ fn dependencies(report: &mut Report, at: &At<'_>, set: &TaskSet, index: usize) {
     }
 }
 
-/// Roles that wait for each other would wait for ever.
-fn circle(report: &mut Report, at: &At<'_>, set: &TaskSet) {
+/// Refuses roles that wait for each other: they would wait for ever.
+fn circle(report: &mut Findings, at: &At<'_>, set: &TaskSet) {
     let roles = &set.spec.roles;
     let place = |name: &str| roles.iter().position(|role| role.name == name);
     let needs = |index: usize| roles[index].depends_on.iter().filter_map(|dependency| place(dependency.role()));
-    let waits = graph::sort(roles.len(), Ties::Arrival, needs).open;
+    let waits = graph::sort(roles.len(), TieBreak::Arrival, needs).open;
     if let Some(first) = waits.iter().position(|open| *open > 0) {
         let names: Vec<&str> =
             roles.iter().zip(&waits).filter(|(_, open)| **open > 0).map(|(role, _)| role.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What is let in and what is not: by scenario, with the place of every problem, and all of them at once.
+//! Tests of TaskSet admission: by scenario, with the path of every problem, and all of them at once.
 
 use octoflow_manifest::{Limits, read};
 use serde_json::json;
@@ -78,7 +78,7 @@ fn alike(found: &[String], wanted: &[&str]) {
     assert!(fits, "{found:#?}\nis not\n{wanted:#?}");
 }
 
-/// What a problem suggests.
+/// Returns the help text of a problem.
 fn help(object: &Value) -> Vec<String> {
     let Err(problems) = examine(object, &Objects(&[])) else { panic!("it was let in") };
     problems.0.into_iter().filter_map(|problem| problem.help).collect()
@@ -206,7 +206,7 @@ const GANG: &str = "template: {metadata: {annotations: {scheduling.k8s.io/group-
 fn members_of_a_gang_do_not_wait_for_each_other() {
     let at = "OF1081 spec.roles[1].template.metadata.annotations['scheduling.k8s.io/group-name']: roles 'b' and 'a'";
     alike(&refused(&roles(&format!("[{{name: a, {GANG}}}, {{name: b, dependsOn: [a], {GANG}}}]"))), &[at]);
-    // Nor through somebody in between.
+    // Nor through a role in between.
     let object =
         roles(&format!("[{{name: a, {GANG}}}, {{name: x, dependsOn: [a]}}, {{name: b, dependsOn: [x], {GANG}}}]"));
     alike(&refused(&object), &["OF1081 spec.roles[0].template: gang 'g' can never be complete"]);

@@ -1,13 +1,13 @@
-//! Events of TaskSets: when they started, what became of their roles and replicas, and how they ended. Read from the
-//! object, which knows the last try of a replica and how many there were before.
+//! Events of TaskSets: start, ends of roles and replicas, and the end of the whole. Derived from the object, which has
+//! the last try of each replica and the number of earlier ones.
 
-use octoflow_model::taskset::{ReplicaPhase, Standing};
+use octoflow_model::taskset::{ReplicaPhase, SummaryState};
 use serde_json::Value;
 
 use super::replica::{self, Replica};
-use crate::view::{Told, event};
+use crate::view::{EventDetails, event};
 
-/// All events of a TaskSet, by when they happened.
+/// Returns all events of a TaskSet with their sort keys.
 pub(super) fn all(set: &Value) -> Vec<(String, Value)> {
     let status = &set["status"];
     let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
@@ -15,7 +15,7 @@ pub(super) fn all(set: &Value) -> Vec<(String, Value)> {
     let mut say = |reason, about: &str, message: String, at: &Value, bad: bool, count: u64| {
         if at.is_string() {
             let source = "taskset-controller";
-            events.push(event(set, &Told { reason, about, message: &message, at, bad, count, source }));
+            events.push(event(set, &EventDetails { reason, about, message: &message, at, bad, count, source }));
         }
     };
     say("TaskSetCreated", "", "TaskSet was accepted".to_owned(), &status["createdAt"], false, 1);
@@ -26,7 +26,7 @@ pub(super) fn all(set: &Value) -> Vec<(String, Value)> {
     }
     for role in status["roleStatus"].as_array().into_iter().flatten() {
         let name = text(role, "name");
-        let (failed, succeeded) = (Standing::Failed.word(), Standing::Succeeded.word());
+        let (failed, succeeded) = (SummaryState::Failed.word(), SummaryState::Succeeded.word());
         let reason = match text(role, "state") {
             state if state == failed => "RoleFailed",
             state if state == succeeded => "RoleSucceeded",
@@ -47,8 +47,8 @@ pub(super) fn all(set: &Value) -> Vec<(String, Value)> {
         }
     }
     let ended = match text(status, "state") {
-        state if state == Standing::Succeeded.word() => Some(("TaskSetSucceeded", false)),
-        state if state == Standing::Failed.word() => Some(("TaskSetFailed", true)),
+        state if state == SummaryState::Succeeded.word() => Some(("TaskSetSucceeded", false)),
+        state if state == SummaryState::Failed.word() => Some(("TaskSetFailed", true)),
         _ => None,
     };
     if let Some((reason, bad)) = ended {
@@ -57,7 +57,7 @@ pub(super) fn all(set: &Value) -> Vec<(String, Value)> {
     events
 }
 
-/// Why the last pod of a replica failed, if it did.
+/// Returns why the last pod of a replica failed, if it did.
 fn failure(replica: Replica<'_>) -> Option<String> {
     let over = [ReplicaPhase::Completed, ReplicaPhase::AttemptRetryPending].map(ReplicaPhase::word);
     if !over.contains(&replica.text("phase")) || replica.status["stopped"] == true {

@@ -1,15 +1,15 @@
-//! The names of pods, which say whose they are: `{taskset}-{role}-{attempt}-{retry}-{index}`. None of the parts has a dash.
+//! Names of pods: `{taskset}-{role}-{attempt}-{retry}-{index}`. None of the parts contains a dash.
 
 use serde_json::Value;
 
 use super::{list, text};
 use crate::view::{MAIN, NoSuchPod, PodNames};
 
-/// The names of a TaskSet's pods.
+/// Parses and labels the pod names of a TaskSet.
 pub(super) struct Names;
 
 impl PodNames for Names {
-    /// The replica, and which try it was unless it was the first.
+    /// Returns the replica, and the try unless it is the first.
     fn label(&self, pod: &str) -> String {
         let parts: Vec<&str> = pod.split('-').collect();
         let [_, role, attempt, retry, index] = parts[..] else { return pod.to_owned() };
@@ -25,7 +25,7 @@ impl PodNames for Names {
         of == text(&set["metadata"], "name") && number(attempt) && number(retry) && has_replica(set, role, index)
     }
 
-    /// The role, the replica or the pod that somebody means.
+    /// Resolves the name of a role, a replica or a pod.
     fn named(&self, set: &Value, wanted: &str) -> Result<String, NoSuchPod> {
         let roles = || list(&set["spec"]["roles"]).iter().map(|role| text(role, "name"));
         let replica = wanted.split_once('-').is_some_and(|(role, index)| has_replica(set, role, index));
@@ -41,7 +41,7 @@ impl PodNames for Names {
         })
     }
 
-    /// The container that a replica ends with has no name in the logs.
+    /// Returns `main` for the container whose end is the replica's.
     fn container(&self, set: &Value, name: &str) -> String {
         let mut first = list(&set["spec"]["roles"]).iter().map(|role| &role["template"]["spec"]["containers"][0]);
         let main = first.any(|container| text(container, "name") == name);

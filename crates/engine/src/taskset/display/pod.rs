@@ -1,5 +1,5 @@
-//! Pods of TaskSets: one for each replica that a runtime has. Those of earlier tries are gone, as in the original; what
-//! they wrote stays with the TaskSet.
+//! Pods of TaskSets: one for each replica that a runtime has. Those of earlier tries are gone, as in the original;
+//! their logs stay with the TaskSet.
 
 use octoflow_model::taskset::ReplicaPhase;
 use serde_json::{Map, Value, json};
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::replica::{self, OF_SET, Replica};
 use crate::view::{MAIN, Pods};
 
-/// How long a pod is given to end when its template does not say, as everywhere.
+/// Default termination grace period in seconds, as in Kubernetes.
 const GRACE_S: u64 = 30;
 
-/// The pods of a TaskSet that are there, by their names. `host` is this machine.
+/// Returns the existing pods of a TaskSet. `host` is this machine.
 pub(super) fn all(set: &Value, host: Option<&str>) -> Pods {
     let items = replica::live(set).map(|one| (one.pod().to_owned(), render(set, one, host)));
     Pods { items: items.collect(), until: None }
@@ -69,7 +69,7 @@ fn annotations(set: &Value, replica: Replica<'_>) -> Map<String, Value> {
     texts
 }
 
-/// As the template has it, with what the controller adds to every pod.
+/// Returns the pod spec of the template with the controller's additions.
 fn spec(set: &Value, replica: Replica<'_>, host: Option<&str>) -> Value {
     let mut spec = replica.role["template"]["spec"].clone();
     for list in ["initContainers", "containers"] {
@@ -105,7 +105,7 @@ fn statuses(replica: Replica<'_>, list: &str, of: impl Fn(&str, &Value) -> Value
     given.map(|one| of(one["name"].as_str().unwrap_or(MAIN), one)).collect()
 }
 
-/// All containers start together, and what is known of the main one is taken to hold for the others.
+/// Renders a container status. All containers start together, so the start of the main one is taken for all.
 fn of_container(replica: Replica<'_>, name: &str, given: &Value) -> Value {
     let started = &replica.status["startAt"];
     let up = !started.is_null();
@@ -117,7 +117,7 @@ fn of_container(replica: Replica<'_>, name: &str, given: &Value) -> Value {
     status(name, given, id, up, state)
 }
 
-/// Those that run before are over once the others have started.
+/// Renders an init container status. Init containers are over once the others have started.
 fn before(replica: Replica<'_>, name: &str, given: &Value) -> Value {
     let started = &replica.status["startAt"];
     if started.is_null() {

@@ -1,12 +1,11 @@
-//! The replicas of a TaskSet as its object shows them: which of them have a pod, what it is called, and what it is made
-//! of. Reads only.
+//! Replicas of a TaskSet as its object shows them: which have a pod, its name, and its contents. Reads only.
 
 use octoflow_model::taskset::ReplicaPhase;
 use serde_json::{Map, Value, json};
 
 use crate::view::MAIN;
 
-/// The label that says which TaskSet a pod belongs to.
+/// Label that names a pod's TaskSet.
 pub(super) const OF_SET: &str = "TaskSet";
 
 /// A replica with its role.
@@ -16,7 +15,7 @@ pub(super) struct Replica<'a> {
     pub status: &'a Value,
 }
 
-/// Every replica, in the order in which roles are written.
+/// Iterates over every replica, in manifest order.
 pub(super) fn all(set: &Value) -> impl Iterator<Item = Replica<'_>> {
     let roles = set["spec"]["roles"].as_array().into_iter().flatten();
     let told = set["status"]["roleStatus"].as_array().into_iter().flatten();
@@ -25,7 +24,7 @@ pub(super) fn all(set: &Value) -> impl Iterator<Item = Replica<'_>> {
     })
 }
 
-/// Those whose pods are there: a runtime has them.
+/// Iterates over the replicas whose pods a runtime has.
 pub(super) fn live(set: &Value) -> impl Iterator<Item = Replica<'_>> {
     use ReplicaPhase::{AttemptAssigned, AttemptDeletionRequested, AttemptRunning};
     let placed = [AttemptAssigned, AttemptRunning, AttemptDeletionRequested].map(ReplicaPhase::word);
@@ -41,13 +40,13 @@ impl<'a> Replica<'a> {
         self.text("podName")
     }
 
-    /// `worker-1`, as its peers call it.
+    /// Returns its host name among its peers, such as `worker-1`.
     pub(super) fn called(self) -> String {
         format!("{}-{}", self.role["name"].as_str().unwrap_or_default(), self.status["index"])
     }
 }
 
-/// The role of a pod, by its name: `{taskset}-{role}-{attempt}-{try}-{index}`. Neither name has a dash.
+/// Returns the role of a pod by its name: `{taskset}-{role}-{attempt}-{try}-{index}`. Neither name contains a dash.
 pub(super) fn role_of<'a>(set: &'a Value, pod: &str) -> Option<&'a Value> {
     let mut parts = pod.split('-');
     if parts.next() != set["metadata"]["name"].as_str() {
@@ -57,7 +56,7 @@ pub(super) fn role_of<'a>(set: &'a Value, pod: &str) -> Option<&'a Value> {
     set["spec"]["roles"].as_array()?.iter().find(|role| role["name"] == name)
 }
 
-/// The labels of a role's pods.
+/// Returns the labels of a role's pods.
 pub(super) fn labels(set: &Value, role: &Value) -> Map<String, Value> {
     let mut labels = role["template"]["metadata"]["labels"].as_object().cloned().unwrap_or_default();
     labels.insert(OF_SET.to_owned(), set["metadata"]["name"].clone());
@@ -65,12 +64,12 @@ pub(super) fn labels(set: &Value, role: &Value) -> Map<String, Value> {
     labels
 }
 
-/// What the container is called whose end is that of the replica.
+/// Returns the name of the container whose end is the replica's.
 pub(super) fn main_container(role: &Value) -> &str {
     role["template"]["spec"]["containers"][0]["name"].as_str().unwrap_or(MAIN)
 }
 
-/// What every container of a replica is told about itself, before what its template says.
+/// Returns the environment variables that every container of a replica gets before those of its template.
 pub(super) fn variables(set: &Value, replica: Replica<'_>) -> Vec<Value> {
     let metadata = &set["metadata"];
     let number = |value: &Value| json!(value.to_string());

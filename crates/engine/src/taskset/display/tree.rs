@@ -1,4 +1,4 @@
-//! A TaskSet as a tree of nodes: the whole, its roles, their replicas. A projection of the object's own status.
+//! A TaskSet as a tree of nodes: the TaskSet, its roles, their replicas. A projection of the object's status.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{list, text};
 use crate::{taskset::DIALECT, view::GROUP};
 
-/// The object with `status.nodes`, made from its roles.
+/// Returns the object with `status.nodes`, derived from its roles.
 pub(super) fn with_nodes(object: &Value) -> Cow<'_, Value> {
     let (name, status) = (text(&object["metadata"], "name"), &object["status"]);
     let mut nodes = Map::new();
@@ -19,7 +19,7 @@ pub(super) fn with_nodes(object: &Value) -> Cow<'_, Value> {
     }));
     for (rank, role) in list(&status["roleStatus"]).iter().enumerate() {
         let called = text(role, "name");
-        // A role may be called as its TaskSet is.
+        // A role may have the name of its TaskSet.
         let id = format!("{name}/{called}");
         let message = first(&[text(role, "stateMessage"), text(role, "phaseMessage")]);
         add(json!({
@@ -40,15 +40,15 @@ fn replica(role: &str, role_id: &str, one: &Value) -> Value {
     let pod = text(one, "podName");
     json!({
         "id": if pod.is_empty() { &name } else { pod }, "name": name, "displayName": name, "type": "Pod",
-        "phase": standing(one), "message": message(one), "boundaryID": role_id, "rank": one["index"],
+        "phase": display_phase(one), "message": message(one), "boundaryID": role_id, "rank": one["index"],
         "startedAt": one["startAt"], "finishedAt": one["finishAt"], "podName": pod, "step": one["phase"],
         "retries": one["totalRetriedCount"], "address": one["podIP"], "templateName": role,
         "outputs": {"exitCode": one["terminatedInfo"]["exitCode"]},
     })
 }
 
-/// How a replica stands, in a word people know.
-fn standing(one: &Value) -> &'static str {
+/// Returns the display phase of a replica.
+fn display_phase(one: &Value) -> &'static str {
     match text(one, "phase").trim_start_matches("TaskRoleReplica") {
         "AttemptRunning" | "AttemptDeletionRequested" => "Running",
         "Completed" if one["stopped"] == true => "Stopped",
@@ -58,7 +58,7 @@ fn standing(one: &Value) -> &'static str {
     }
 }
 
-/// Why it is where it is: how its pod ended, then what comes next.
+/// Returns the reason for its phase: how its pod ended, then what comes next.
 fn message(one: &Value) -> String {
     let info = &one["terminatedInfo"];
     let mut parts = vec![text(one, "podReason").to_owned()];

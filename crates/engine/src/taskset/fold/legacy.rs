@@ -1,9 +1,9 @@
-//! What facts of earlier versions leave out. Texts for people are part of the facts; journals from before that fold to the
-//! texts of that time. Nothing new is ever said here.
+//! Defaults for fields that facts of earlier versions lack. Messages are part of the facts; journals from before that
+//! fold to the messages of that version. No new message is ever added here.
 
 use octoflow_model::Time;
 
-/// The text of a fact, or the one of its time when it has none.
+/// Returns the message of a fact, or that of its version if it has none.
 pub(super) fn or(message: &str, earlier: impl FnOnce() -> String) -> String {
     if message.is_empty() { earlier() } else { message.to_owned() }
 }

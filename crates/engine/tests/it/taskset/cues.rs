@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use octoflow_engine::{Command, Refusal};
-use octoflow_model::{Marks, taskset::Closing};
+use octoflow_model::{MutableMetadata, taskset::StopReason};
 
 use super::stage::Stage;
 use crate::play::RUN;
@@ -59,8 +59,8 @@ fn commands() -> Vec<Command> {
         Command::Resume { selector: None, supplied: supplied.clone() },
         Command::Resume { selector: Some("displayName=a".into()), supplied },
         Command::StopNodes { selector: "displayName=a".into(), message: String::new() },
-        Command::Evict { pod: "t-a-0-0-1".into(), why: Closing::Evicted },
-        Command::Evict { pod: "t-b-0-0-0".into(), why: Closing::Deleted },
+        Command::Evict { pod: "t-a-0-0-1".into(), why: StopReason::Evicted },
+        Command::Evict { pod: "t-b-0-0-0".into(), why: StopReason::Deleted },
         Command::Disband { unit: "c-t-0".into() },
         Command::Disband { unit: "c-t-1".into() },
     ]
@@ -117,14 +117,14 @@ fn what_is_over_can_still_be_written_on() {
     let command = Command::Mark { read: Box::new(read), write: Box::new(write.clone()) };
     stage.command(command.clone()).unwrap();
     assert_eq!(stage.command(command), Err(Refusal::Stale));
-    let now: Marks = stage.engine.run(RUN).unwrap().marks();
+    let now: MutableMetadata = stage.engine.run(RUN).unwrap().marks();
     assert_eq!(now, write);
 }
 
 #[test]
 fn a_pod_that_is_not_there_cannot_go() {
     let mut stage = Stage::new(SPEC);
-    let mut evict = |pod: &str| stage.command(Command::Evict { pod: pod.into(), why: Closing::Deleted });
+    let mut evict = |pod: &str| stage.command(Command::Evict { pod: pod.into(), why: StopReason::Deleted });
     for pod in ["t-b-0-0-0", "t-a-0-1-0", "t-a-1-0-0", "other"] {
         assert_eq!(evict(pod), Err(Refusal::NoSuchPod { pod: pod.into() }));
     }

@@ -1,4 +1,4 @@
-//! What roles and the whole come to: completion policies, event policies, and verdicts that stay.
+//! Verdicts on roles and on the whole: completion policies, event policies, and verdicts that never change.
 
 use octoflow_model::order::Exit;
 

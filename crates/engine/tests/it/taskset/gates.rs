@@ -1,4 +1,4 @@
-//! What keeps a role from starting, and what ends it before its time: dependencies, suspension, deadlines.
+//! Blocking and early ends of roles: dependencies, suspension, deadlines.
 
 use octoflow_engine::Command;
 

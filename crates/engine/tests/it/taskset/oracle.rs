@@ -16,7 +16,7 @@ pub(super) struct Oracle {
     pub(super) verdict: Option<bool>,
     pub(super) roles: Vec<Fate>,
     suspended: bool,
-    /// Somebody ends it, or its deadline.
+    /// True if it is being ended, by a command or by its deadline.
     closing: bool,
 }
 
@@ -31,9 +31,9 @@ pub(super) struct Fate {
 pub(super) struct Replica {
     stand: Stand,
     retried: u64,
-    /// It has been up at least once.
+    /// True if it has been up at least once.
     up: bool,
-    /// Somebody wants its pod gone.
+    /// True if its pod is being evicted.
     unwanted: bool,
 }
 
@@ -200,7 +200,7 @@ impl Oracle {
         })
     }
 
-    /// Whoever may start has started, whether there is room for its pods or not.
+    /// Starts every role that may start, whether there is room for its pods or not.
     fn begin_roles(&mut self) {
         let open = self.next.is_none() && self.verdict.is_none() && self.over.is_none() && !self.closing;
         for role in 0..self.roles.len() {

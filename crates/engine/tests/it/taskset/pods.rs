@@ -1,4 +1,4 @@
-//! What a pod knows and what is told of it: names, variables, last words, and the status people read.
+//! Pods of TaskSets: names, variables, termination messages, and the status users read.
 
 use octoflow_engine::{
     Command, Input,

@@ -5,7 +5,7 @@ use octoflow_engine::{Command, Input, schedule::Capacity, taskset::admit::examin
 use octoflow_model::{
     AttemptId, Report, Time,
     order::{Collected, End, Exit},
-    taskset::{Closing, RolePhase, Standing},
+    taskset::{RolePhase, StopReason, SummaryState},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 
@@ -108,7 +108,7 @@ impl Story {
             self.oracle.disband(now);
         } else if self.dice.chance(weather.evictions) && !live.is_empty() {
             let (_, pod, told) = &live[self.dice.below(live.len())];
-            self.stage.evict(pod, Closing::Evicted);
+            self.stage.evict(pod, StopReason::Evicted);
             if !told {
                 self.oracle.unwanted(pod);
             }
@@ -200,7 +200,7 @@ impl Story {
         let state = self.stage.state();
         assert_eq!(state.over(), oracle.over.is_some(), "{}\n{oracle:?}", scheme.spec());
         if let Some(well) = oracle.over {
-            assert_eq!(state.standing, Standing::of(well), "{}\n{oracle:?}", scheme.spec());
+            assert_eq!(state.summary, SummaryState::of(well), "{}\n{oracle:?}", scheme.spec());
         }
         assert_eq!(state.attempt, oracle.attempt, "{}\n{oracle:?}", scheme.spec());
         assert_eq!(
@@ -229,7 +229,7 @@ impl Story {
         assert_eq!(tasks.len(), self.stage.pods.len(), "a replica has two live pods");
     }
 
-    /// Whoever belongs to a gang starts with all of it.
+    /// Checks that the members of a gang start together.
     fn together(&self, launched: &[(Time, String)]) {
         let is_member = |pod: &String| {
             let parts: Vec<&str> = pod.split('-').collect();

@@ -1,6 +1,6 @@
 //! The engine dies and comes back at every point of several stories: nothing is lost, nothing happens twice.
 
-use octoflow_model::taskset::Closing;
+use octoflow_model::taskset::StopReason;
 
 use super::stage::Stage;
 
@@ -20,7 +20,7 @@ fn act(stage: &mut Stage, act: &Act) {
         Act::Up(pod) => stage.up(pod),
         Act::Exit(pod, code) => stage.exit(pod, *code),
         Act::Lose(pod) => stage.lose(pod),
-        Act::Evict(pod) => stage.evict(pod, Closing::Evicted),
+        Act::Evict(pod) => stage.evict(pod, StopReason::Evicted),
         Act::Tick(seconds) => stage.tick(*seconds),
         Act::Suspend => stage.suspend(),
         Act::Resume => stage.resume(),

@@ -3,7 +3,7 @@
 use octoflow_engine::Command;
 use octoflow_model::{
     order::Exit,
-    taskset::{Closing, RolePhase},
+    taskset::{RolePhase, StopReason},
 };
 
 use super::stage::Stage;
@@ -151,7 +151,8 @@ fn a_failure_by_policy_is_tried_again_too() {
 #[test]
 fn ts23_a_pod_that_is_deleted_evicted_or_lost_counts_as_failed_and_says_why() {
     let spec = "roles: [{name: a, replicas: 2, retryPolicy: {retry: true, delay: 1, maxRetryCount: 1}}]";
-    for (why, word) in [(Some(Closing::Deleted), "Deleted"), (Some(Closing::Evicted), "Evicted"), (None, "Lost")] {
+    for (why, word) in [(Some(StopReason::Deleted), "Deleted"), (Some(StopReason::Evicted), "Evicted"), (None, "Lost")]
+    {
         let mut stage = Stage::new(spec);
         stage.up_all();
         for retried in 0..2 {
@@ -160,7 +161,7 @@ fn ts23_a_pod_that_is_deleted_evicted_or_lost_counts_as_failed_and_says_why() {
                 Some(why) => {
                     stage.evict(&pod, why);
                     assert_eq!(stage.told_all(), [pod.as_str()]);
-                    // It ends well, and still counts as failed: somebody wanted it gone.
+                    // It succeeds, and still counts as failed: it was evicted.
                     stage.exit(&pod, 0);
                 }
                 None => stage.lose(&pod),
@@ -219,7 +220,7 @@ fn exit_codes_say_what_is_worth_another_try() {
     let mut stage = Stage::new(&spec("permanentExitCodes: ['2-9']"));
     stage.exit("t-a-0-0-0", 1);
     // Who was wanted gone did not end by its code.
-    stage.evict("t-a-0-1-0", Closing::Evicted);
+    stage.evict("t-a-0-1-0", StopReason::Evicted);
     stage.exit("t-a-0-1-0", 3);
     stage.exit("t-a-0-2-0", 3);
     stage.ends("Failed");

@@ -18,7 +18,7 @@ use octoflow_model::{
     AttemptId, Fact, Order, Report, RunId, Task, Time,
     order::{Collected, End, Exit},
     submission::{Stored, Submission},
-    taskset::Closing,
+    taskset::StopReason,
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(crate) struct Stage {
     pub(crate) engine: Engine,
     pub(crate) now: Time,
     pub(crate) facts: BTreeMap<RunId, Vec<Fact>>,
-    /// What the runtime has.
+    /// Pods the runtime has.
     pub(crate) pods: BTreeMap<AttemptId, Pod>,
     /// Pods in the order they were started, with the time.
     pub(crate) starts: Vec<(Time, String)>,
@@ -67,14 +67,14 @@ pub(crate) struct Pod {
     pub(crate) told: Option<Told>,
 }
 
-/// What a pod was told.
+/// The last stop order a pod got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Stop,
     Kill,
 }
 
-/// Everything a TaskSet may name is there, and these PodGroups with their `minMember`.
+/// A catalog with everything a TaskSet may name, and these PodGroups with their `minMember`.
 #[derive(Default)]
 pub(crate) struct Groups(pub(crate) Vec<(&'static str, u32)>);
 
@@ -164,9 +164,9 @@ impl Stage {
             uid: format!("u-{run}"),
             namespace: "default".into(),
             at: self.now,
-            known: Default::default(),
+            context: Default::default(),
             parent: None,
-            before: None,
+            previous: None,
             name,
             manifest,
             stored,
@@ -194,11 +194,11 @@ impl Stage {
         self.command(Command::Resume { selector: None, supplied: BTreeMap::new() }).expect("it can be resumed");
     }
 
-    pub(crate) fn evict(&mut self, pod: &str, why: Closing) {
+    pub(crate) fn evict(&mut self, pod: &str, why: StopReason) {
         self.command(Command::Evict { pod: pod.to_owned(), why }).expect("the pod is there");
     }
 
-    /// So many seconds pass, one at a time as far as somebody wants to be woken.
+    /// Lets this many seconds pass, one at a time as far as timers are due.
     pub(crate) fn tick(&mut self, seconds: u64) {
         let until = self.now.saturating_add(Duration::from_secs(seconds));
         loop {
@@ -249,7 +249,7 @@ impl Stage {
         self.gone(Report::Lost { attempt, at, why: "the machine is gone".to_owned() });
     }
 
-    /// Whoever was told to end does, on the signal.
+    /// Ends all pods that were ordered to stop, by the signal.
     pub(crate) fn leave(&mut self) {
         let told: Vec<String> = self.told().map(str::to_owned).collect();
         told.iter().for_each(|pod| self.end(pod, Exit::Signal(15), None));

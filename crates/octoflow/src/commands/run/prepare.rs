@@ -82,7 +82,7 @@ pub(crate) fn prepare_with(
     let (kept, loaded): (Vec<Loaded>, Vec<Loaded>) =
         loaded.into_iter().partition(|one| keeps && one.known().is_some_and(|kind| kind.starts_runs));
     let (beside, workflows): (Vec<Loaded>, Vec<Loaded>) =
-        loaded.into_iter().partition(|one| one.known().is_some_and(Kind::is_beside));
+        loaded.into_iter().partition(|one| one.known().is_some_and(Kind::is_supporting));
     if workflows.is_empty() {
         let templates = beside.iter().filter_map(|one| Some((one.known().filter(|kind| kind.is_template)?, one)));
         let wrong =

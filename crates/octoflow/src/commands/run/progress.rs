@@ -6,7 +6,7 @@ use std::{
 };
 
 use jiff::tz::TimeZone;
-use octoflow_engine::follow::{Event, Followed};
+use octoflow_engine::follow::{Event, FollowedRun};
 use octoflow_model::Time;
 
 use crate::{
@@ -43,7 +43,7 @@ impl Progress {
         Self { output, zone: TimeZone::system(), several: runs > 1, form }
     }
 
-    pub(crate) fn event(&mut self, run: &Followed, at: Time, event: &Event) {
+    pub(crate) fn event(&mut self, run: &FollowedRun, at: Time, event: &Event) {
         match &mut self.form {
             Form::Quiet => {}
             Form::Lines => {
@@ -63,7 +63,7 @@ impl Progress {
     }
 
     /// Draws if it is time; says when it is time again.
-    pub(crate) fn tick<'a>(&mut self, runs: impl FnOnce() -> Vec<&'a Followed>) -> Instant {
+    pub(crate) fn tick<'a>(&mut self, runs: impl FnOnce() -> Vec<&'a FollowedRun>) -> Instant {
         let now = Instant::now();
         match &mut self.form {
             Form::Live(live) => {
@@ -77,7 +77,7 @@ impl Progress {
     }
 
     /// The last picture stays on the screen.
-    pub(crate) fn finish(&mut self, runs: &[&Followed]) {
+    pub(crate) fn finish(&mut self, runs: &[&FollowedRun]) {
         if let Form::Live(live) = &mut self.form {
             live.draw(&self.output, runs, clock::now());
         }

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Result;
 use octoflow_control::lines::{Line, Source};
-use octoflow_engine::follow::{Followed, TaskLife};
+use octoflow_engine::follow::{FollowedRun, TaskEvent};
 use octoflow_model::{AttemptId, Fact, NodeIx, RunId};
 use octoflow_runtime::logs::Logs;
 
@@ -48,9 +48,9 @@ impl Tail {
         })
     }
 
-    pub(crate) fn fact(&mut self, id: RunId, run: &Followed, fact: &Fact) -> Result<()> {
-        match run.life(fact) {
-            Some(TaskLife::Launched { task, attempt, label }) => {
+    pub(crate) fn fact(&mut self, id: RunId, run: &FollowedRun, fact: &Fact) -> Result<()> {
+        match run.task_event(fact) {
+            Some(TaskEvent::Launched { task, attempt, label }) => {
                 let tries = self.tries.entry((id, task)).or_default();
                 let attempt = AttemptId { run: id, task, attempt: attempt.unwrap_or(*tries) };
                 *tries += 1;
@@ -58,7 +58,7 @@ impl Tail {
                 let label = if by_pods { Label::replica(label) } else { Label::step(label) };
                 self.open.insert((id, task), (label, Source::open(0, &self.files, attempt)));
             }
-            Some(TaskLife::Ended { task }) => {
+            Some(TaskEvent::Ended { task }) => {
                 if let Some((label, source)) = self.open.remove(&(id, task)) {
                     self.print(&label, &source.finish()?)?;
                 }

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use octoflow_control::ConditionKind;
 use octoflow_engine::Command;
-use octoflow_engine::follow::Followed;
+use octoflow_engine::follow::FollowedRun;
 use octoflow_model::{Fact, RunId, Time};
 
 use super::{
@@ -50,7 +50,7 @@ pub(crate) struct Seen {
     pub namespace: String,
     pub kind: String,
     pub name: String,
-    pub followed: Followed,
+    pub followed: FollowedRun,
     /// Facts from before this moment are not news.
     news_from: Time,
 }
@@ -81,7 +81,7 @@ pub(crate) fn watch(
     let mut seen = Vec::new();
     for (at, run) in runs.into_iter().enumerate() {
         let news_from = if run.resumed { now } else { Time(i64::MIN) };
-        let followed = Followed::new(&run.name);
+        let followed = FollowedRun::new(&run.name);
         forward(controller, at, run.facts, tell.clone())?;
         let Submitted { id, namespace, kind, name, .. } = run;
         seen.push(Seen { id, namespace, kind, name, followed, news_from });
@@ -110,7 +110,7 @@ pub(crate) fn watch(
     drop(told);
     drop(listener);
     let left = outcome?;
-    let followed: Vec<&Followed> = watch.runs.iter().map(|run| &run.followed).collect();
+    let followed: Vec<&FollowedRun> = watch.runs.iter().map(|run| &run.followed).collect();
     watch.progress.finish(&followed);
     let ending = if left {
         Ending::LeftRunning

@@ -5,7 +5,7 @@ use octoflow_engine::argo::{
     rerun::{RerunOptions, RunContext, Why, plan, retry_manifest},
     status,
 };
-use octoflow_model::{AttemptId, NodeIx, RunId, RunPhase, before::Before, submission::Submission};
+use octoflow_model::{AttemptId, NodeIx, RunId, RunPhase, previous::PreviousRun, submission::Submission};
 
 use super::Sim;
 use crate::sim::{
@@ -51,7 +51,7 @@ impl Sim<'_> {
             }
         }
         let fresh = retry_manifest(&object, &[]);
-        let before: Before = plan.before(vec![old]);
+        let before: PreviousRun = plan.before(vec![old]);
         let submission = Submission {
             name: seen.state.head.name.to_string(),
             namespace: seen.state.head.namespace.to_string(),
@@ -59,9 +59,9 @@ impl Sim<'_> {
             at: seen.state.head.created,
             manifest: fresh.manifest,
             stored: fresh.stored,
-            known: Default::default(),
+            context: Default::default(),
             parent: None,
-            before: Some(Box::new(before)),
+            previous: Some(Box::new(before)),
         };
         let run = RunId(old.0 + NEXT);
         self.tell(|| format!("person   retries run {old} as run {run} with {options:?}"));

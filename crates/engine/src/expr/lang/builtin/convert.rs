@@ -1,11 +1,11 @@
-//! Functions from one kind of value to another.
+//! Conversion functions.
 
 use octoflow_model::base64;
 
 use super::Function;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::jsonpath;
-use crate::expr::lang::work::{Fault, Made, Work};
+use crate::expr::lang::work::{CallResult, Fault, Work};
 use crate::expr::{Value, json, number};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
@@ -44,7 +44,7 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn integer(a: &Arguments<'_>) -> Made {
+fn integer(a: &Arguments<'_>) -> CallResult {
     match a.any(0) {
         Value::Int(number) => Ok(Value::Int(*number)),
         Value::Float(real) => number::whole(*real)
@@ -60,7 +60,7 @@ fn integer(a: &Arguments<'_>) -> Made {
     }
 }
 
-fn real(a: &Arguments<'_>) -> Made {
+fn real(a: &Arguments<'_>) -> CallResult {
     match a.any(0) {
         Value::Str(text) => {
             text.parse().map(Value::Float).map_err(|_| a.fault(format!("'{}' is not a number", shorten(text))))
@@ -72,8 +72,8 @@ fn real(a: &Arguments<'_>) -> Made {
     }
 }
 
-/// Any value as plain text, within the room that is left.
-pub(in crate::expr::lang) fn text_of(value: &Value, work: &mut Work) -> Made {
+/// Converts any value to plain text, within the bytes left.
+pub(in crate::expr::lang) fn text_of(value: &Value, work: &mut Work) -> CallResult {
     if let Value::Str(_) = value {
         return Ok(value.clone());
     }
@@ -88,7 +88,7 @@ pub(in crate::expr::lang) fn text_of(value: &Value, work: &mut Work) -> Made {
     Ok(Value::from(value.to_string()))
 }
 
-pub(in crate::expr::lang) fn to_json(a: &Arguments<'_>, style: json::Style, work: &mut Work) -> Made {
+pub(in crate::expr::lang) fn to_json(a: &Arguments<'_>, style: json::Style, work: &mut Work) -> CallResult {
     match style.write_within(a.any(0), work.room()) {
         Ok(text) => Ok(Value::from(text)),
         Err(json::Refusal::NotANumber(number)) => Err(a.fault(format!("JSON has no {}", number::plain(number)))),
@@ -99,9 +99,9 @@ pub(in crate::expr::lang) fn to_json(a: &Arguments<'_>, style: json::Style, work
     }
 }
 
-pub(in crate::expr::lang) fn from_json(a: &Arguments<'_>, text: &str, work: &mut Work) -> Made {
+pub(in crate::expr::lang) fn from_json(a: &Arguments<'_>, text: &str, work: &mut Work) -> CallResult {
     work.spend(text.len() as u64 / 16)?;
-    // A value takes several times the bytes of its text; a list of small numbers takes the most.
+    // A value takes several times the bytes of its text; lists of small numbers take the most.
     work.claim(text.len().saturating_mul(4))?;
     serde_json::from_str::<serde_json::Value>(text).map(Value::from).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());
@@ -109,7 +109,7 @@ pub(in crate::expr::lang) fn from_json(a: &Arguments<'_>, text: &str, work: &mut
     })
 }
 
-pub(in crate::expr::lang) fn decoded(a: &Arguments<'_>, bytes: Result<Vec<u8>, usize>, what: &str) -> Made {
+pub(in crate::expr::lang) fn decoded(a: &Arguments<'_>, bytes: Result<Vec<u8>, usize>, what: &str) -> CallResult {
     let bytes = bytes.map_err(|at| a.fault(format!("the text is not {what} (at character {})", at + 1)))?;
     String::from_utf8(bytes).map(Value::from).map_err(|_| a.fault("the decoded bytes are not text"))
 }

@@ -1,16 +1,17 @@
-//! Functions that make dates and durations. What time it is now is part of the occasion; the clock is never read.
+//! Functions that create dates and durations. The current time is part of the evaluation context; the clock is never
+//! read.
 
 use super::Function;
 use crate::expr::calendar::{self, Layout};
 use crate::expr::lang::argument::Arguments;
-use crate::expr::lang::work::Made;
-use crate::expr::{Moment, Value};
+use crate::expr::lang::work::CallResult;
+use crate::expr::{OffsetDateTime, Value};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("now", 0, 0, |a, work| work.moment(a.name).map(Value::Date)),
     Function::new("date", 1, 3, |a, _| date(a)),
     Function::new("timezone", 1, 1, |a, _| {
-        // A zone is known by its name; what takes one takes the name.
+        // A zone is represented by its name.
         calendar::zone(a.text(0)?).map_err(|why| a.fault(why))?;
         Ok(a.any(0).clone())
     }),
@@ -21,7 +22,7 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn date(a: &Arguments<'_>) -> Made {
+fn date(a: &Arguments<'_>) -> CallResult {
     let text = a.text(0)?;
     if a.len() > 1 {
         let layout = a.text(1)?;
@@ -31,7 +32,7 @@ fn date(a: &Arguments<'_>) -> Made {
             .map(Value::Date)
             .map_err(|reason| a.fault(format!("'{text}' is not a date like '{layout}': {reason}")));
     }
-    Moment::known(text)
+    OffsetDateTime::known(text)
         .map(Value::Date)
         .ok_or_else(|| a.fault(format!("'{text}' is not a date such as 2006-01-02 or 2006-01-02T15:04:05Z")))
 }

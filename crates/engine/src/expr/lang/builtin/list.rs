@@ -5,7 +5,7 @@ use crate::expr::Value;
 use crate::expr::lang::argument::{Arguments, describe};
 use crate::expr::lang::operate;
 use crate::expr::lang::predicate::{descending, sorted};
-use crate::expr::lang::work::{Fault, Made, Work};
+use crate::expr::lang::work::{CallResult, Fault, Work};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("concat", 1, MANY, concat),
@@ -37,7 +37,7 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("max", 1, MANY, |a, work| extreme(a, work, std::cmp::Ordering::Greater)),
 ];
 
-pub(in crate::expr::lang) fn concat(a: &Arguments<'_>, work: &mut Work) -> Made {
+pub(in crate::expr::lang) fn concat(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let mut all = Vec::new();
     for index in 0..a.len() {
         let items = a.list(index)?;
@@ -47,8 +47,8 @@ pub(in crate::expr::lang) fn concat(a: &Arguments<'_>, work: &mut Work) -> Made 
     Ok(Value::list(all))
 }
 
-/// The different elements, each at its first place.
-pub(in crate::expr::lang) fn uniq(items: &[Value], work: &mut Work) -> Made {
+/// Returns the distinct elements, in order of first occurrence.
+pub(in crate::expr::lang) fn uniq(items: &[Value], work: &mut Work) -> CallResult {
     let mut kept: Vec<Value> = Vec::new();
     'items: for item in items {
         for known in &kept {
@@ -62,7 +62,7 @@ pub(in crate::expr::lang) fn uniq(items: &[Value], work: &mut Work) -> Made {
 }
 
 fn flatten(items: &[Value], flat: &mut Vec<Value>, depth: usize, work: &mut Work) -> Result<(), Fault> {
-    // Values from outside were not measured, so the depth is watched here too.
+    // Values from outside were not checked for depth, so it is checked here too.
     if depth > crate::expr::NESTING {
         return Err(Fault::from("flatten(): the arrays nest too deep"));
     }
@@ -76,7 +76,7 @@ fn flatten(items: &[Value], flat: &mut Vec<Value>, depth: usize, work: &mut Work
     Ok(())
 }
 
-fn sort(a: &Arguments<'_>, work: &mut Work) -> Made {
+fn sort(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let items = a.list(0)?;
     work.claim_list(items.len().saturating_mul(2))?;
     let keyed = items.iter().map(|item| (item.clone(), Value::Nil)).collect();
@@ -84,7 +84,7 @@ fn sort(a: &Arguments<'_>, work: &mut Work) -> Made {
     Ok(sorted.into_iter().map(|(item, _)| item).collect())
 }
 
-/// All numbers among the arguments and in the arrays among them.
+/// Returns all numbers among the arguments and in the arrays among them.
 fn numbers(a: &Arguments<'_>, work: &mut Work) -> Result<Vec<Value>, Fault> {
     let mut flat = Vec::new();
     flatten(a.values, &mut flat, 0, work)?;
@@ -94,7 +94,7 @@ fn numbers(a: &Arguments<'_>, work: &mut Work) -> Result<Vec<Value>, Fault> {
     }
 }
 
-fn median(a: &Arguments<'_>, work: &mut Work) -> Made {
+fn median(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let mut numbers: Vec<f64> = numbers(a, work)?.iter().filter_map(Value::as_real).collect();
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;
@@ -105,7 +105,7 @@ fn median(a: &Arguments<'_>, work: &mut Work) -> Made {
     }))
 }
 
-fn extreme(a: &Arguments<'_>, work: &mut Work, wanted: std::cmp::Ordering) -> Made {
+fn extreme(a: &Arguments<'_>, work: &mut Work, wanted: std::cmp::Ordering) -> CallResult {
     let mut best: Option<Value> = None;
     for number in numbers(a, work)? {
         if best.as_ref().is_none_or(|best| number.order(best) == Some(wanted)) {

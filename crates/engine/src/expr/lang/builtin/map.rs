@@ -1,4 +1,4 @@
-//! Functions on maps. Keys come in the order of the alphabet, always: results must not depend on chance.
+//! Functions on maps. Keys are always sorted: results must be deterministic.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::Function;
 use crate::expr::Value;
 use crate::expr::lang::argument::{Arguments, describe};
 use crate::expr::lang::evaluate::index;
-use crate::expr::lang::work::{Made, Work};
+use crate::expr::lang::work::{CallResult, Work};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("keys", 1, 1, |a, work| {
@@ -23,11 +23,11 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
         Ok(pairs.map(|(key, value)| Value::list(vec![Value::from(key.as_str()), value.clone()])).collect())
     }),
     Function::new("fromPairs", 1, 1, from_pairs),
-    // What cannot be found is nil, whatever the reason.
+    // A missing value is nil, whatever the reason.
     Function::new("get", 2, 2, |a, _| Ok(index(a.any(0), a.any(1)).unwrap_or_default())),
 ];
 
-fn from_pairs(a: &Arguments<'_>, work: &mut Work) -> Made {
+fn from_pairs(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let mut map = BTreeMap::new();
     work.claim_list(a.list(0)?.len())?;
     for (position, pair) in a.list(0)?.iter().enumerate() {

@@ -3,7 +3,7 @@
 use super::Function;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
-use crate::expr::lang::work::{Fault, Made, Work};
+use crate::expr::lang::work::{CallResult, Fault, Work};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("trim", 1, 2, trim),
@@ -48,7 +48,7 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("hasSuffix", 2, 2, |a, _| Ok(Value::Bool(a.text(0)?.ends_with(a.text(1)?)))),
 ];
 
-fn trim(a: &Arguments<'_>, _: &mut Work) -> Made {
+fn trim(a: &Arguments<'_>, _: &mut Work) -> CallResult {
     let text = a.text(0)?;
     if a.len() == 1 {
         return Ok(Value::from(text.trim()));
@@ -65,14 +65,14 @@ fn found(position: Option<usize>) -> Value {
     Value::Int(position.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1))
 }
 
-fn split(a: &Arguments<'_>, work: &mut Work, after: bool) -> Made {
+fn split(a: &Arguments<'_>, work: &mut Work, after: bool) -> CallResult {
     let most = if a.len() > 2 { a.int(2)? } else { -1 };
     let parts = pieces(a.text(0)?, a.text(1)?, most, after, work)?;
     Ok(parts.into_iter().map(Value::from).collect())
 }
 
-/// The parts of a text between separators, at most so many of them; no limit when negative. An empty separator cuts
-/// between all characters.
+/// Splits a text at separators into at most this many parts; no limit if negative. An empty separator splits between
+/// all characters.
 pub(in crate::expr::lang) fn pieces<'t>(
     text: &'t str,
     separator: &str,
@@ -105,8 +105,9 @@ pub(in crate::expr::lang) fn pieces<'t>(
     Ok(parts)
 }
 
-/// At most so many replacements, all when negative. An empty text is found before every character and at the end.
-pub(in crate::expr::lang) fn replace(text: &str, old: &str, new: &str, most: i64, work: &mut Work) -> Made {
+/// Replaces at most this many occurrences, all if negative. An empty text is found before every character and at the
+/// end.
+pub(in crate::expr::lang) fn replace(text: &str, old: &str, new: &str, most: i64, work: &mut Work) -> CallResult {
     let most = if most < 0 { usize::MAX } else { usize::try_from(most).unwrap_or(usize::MAX) };
     let count = text.matches(old).count().min(most);
     work.spend(count as u64)?;
@@ -114,13 +115,13 @@ pub(in crate::expr::lang) fn replace(text: &str, old: &str, new: &str, most: i64
     Ok(Value::from(text.replacen(old, new, most)))
 }
 
-pub(in crate::expr::lang) fn repeat(text: &str, times: i64, a: &Arguments<'_>, work: &mut Work) -> Made {
+pub(in crate::expr::lang) fn repeat(text: &str, times: i64, a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let times = usize::try_from(times).map_err(|_| a.fault("a text cannot be repeated a negative number of times"))?;
     work.claim(text.len().saturating_mul(times))?;
     Ok(Value::from(text.repeat(times)))
 }
 
-pub(in crate::expr::lang) fn join(parts: &[&str], glue: &str, work: &mut Work) -> Made {
+pub(in crate::expr::lang) fn join(parts: &[&str], glue: &str, work: &mut Work) -> CallResult {
     let texts: usize = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
     let glues = glue.len().saturating_mul(parts.len().saturating_sub(1));
     work.spend(parts.len() as u64)?;

@@ -9,7 +9,7 @@ use crate::expr::lang::operate;
 
 #[derive(Debug)]
 pub(in crate::expr::lang) struct Filter {
-    /// Holds when all of one row hold.
+    /// A disjunction of conjunctions: matches if all tests of one row match.
     rows: Vec<Vec<Test>>,
 }
 
@@ -30,7 +30,7 @@ enum Side {
     },
 }
 
-/// Longer signs first, where one begins another.
+/// Longer operators first, where one is a prefix of another.
 const SIGNS: [&str; 7] = ["==", "!=", "<=", ">=", "=~", "<", ">"];
 
 impl Filter {
@@ -61,7 +61,7 @@ impl Test {
         work.spend(1)?;
         let left = self.left.value(item, document);
         let held = match &self.comparison {
-            // A lone path asks whether there is something.
+            // A bare path tests for existence.
             None => left.is_some_and(|value| !matches!(value, Value::Nil | Value::Bool(false))),
             Some((sign, right)) => {
                 let (Some(left), Some(right)) = (left, right.value(item, document)) else {
@@ -137,7 +137,7 @@ fn side(text: &str) -> Result<Side, Fault> {
         .map_err(|_| Fault(format!("the filter's value '{text}' is neither a path, a quoted text, nor a number")))
 }
 
-/// `.a.b`, `['a']`, `[0]`.
+/// Parses `.a.b`, `['a']`, `[0]`.
 fn keys(mut rest: &str) -> Option<Vec<String>> {
     let mut keys = Vec::new();
     while !rest.is_empty() {
@@ -158,7 +158,7 @@ fn keys(mut rest: &str) -> Option<Vec<String>> {
     Some(keys)
 }
 
-/// The parts of a text between separators that are not inside quotes.
+/// Splits a text at separators that are not inside quotes.
 fn parts<'t>(text: &'t str, separator: &str) -> Vec<&'t str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -172,7 +172,7 @@ fn parts<'t>(text: &'t str, separator: &str) -> Vec<&'t str> {
     parts
 }
 
-/// Where the characters outside quotes stand.
+/// Iterates over the positions of characters outside quotes.
 fn positions(text: &str) -> impl Iterator<Item = usize> {
     let mut quote = None;
     text.char_indices().filter_map(move |(at, c)| {

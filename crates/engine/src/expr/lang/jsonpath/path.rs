@@ -1,4 +1,4 @@
-//! Reads the text of a JSON path into steps.
+//! Parses JSON paths into steps.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::{Fault, STEPS};
 
 #[derive(Debug)]
 pub(super) struct Step {
-    /// `..`: from everything inside, not only from the value itself.
+    /// True for `..`: selects from all descendants, not only from the value itself.
     pub(super) deep: bool,
     pub(super) segment: Segment,
 }
@@ -22,7 +22,7 @@ pub(super) enum Segment {
 }
 
 impl Step {
-    /// Whether it finds at most one place.
+    /// Reports whether it matches at most one value.
     pub(super) fn is_definite(&self) -> bool {
         !self.deep
             && match &self.segment {
@@ -48,7 +48,7 @@ impl fmt::Display for Segment {
 pub(super) fn parse(path: &str) -> Result<Vec<Step>, Fault> {
     let mut rest = path.trim();
     rest = rest.strip_prefix('$').unwrap_or(rest);
-    // A path may begin with a name when there is nothing before it that could own a point.
+    // A path may start with a name if nothing before it could own a point.
     let mut bare = !rest.is_empty() && !rest.starts_with(['.', '[']);
     let mut steps = Vec::new();
     while !rest.is_empty() || bare {
@@ -89,7 +89,7 @@ fn wrong(path: &str, rest: &str) -> Fault {
     Fault(format!("the path '{path}' cannot be read at '{rest}'"))
 }
 
-/// Up to the bracket that closes, passing over quoted texts and inner brackets.
+/// Splits at the closing bracket, skipping quoted texts and inner brackets.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0;
     let mut quote = None;
@@ -118,7 +118,7 @@ fn segment(inside: &str) -> Option<Result<Segment, Fault>> {
     }
     if inside.starts_with(['\'', '"']) {
         let names: Option<Vec<String>> = inside.split(',').map(|name| unquote(name.trim())).collect();
-        // A name may hold a comma itself.
+        // A name may contain a comma itself.
         let names = names.or_else(|| unquote(inside).map(|name| vec![name]))?;
         return Some(Ok(Segment::Names(names)));
     }

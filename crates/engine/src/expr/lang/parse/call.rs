@@ -1,16 +1,16 @@
-//! Reads calls: functions, functions with closures, pipes, and `sprig.*`.
-//! A function that does not exist, is refused, or gets the wrong number of arguments is an error here, not at run time.
+//! Parses calls: functions, functions with closures, pipes, and `sprig.*`. A function that does not exist, is refused,
+//! or gets the wrong number of arguments is an error here, not at run time.
 
 use super::Parser;
 use crate::expr::lang::builtin::{self, Function};
 use crate::expr::lang::predicate::Predicate;
 use crate::expr::lang::sprig;
 use crate::expr::lang::token::Token;
-use crate::expr::lang::tree::{Id, Kind};
+use crate::expr::lang::tree::{ExprKind, Id};
 use crate::expr::{Error, Span, nearest};
 
 impl Parser {
-    /// `value | function(…)`: the value becomes the first argument.
+    /// Parses `value | function(…)`: the value becomes the first argument.
     pub(super) fn pipe(&mut self, value: Id) -> Result<Id, Error> {
         let (token, span) = self.here();
         let Token::Word(name) = token else {
@@ -35,7 +35,7 @@ impl Parser {
         self.apply(function, span, piped)
     }
 
-    /// `.name(…)` after `sprig`.
+    /// Parses `.name(…)` after `sprig`.
     pub(super) fn sprig(&mut self, piped: Option<Id>) -> Result<Id, Error> {
         self.expect(".")?;
         let (token, span) = self.here();
@@ -58,7 +58,7 @@ impl Parser {
         if given < function.least || given > function.most {
             return Err(Error::at(span, function.wrong_count(given)));
         }
-        Ok(self.tree.add(Kind::Call { function, arguments }, span))
+        Ok(self.tree.add(ExprKind::Call { function, arguments }, span))
     }
 
     pub(super) fn arguments(&mut self) -> Result<Vec<Id>, Error> {
@@ -112,7 +112,7 @@ impl Parser {
             return Err(Error::at(span, format!("{name}() has too many arguments")));
         }
         self.advance();
-        let kind = Kind::Over { predicate, list, closure, extra };
+        let kind = ExprKind::Over { predicate, list, closure, extra };
         Ok(self.tree.add(kind, span))
     }
 

@@ -1,8 +1,8 @@
-//! Reads single values: literals, names, parentheses, and what is attached to them (`.x`, `[0]`, `[1:2]`, `?.x`).
+//! Parses primary expressions: literals, names, parentheses, and their suffixes (`.x`, `[0]`, `[1:2]`, `?.x`).
 
 use super::{KEYWORDS, NEGATION, Parser, SIGN};
 use crate::expr::lang::token::Token;
-use crate::expr::lang::tree::{Id, Kind, Unary};
+use crate::expr::lang::tree::{ExprKind, Id, Unary};
 use crate::expr::{Error, Span};
 
 impl Parser {
@@ -25,8 +25,8 @@ impl Parser {
                 inside
             }
             Token::Sign("#") => self.pointer(span)?,
-            // `.x` in a closure is short for `#.x`; the point itself is read as what is attached.
-            Token::Sign(".") if !self.closures.is_empty() => self.tree.add(Kind::Item, span),
+            // `.x` in a closure is short for `#.x`; the point itself is parsed as a suffix.
+            Token::Sign(".") if !self.closures.is_empty() => self.tree.add(ExprKind::Item, span),
             Token::Sign(".") => return Err(outside(span, "'.'")),
             Token::Sign("[") => self.list(span)?,
             Token::Sign("{") => self.map(span)?,
@@ -40,9 +40,9 @@ impl Parser {
                 self.advance();
                 self.call(&name, span, None)?
             }
-            Token::Int(value) => self.literal(Kind::Int(*value), span),
-            Token::Float(value) => self.literal(Kind::Float(*value), span),
-            Token::Text(text) => self.literal(Kind::Text(text.as_str().into()), span),
+            Token::Int(value) => self.literal(ExprKind::Int(*value), span),
+            Token::Float(value) => self.literal(ExprKind::Float(*value), span),
+            Token::Text(text) => self.literal(ExprKind::Text(text.as_str().into()), span),
             Token::Word(word) => {
                 let word = word.clone();
                 self.word(&word, span)?
@@ -57,20 +57,20 @@ impl Parser {
     fn unary(&mut self, operator: Unary, strength: u16, span: Span) -> Result<Id, Error> {
         self.advance();
         let operand = self.expression(strength)?;
-        let id = self.tree.add(Kind::Unary(operator, operand), span);
+        let id = self.tree.add(ExprKind::Unary(operator, operand), span);
         self.attached(id, span)
     }
 
-    fn literal(&mut self, kind: Kind, span: Span) -> Id {
+    fn literal(&mut self, kind: ExprKind, span: Span) -> Id {
         self.advance();
         self.tree.add(kind, span)
     }
 
     fn word(&mut self, word: &str, span: Span) -> Result<Id, Error> {
         let kind = match word {
-            "true" => Kind::Bool(true),
-            "false" => Kind::Bool(false),
-            "nil" | "null" => Kind::Nil,
+            "true" => ExprKind::Bool(true),
+            "false" => ExprKind::Bool(false),
+            "nil" | "null" => ExprKind::Nil,
             _ if KEYWORDS.contains(&word) => {
                 return Err(Error::at(span, format!("expected a value before '{word}'")));
             }
@@ -89,7 +89,7 @@ impl Parser {
     }
 
     fn name(&mut self, word: &str, span: Span) -> Id {
-        let kind = if self.bound(word) { Kind::Local(word.into()) } else { Kind::Name(word.into()) };
+        let kind = if self.bound(word) { ExprKind::Local(word.into()) } else { ExprKind::Name(word.into()) };
         self.tree.add(kind, span)
     }
 
@@ -97,7 +97,7 @@ impl Parser {
         self.locals.iter().any(|local| local.as_ref() == word)
     }
 
-    /// `#`, `#index` and `#acc`.
+    /// Parses `#`, `#index` and `#acc`.
     fn pointer(&mut self, span: Span) -> Result<Id, Error> {
         self.advance();
         let Some(&accumulates) = self.closures.last() else {
@@ -107,15 +107,15 @@ impl Parser {
         let kind = match token {
             // Only a word that touches the sign belongs to it: in `# in list` it does not.
             Token::Word(word) if end.start == span.start + span.length => match word.as_str() {
-                "index" => Kind::Index,
-                "acc" if accumulates => Kind::Accumulator,
+                "index" => ExprKind::Index,
+                "acc" if accumulates => ExprKind::Accumulator,
                 "acc" => return Err(Error::at(span.to(end), "'#acc' is known inside reduce() only")),
                 other => {
                     let message = format!("'#{other}' is unknown; there are '#', '#index' and '#acc'");
                     return Err(Error::at(span.to(end), message));
                 }
             },
-            _ => return Ok(self.tree.add(Kind::Item, span)),
+            _ => return Ok(self.tree.add(ExprKind::Item, span)),
         };
         self.advance();
         Ok(self.tree.add(kind, span.to(end)))
@@ -133,7 +133,7 @@ impl Parser {
             }
         }
         self.advance();
-        Ok(self.tree.add(Kind::List(items), span))
+        Ok(self.tree.add(ExprKind::List(items), span))
     }
 
     fn map(&mut self, span: Span) -> Result<Id, Error> {
@@ -142,9 +142,9 @@ impl Parser {
         while !self.is("}") {
             let (token, place) = self.here();
             let key = match token {
-                Token::Text(key) | Token::Word(key) => self.literal(Kind::Text(key.as_str().into()), place),
-                Token::Int(key) => self.literal(Kind::Text(key.to_string().into()), place),
-                Token::Float(key) => self.literal(Kind::Text(key.to_string().into()), place),
+                Token::Text(key) | Token::Word(key) => self.literal(ExprKind::Text(key.as_str().into()), place),
+                Token::Int(key) => self.literal(ExprKind::Text(key.to_string().into()), place),
+                Token::Float(key) => self.literal(ExprKind::Text(key.to_string().into()), place),
                 Token::Sign("(") => self.expression(0)?,
                 Token::Sign(_) | Token::End => {
                     let message = format!(
@@ -164,10 +164,10 @@ impl Parser {
             }
         }
         self.advance();
-        Ok(self.tree.add(Kind::Map(entries), span))
+        Ok(self.tree.add(ExprKind::Map(entries), span))
     }
 
-    /// Everything attached to a value.
+    /// Parses all suffixes of a value.
     fn attached(&mut self, value: Id, start: Span) -> Result<Id, Error> {
         let mut value = value;
         let mut chained = false;
@@ -188,7 +188,7 @@ impl Parser {
             chained |= optional;
         }
         if chained {
-            value = self.tree.add(Kind::Chain(value), start);
+            value = self.tree.add(ExprKind::Chain(value), start);
         }
         Ok(value)
     }
@@ -203,9 +203,9 @@ impl Parser {
         self.advance();
         let span = start.to(place);
         let kind = if self.is("(") {
-            Kind::Method { target, name: key, arguments: self.arguments()?, optional }
+            ExprKind::Method { target, name: key, arguments: self.arguments()?, optional }
         } else {
-            Kind::Member { target, key, optional }
+            ExprKind::Member { target, key, optional }
         };
         Ok(self.tree.add(kind, span))
     }
@@ -214,11 +214,11 @@ impl Parser {
         self.advance();
         let first = if self.is(":") { None } else { Some(self.expression(0)?) };
         let kind = match first {
-            Some(key) if !self.is(":") => Kind::At { target, key, optional },
+            Some(key) if !self.is(":") => ExprKind::At { target, key, optional },
             from => {
                 self.expect(":")?;
                 let to = if self.is("]") { None } else { Some(self.expression(0)?) };
-                Kind::Slice { target, from, to }
+                ExprKind::Slice { target, from, to }
             }
         };
         let end = self.expect("]")?;

@@ -1,11 +1,11 @@
-//! Upper, lower, and the joints of words: `FirstName`, `first_name`, `first-name`.
+//! Case conversions: upper, lower, `FirstName`, `first_name`, `first-name`.
 
-/// The first letter of every word in upper case.
+/// Converts the first letter of every word to upper case.
 pub(super) fn title(text: &str) -> String {
     initials(text, |c| c.to_uppercase().collect())
 }
 
-/// The first letter of every word in lower case.
+/// Converts the first letter of every word to lower case.
 pub(super) fn untitle(text: &str) -> String {
     initials(text, |c| c.to_lowercase().collect())
 }
@@ -48,8 +48,9 @@ fn initials(text: &str, change: fn(char) -> String) -> String {
         .collect()
 }
 
-/// Words end at anything but letters and digits, before an upper case letter after a lower case one, and before the last
-/// of several upper case letters when a lower case one follows: `HTTPServer2Go` is `http server2 go`.
+/// Splits a text into words. They end at anything but letters and digits, before an upper case letter after a lower
+/// case one, and before the last of several upper case letters when a lower case one follows: `HTTPServer2Go` is `http
+/// server2 go`.
 fn words(text: &str) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
     let mut words: Vec<String> = vec![String::new()];

@@ -1,11 +1,11 @@
-//! The lenient conversions of `sprig.*`: what is no number counts as zero, as its users are used to.
-//! Only functions of this family may use them.
+//! Lenient conversions of `sprig.*`: what is not a number counts as zero, as its users expect. Only functions of this
+//! family may use them.
 
 use crate::expr::Value;
 use crate::expr::lang::work::{Fault, Work};
 use crate::expr::number;
 
-/// Any value as a whole number; zero where there is none.
+/// Converts any value to a whole number, or zero.
 pub(super) fn int(value: &Value) -> i64 {
     match value {
         Value::Int(number) => *number,
@@ -29,7 +29,7 @@ fn parsed(text: &str) -> i64 {
     })
 }
 
-/// Any value as a number; zero where there is none.
+/// Converts any value to a number, or zero.
 pub(super) fn real(value: &Value) -> f64 {
     match value {
         Value::Str(text) => text.trim().parse().unwrap_or(0.0),
@@ -38,7 +38,7 @@ pub(super) fn real(value: &Value) -> f64 {
     }
 }
 
-/// Any value as text.
+/// Converts any value to text.
 pub(super) fn text(value: &Value, work: &mut Work) -> Result<String, Fault> {
     let plain = crate::expr::lang::builtin::text_of(value, work)?;
     let text = plain.to_string();
@@ -46,7 +46,7 @@ pub(super) fn text(value: &Value, work: &mut Work) -> Result<String, Fault> {
     Ok(text)
 }
 
-/// Whether a value counts as nothing: nil, false, zero, or without content.
+/// Reports whether a value is empty: nil, false, zero, or without content.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Nil => true,

@@ -1,12 +1,12 @@
-//! `sprig.*` functions on dates: a date, or seconds since 1970. All are shown in UTC unless the date has an offset of its
-//! own. What time it is now is part of the occasion.
+//! `sprig.*` functions on dates: a date, or a Unix timestamp. All are shown in UTC unless the date has its own offset.
+//! The current time is part of the evaluation context.
 
 use crate::expr::calendar::{self, Layout};
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
 use crate::expr::lang::method::seconds;
-use crate::expr::lang::work::{Fault, Made};
-use crate::expr::{Moment, Value};
+use crate::expr::lang::work::{CallResult, Fault};
+use crate::expr::{OffsetDateTime, Value};
 
 use super::coerce;
 
@@ -46,17 +46,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn moment(a: &Arguments<'_>, index: usize) -> Result<Moment, Fault> {
+fn moment(a: &Arguments<'_>, index: usize) -> Result<OffsetDateTime, Fault> {
     seconds(a.any(index)).ok_or_else(|| a.wrong(index, "a date or seconds since 1970", a.any(index)))
 }
 
-fn in_zone(a: &Arguments<'_>, layout: &str, date: usize, zone: usize) -> Made {
+fn in_zone(a: &Arguments<'_>, layout: &str, date: usize, zone: usize) -> CallResult {
     let offset = calendar::zone(a.text(zone)?).map_err(|why| a.fault(why))?;
-    let there = Moment { offset, ..moment(a, date)? };
+    let there = OffsetDateTime { offset, ..moment(a, date)? };
     Ok(Value::from(Layout::new(layout).write(there)))
 }
 
-/// The largest unit a duration has more than one of, as in `3mo`.
+/// Rounds a duration to the largest unit it has more than one of, as in `3mo`.
 fn rounded(length: jiff::SignedDuration) -> String {
     const UNITS: [(i64, &str); 6] =
         [(365 * 86_400, "y"), (30 * 86_400, "mo"), (86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
@@ -65,7 +65,7 @@ fn rounded(length: jiff::SignedDuration) -> String {
     unit.map_or_else(|| "0s".to_owned(), |(seconds, unit)| format!("{}{unit}", length.as_secs() / seconds))
 }
 
-fn modify(a: &Arguments<'_>) -> Made {
+fn modify(a: &Arguments<'_>) -> CallResult {
     let text = a.text(0)?;
     let length =
         calendar::duration(text).ok_or_else(|| a.fault(format!("'{text}' is not a duration such as -1h30m")))?;

@@ -1,4 +1,4 @@
-//! `sprig.*` functions on maps. None changes a map: `set` and `unset` give a new one.
+//! `sprig.*` functions on maps. None mutates a map: `set` and `unset` return a new one.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::coerce;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::{Function, MANY};
-use crate::expr::lang::work::{Fault, Made, Work};
+use crate::expr::lang::work::{CallResult, Fault, Work};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("dict", 0, MANY, dict),
@@ -71,7 +71,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("dig", 3, MANY, dig),
 ];
 
-fn dict(a: &Arguments<'_>, work: &mut Work) -> Made {
+fn dict(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let mut map = BTreeMap::new();
     for pair in a.values.chunks(2) {
         let key = coerce::text(&pair[0], work)?;
@@ -91,7 +91,7 @@ fn names<'a>(a: &Arguments<'a>) -> Result<Vec<&'a str>, Fault> {
     (1..a.len()).map(|index| a.text(index)).collect()
 }
 
-/// Takes over what is missing (or empty), and with `overwrite` everything; maps within maps are merged.
+/// Merges a map into another: missing or empty entries, and with `overwrite` all; nested maps are merged.
 fn merge(
     into: &mut BTreeMap<String, Value>,
     from: &BTreeMap<String, Value>,
@@ -120,8 +120,8 @@ fn merge(
     Ok(())
 }
 
-/// `dig(key, key, …, default, map)`.
-fn dig(a: &Arguments<'_>, _: &mut Work) -> Made {
+/// Implements `dig(key, key, …, default, map)`.
+fn dig(a: &Arguments<'_>, _: &mut Work) -> CallResult {
     let last = a.len() - 1;
     let mut at = Value::Map(a.map(last)?.clone());
     for index in 0..last - 1 {

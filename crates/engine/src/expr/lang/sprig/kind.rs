@@ -1,4 +1,4 @@
-//! `sprig.*` functions that ask what a value is, in the words of the language those functions come from.
+//! `sprig.*` functions that test a value's type, in Go's words.
 
 use crate::expr::Value;
 use crate::expr::lang::builtin::Function;
@@ -9,10 +9,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("kindIs", 2, 2, |a, _| Ok(Value::Bool(a.text(0)? == kind(a.any(1))))),
     Function::new("typeOf", 1, 1, |a, _| Ok(Value::from(type_of(a.any(0))))),
     Function::new("typeIs", 2, 2, |a, _| Ok(Value::Bool(a.text(0)? == type_of(a.any(1))))),
-    // No value is ever a pointer, so being like a type is being of it.
+    // No value is ever a pointer, so `typeIsLike` is `typeIs`.
     Function::new("typeIsLike", 2, 2, |a, _| Ok(Value::Bool(a.text(0)? == type_of(a.any(1))))),
     Function::new("deepEqual", 2, 2, |a, work| operate::equal(a.any(0), a.any(1), work).map(Value::Bool)),
-    // Values never change, so every copy is deep.
+    // Values are immutable, so every copy is deep.
     Function::new("deepCopy", 1, 1, |a, _| Ok(a.any(0).clone())),
 ];
 

@@ -4,7 +4,7 @@ use super::coerce;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::{Function, MANY};
-use crate::expr::lang::work::{Fault, Made};
+use crate::expr::lang::work::{CallResult, Fault};
 use crate::expr::number;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -37,24 +37,24 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn whole(a: &Arguments<'_>, start: i64, step: fn(i64, i64) -> Option<i64>) -> Made {
+fn whole(a: &Arguments<'_>, start: i64, step: fn(i64, i64) -> Option<i64>) -> CallResult {
     let total = a.values.iter().try_fold(start, |total, value| step(total, coerce::int(value)));
     total.map(Value::Int).ok_or_else(|| overflow(a))
 }
 
-fn both(a: &Arguments<'_>, step: fn(i64, i64) -> Option<i64>) -> Made {
+fn both(a: &Arguments<'_>, step: fn(i64, i64) -> Option<i64>) -> CallResult {
     let result = step(coerce::int(a.any(0)), coerce::int(a.any(1)));
     result.map(Value::Int).ok_or_else(|| overflow(a))
 }
 
-fn divided(a: &Arguments<'_>, step: fn(i64, i64) -> Option<i64>) -> Made {
+fn divided(a: &Arguments<'_>, step: fn(i64, i64) -> Option<i64>) -> CallResult {
     if coerce::int(a.any(1)) == 0 {
         return Err(a.fault("division by zero"));
     }
     both(a, step)
 }
 
-fn extreme(a: &Arguments<'_>, choose: fn(i64, i64) -> i64) -> Made {
+fn extreme(a: &Arguments<'_>, choose: fn(i64, i64) -> i64) -> CallResult {
     let chosen = a.values.iter().map(coerce::int).reduce(choose);
     Ok(Value::Int(chosen.unwrap_or_default()))
 }
@@ -71,7 +71,7 @@ fn chain(a: &Arguments<'_>, step: fn(f64, f64) -> f64) -> f64 {
     reals(a).reduce(step).unwrap_or_default()
 }
 
-/// To so many digits after the point; halves (or what the third argument names) go up.
+/// Rounds to this many digits after the point; halves (or the threshold in the third argument) go up.
 fn round(a: &Arguments<'_>) -> f64 {
     let value = coerce::real(a.any(0));
     let digits = i32::try_from(coerce::int(a.any(1)).clamp(-300, 300)).unwrap_or(0);
@@ -86,7 +86,7 @@ fn round(a: &Arguments<'_>) -> f64 {
     (cut + up) / scale
 }
 
-/// Two numbers joined exactly, digit by digit, so that 0.1 and 0.2 make 0.3; what does not fit is joined as doubles.
+/// Computes in exact decimal arithmetic, so that 0.1 + 0.2 is 0.3; falls back to doubles if the digits do not fit.
 fn decimal(x: f64, y: f64, sign: char) -> f64 {
     let exact = || {
         let (a, left) = digits(x)?;
@@ -108,7 +108,7 @@ fn decimal(x: f64, y: f64, sign: char) -> f64 {
     })
 }
 
-/// A number as its digits and how many of them stand behind the point.
+/// Splits a number into its digits and the number of those after the point.
 fn digits(value: f64) -> Option<(i128, u32)> {
     let text = number::json(value)?;
     if text.contains('e') {

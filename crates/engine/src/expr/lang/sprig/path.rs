@@ -1,4 +1,4 @@
-//! `sprig.*` functions on paths with slashes. No file is ever looked at.
+//! `sprig.*` functions on slash-separated paths. No file is ever accessed.
 
 use crate::expr::Value;
 use crate::expr::lang::builtin::Function;
@@ -30,7 +30,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("isAbs", 1, 1, |a, _| Ok(Value::Bool(a.text(0)?.starts_with('/')))),
 ];
 
-/// The shortest path that means the same: no empty parts, no `.`, and `..` only where nothing stands before it.
+/// Returns the shortest equivalent path: no empty parts, no `.`, and `..` only at the start.
 fn clean(path: &str) -> String {
     let rooted = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();

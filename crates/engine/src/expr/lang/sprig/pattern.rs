@@ -2,7 +2,7 @@
 
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{Fault, Made, Work};
+use crate::expr::lang::work::{CallResult, Fault, Work};
 use crate::expr::{Value, pattern};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -25,17 +25,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// How many results are wanted; all when negative.
+/// Returns the maximum number of results; all if negative.
 fn wanted(a: &Arguments<'_>) -> Result<usize, Fault> {
     Ok(usize::try_from(a.int(2)?).unwrap_or(usize::MAX))
 }
 
-/// Matching goes on behind each match, and to find where the next one ends it may look at all of the rest.
+/// Charges the search for the next match, which may scan all of the rest.
 fn again(text: &str, end: usize, work: &mut Work) -> Result<(), Fault> {
     work.spend(text.len().saturating_sub(end) as u64 / 16)
 }
 
-fn find_all(a: &Arguments<'_>, work: &mut Work) -> Made {
+fn find_all(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let text = a.text(1)?;
     let pattern = work.pattern(a.text(0)?, text)?;
     let mut found = Vec::new();
@@ -47,7 +47,7 @@ fn find_all(a: &Arguments<'_>, work: &mut Work) -> Made {
     Ok(Value::list(found))
 }
 
-fn split(a: &Arguments<'_>, work: &mut Work) -> Made {
+fn split(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let text = a.text(1)?;
     let pattern = work.pattern(a.text(0)?, text)?;
     let mut parts = Vec::new();
@@ -61,7 +61,7 @@ fn split(a: &Arguments<'_>, work: &mut Work) -> Made {
     Ok(Value::list(parts))
 }
 
-fn replace_all(a: &Arguments<'_>, work: &mut Work, expand: bool) -> Made {
+fn replace_all(a: &Arguments<'_>, work: &mut Work, expand: bool) -> CallResult {
     let (text, replacement) = (a.text(1)?, a.text(2)?);
     let pattern = work.pattern(a.text(0)?, text)?;
     let mut out = String::new();
@@ -72,7 +72,7 @@ fn replace_all(a: &Arguments<'_>, work: &mut Work, expand: bool) -> Made {
         again(text, whole.end(), work)?;
         out.push_str(&text[end..whole.start()]);
         if expand {
-            // Every group the replacement names may be as long as the match.
+            // Every group named in the replacement may be as long as the match.
             let groups = replacement.matches('$').count();
             work.claim(replacement.len() + groups.saturating_mul(whole.len()))?;
             found.expand(replacement, &mut out);

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{Fault, Made};
+use crate::expr::lang::work::{CallResult, Fault};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("semver", 1, 1, |a, _| semver(a)),
@@ -24,7 +24,7 @@ struct Version {
     metadata: String,
 }
 
-fn semver(a: &Arguments<'_>) -> Made {
+fn semver(a: &Arguments<'_>) -> CallResult {
     let text = a.text(0)?;
     let version = version(a, text)?;
     let number = |index: usize| Value::Int(i64::try_from(version.at(index)).unwrap_or(i64::MAX));
@@ -59,7 +59,7 @@ fn satisfies(a: &Arguments<'_>, constraint: &str, version: &Version) -> Result<b
     Ok(false)
 }
 
-/// Constraints are separated by commas or blanks; a sign may stand apart from its version; `1.2 - 1.4` is a range.
+/// Splits constraints at commas or blanks; an operator may stand apart from its version; `1.2 - 1.4` is a range.
 fn parts(choice: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let words: Vec<&str> = choice.split([',', ' ']).filter(|word| !word.is_empty()).collect();
@@ -85,12 +85,12 @@ fn holds(part: &str, version: &Version) -> Option<bool> {
     let digits = part.find(|c: char| !"<>=!~^".contains(c)).unwrap_or(part.len());
     let (sign, text) = part.split_at(digits);
     let bound = Version::parse(text)?;
-    // A version before its release is only meant when the constraint names one.
+    // A prerelease version matches only a constraint that names one.
     if !version.prerelease.is_empty() && bound.prerelease.is_empty() {
         return Some(false);
     }
     let order = version.order(&bound);
-    // The first number left out decides how far the version may differ: 1.x allows any minor.
+    // The first omitted number decides how far the version may differ: 1.x allows any minor.
     let open = bound.numbers.iter().position(Option::is_none);
     let within = |fixed: usize| order.is_ge() && (0..fixed).all(|index| version.at(index) == bound.at(index));
     Some(match sign {
@@ -142,7 +142,7 @@ impl Version {
     }
 }
 
-/// `rc.2` before `rc.10`, numbers before words.
+/// Compares prerelease identifiers: `rc.2` before `rc.10`, numbers before words.
 fn identifiers(left: &str, right: &str) -> Ordering {
     let (mut left, mut right) = (left.split('.'), right.split('.'));
     loop {

@@ -1,10 +1,10 @@
-//! `sprig.*` functions that cut long text: into lines, or down to a width.
+//! `sprig.*` functions that wrap or truncate long text.
 
 use super::coerce;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{Made, Work};
+use crate::expr::lang::work::{CallResult, Work};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("wrap", 2, 2, |a, work| lines(a.text(1)?, coerce::int(a.any(0)), "\n", false, work)),
@@ -12,11 +12,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("abbrevboth", 3, 3, both_ends),
 ];
 
-/// Lines of at most so many characters, broken at blanks; words that are longer stay whole, or are cut with `cut`.
-fn lines(text: &str, width: i64, glue: &str, cut: bool, work: &mut Work) -> Made {
+/// Wraps a text into lines of at most `width` characters, broken at blanks; longer words stay whole, or are cut with
+/// `cut`.
+fn lines(text: &str, width: i64, glue: &str, cut: bool, work: &mut Work) -> CallResult {
     let width = usize::try_from(width).unwrap_or(1).max(1);
     let letters: Vec<char> = text.chars().collect();
-    // Every line takes at least one character of the text.
+    // Every line has at least one character of the text.
     work.claim_list(letters.len())?;
     work.claim(text.len().saturating_add(glue.len().saturating_mul(letters.len() / width + 1)))?;
     let mut wrapped = String::new();
@@ -44,8 +45,8 @@ fn lines(text: &str, width: i64, glue: &str, cut: bool, work: &mut Work) -> Made
     Ok(Value::from(wrapped))
 }
 
-/// `abbrevboth(from, width, text)`: with dots in front of what begins after `from`, and at the end.
-fn both_ends(a: &Arguments<'_>, work: &mut Work) -> Made {
+/// Implements `abbrevboth(from, width, text)`: dots replace the text before `from`, and the end.
+fn both_ends(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let (from, width, text) = (coerce::int(a.any(0)), coerce::int(a.any(1)), a.text(2)?);
     if width < 4 || from > 0 && width < 7 {
         return Ok(Value::from(text));

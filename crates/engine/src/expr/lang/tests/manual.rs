@@ -36,7 +36,7 @@ const SPRIG: &str = "ago date date_in_zone date_modify dateInZone dateModify dur
 
 /// Every test of functions, to see that none was forgotten.
 const EXAMPLES: [&str; 6] = [
-    include_str!("chance.rs"),
+    include_str!("random.rs"),
     include_str!("functions.rs"),
     include_str!("operators.rs"),
     include_str!("sprig.rs"),

@@ -62,7 +62,7 @@ impl Stage {
         placed
     }
 
-    /// Everything open has somebody who will act on it; how many wait for room.
+    /// Checks that everything open has an owner or a timer; returns how many replicas are queued.
     fn owned(&self, run: &Run) -> usize {
         let (state, wake_at) = (&run.state, self.engine.wake_at());
         let woken = |at| at > self.now && wake_at.is_some_and(|wake| wake <= at);
@@ -130,7 +130,7 @@ impl Stage {
         assert!(queued <= scheduler.waiting(), "{queued} replicas wait for a scheduler that knows fewer");
     }
 
-    /// The facts lead to the same state, and whoever reads them has nothing to decide that is not decided.
+    /// Checks that the facts fold to the same state, and that a restored run decides nothing new.
     fn folds(&self, runs: &[RunId]) {
         // Without room nothing that waits can go, however the queue is ordered.
         let (engine, believed, outcome) = self.taken_up(Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 });

@@ -1,4 +1,4 @@
-//! What depends on the occasion: the present, and what looks drawn.
+//! Tests of functions that depend on the evaluation context: the current time and random numbers.
 
 use super::super::*;
 use super::refuses;
@@ -13,9 +13,9 @@ impl Env for At {
         None
     }
 
-    fn occasion(&self) -> Option<Occasion> {
+    fn eval_context(&self) -> Option<EvalContext> {
         let moment = jiff::Timestamp::from_second(PRESENT).expect("a time");
-        Some(Occasion { moment, seed: Seed::of(self.0) })
+        Some(EvalContext { moment, seed: Seed::of(self.0) })
     }
 }
 

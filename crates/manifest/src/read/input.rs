@@ -1,5 +1,5 @@
-//! The text as the YAML scanner sees it, under a budget. The scanner holds a whole scalar, or all
-//! tokens of an open bracket, before it says anything; here it is cut off in between.
+//! The input of the YAML scanner, under a budget. The scanner buffers a whole scalar, or all tokens of an open bracket,
+//! before it emits an event; this cuts it off in between.
 
 use std::cell::Cell;
 
@@ -18,14 +18,14 @@ const TOKEN_TEST: char = '\u{FEFF}';
 /// The scanner never looks further ahead than this.
 const LOOKAHEAD: usize = 16;
 
-/// What was too much.
+/// The limit that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Excess {
     Scalar,
     ReadAhead,
 }
 
-/// What the scanner may still do, shared with whoever pulls its events.
+/// The remaining budget of the scanner, shared with the code that pulls its events.
 pub(super) struct Budget {
     scalar: usize,
     read_ahead: usize,
@@ -52,12 +52,12 @@ impl Budget {
         }
     }
 
-    /// Tokens are counted between two events: that many are held at once.
+    /// Resets the token count. Tokens are counted between two events: that many are buffered at once.
     pub(super) fn event_seen(&self) {
         self.tokens.set(0);
     }
 
-    /// What was exceeded, and by the token starting at which character.
+    /// Returns the limit that was exceeded, and the character at which the token starts.
     pub(super) fn excess(&self) -> Option<(Excess, usize)> {
         self.excess.get()
     }
@@ -79,7 +79,7 @@ impl Budget {
 }
 
 /// An input that ends early once its budget is spent.
-pub(super) struct Guard<'a> {
+pub(super) struct BudgetedInput<'a> {
     rest: &'a str,
     /// Spaces to hand out before the rest.
     spaces: usize,
@@ -87,7 +87,7 @@ pub(super) struct Guard<'a> {
     budget: &'a Budget,
 }
 
-impl<'a> Guard<'a> {
+impl<'a> BudgetedInput<'a> {
     pub(super) fn new(text: &'a str, budget: &'a Budget) -> Self {
         Self { rest: text, spaces: 0, lookahead: 0, budget }
     }
@@ -110,17 +110,17 @@ impl<'a> Guard<'a> {
             self.rest = "";
         }
         self.spaces = self.budget.margin.taken(letter, self.rest, read);
-        self.forgive(self.spaces);
+        self.exclude(self.spaces);
         Some(letter)
     }
 
-    /// Some characters are no part of the token before them.
-    fn forgive(&self, characters: usize) {
+    /// Excludes characters from the current token's length.
+    fn exclude(&self, characters: usize) {
         self.budget.token_start.set(self.budget.token_start.get() + characters);
     }
 }
 
-impl Input for Guard<'_> {
+impl Input for BudgetedInput<'_> {
     #[inline]
     fn lookahead(&mut self, count: usize) {
         self.lookahead = self.lookahead.max(count);
@@ -192,7 +192,7 @@ impl Input for Guard<'_> {
         let mut count = 0;
         while !ends_line(self.peek()) {
             // This skips comments only.
-            self.forgive(1);
+            self.exclude(1);
             self.take();
             count += 1;
         }

@@ -1,14 +1,15 @@
-//! Numbers that look drawn and are not: they follow from who asks, so whoever asks again gets the same ones.
-//! They tell things apart and spread work; whoever knows a run's identity can work them out, so they protect nothing.
+//! Deterministic pseudo-random numbers: they derive from the identity of the caller, so the same caller always gets the
+//! same ones. They distinguish things and spread work; they can be computed from a run's identity, so they must never
+//! protect a secret.
 
-/// Who asks, as a hash (FNV-1a, 128 bits) of all the names that lead there.
+/// The identity of the caller, as a hash (FNV-1a, 128 bits) of all the names that lead to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(u128);
 
 const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
-/// No byte of a text, so that where one name ends and the next begins counts as well.
+/// Separator that is no byte of a text, so that the boundaries between names count as well.
 const BETWEEN: u8 = 0xff;
 
 impl Seed {
@@ -32,16 +33,16 @@ impl Seed {
     }
 }
 
-/// The numbers that follow from a seed, one after the other: two sequences of SplitMix64, one for each half of it.
+/// A sequence of pseudo-random numbers derived from a seed: two sequences of SplitMix64, one for each half of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Draws {
+pub(crate) struct Rng {
     high: u64,
     low: u64,
 }
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-impl Draws {
+impl Rng {
     pub(crate) fn new(seed: Seed) -> Self {
         Self { high: (seed.0 >> 64) as u64, low: seed.0 as u64 }
     }
@@ -49,11 +50,11 @@ impl Draws {
     pub(crate) fn next(&mut self) -> u64 {
         self.high = self.high.wrapping_add(STEP);
         self.low = self.low.wrapping_add(STEP);
-        // Turned by a few bits, so that equal halves do not cancel out.
+        // Rotated by a few bits, so that equal halves do not cancel out.
         scrambled(self.high).rotate_left(23) ^ scrambled(self.low)
     }
 
-    /// A number below `end`, which is not zero.
+    /// Returns a number below `end`, which must not be zero.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
@@ -77,11 +78,11 @@ mod tests {
 
     #[test]
     fn other_names_give_other_numbers_and_the_same_names_the_same() {
-        let first = |seed: Seed| Draws::new(seed).next();
+        let first = |seed: Seed| Rng::new(seed).next();
         assert_eq!(first(Seed::of("run").with("node")), first(Seed::of("run").with("node")));
         assert_ne!(Seed::of("ab").with("c"), Seed::of("a").with("bc"));
         let mut drawn: Vec<u64> = (0..1000).map(|number| first(Seed::of("run").nth(number))).collect();
-        let mut draws = Draws::new(Seed::of("run"));
+        let mut draws = Rng::new(Seed::of("run"));
         drawn.extend((0..1000).map(|_| draws.next()));
         drawn.sort_unstable();
         drawn.dedup();
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_number_stays_below_its_end_and_every_one_of_few_comes_up() {
-        let mut draws = Draws::new(Seed::of("dice"));
+        let mut draws = Rng::new(Seed::of("dice"));
         let mut seen = [0; 6];
         for _ in 0..600 {
             seen[draws.below(6) as usize] += 1;

@@ -1,5 +1,5 @@
-//! What a run takes over from the run it comes after: results of nodes that need not be made again, and whose attempts
-//! its logs are. Written down once, when it is submitted.
+//! Data a rerun takes over from the previous run: results of nodes that are not executed again, and the runs whose logs
+//! it inherits. Written once, on submission.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -13,67 +13,67 @@ use crate::{
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Before {
-    /// The runs whose place it took, oldest first. The logs of their attempts are its own and go with it.
+pub struct PreviousRun {
+    /// The runs this one replaced, oldest first. It owns the logs of their attempts, which are deleted with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunId>,
-    /// By the node's name without the run's, which is empty for the root.
+    /// Reused results by node name without the run's name, which is empty for the root.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub results: BTreeMap<String, Done>,
+    pub results: BTreeMap<String, NodeResult>,
 }
 
-/// How a node ended before; it ends the same way again without being run.
+/// The result of a node in the previous run; the node ends the same way without being executed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Done {
-    /// What it is shown as.
+pub struct NodeResult {
+    /// The node type it is displayed as.
     pub kind: NodeKind,
     pub phase: Phase,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     pub started: Time,
     pub finished: Time,
-    /// A runtime said that its task began.
+    /// True if a runtime reported that its task started.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ran: bool,
-    /// It was made by another run, and is shown as skipped here.
+    /// True if the result stems from another run and is displayed as skipped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
-    /// The machine it ran on.
+    /// The host it ran on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Whose log is its log.
+    /// The attempt that owns its log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<AttemptId>,
     #[serde(default, skip_serializing_if = "OutputValues::is_empty")]
     pub outputs: OutputValues,
-    /// How far its task said it was: so much of so much.
+    /// Progress the task reported: done and total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<(u32, u32)>,
-    /// What its cache said, when it was memoized.
+    /// The cache lookup of a memoized node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memo: Option<Remembered>,
+    pub memo: Option<CacheLookup>,
 }
 
-/// What a memoized node asked its cache for.
+/// A cache lookup of a memoized node and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Remembered {
+pub struct CacheLookup {
     pub cache: String,
     pub key: String,
     pub hit: bool,
 }
 
-/// What may follow a node's name in the name of a node that belongs to it.
+/// Separators between a node's name and the rest of a descendant's name.
 const BELOW: [char; 3] = ['(', '.', '['];
 
-impl Before {
-    /// There is a result of the node or of something that belongs to it.
+impl PreviousRun {
+    /// Reports whether there is a result of the node or of one of its descendants.
     pub fn touches(&self, suffix: &str) -> bool {
         self.results.contains_key(suffix) || self.reaches_below(suffix)
     }
 
-    /// There is a result of something that belongs to the node.
+    /// Reports whether there is a result of a descendant of the node.
     pub fn reaches_below(&self, suffix: &str) -> bool {
         BELOW.iter().any(|sign| {
             let start = format!("{suffix}{sign}");
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_name_is_touched_by_what_belongs_to_it_and_by_nothing_else() {
-        let done = Done {
+        let done = NodeResult {
             kind: NodeKind::Pod,
             phase: Phase::Succeeded,
             message: String::new(),
@@ -104,7 +104,7 @@ mod tests {
             memo: None,
         };
         let results = [".a.b", ".running", "[0].x(0)"].map(|name| (name.to_owned(), done.clone()));
-        let before = Before { results: results.into(), ..Before::default() };
+        let before = PreviousRun { results: results.into(), ..PreviousRun::default() };
         for (name, touched) in
             [(".a", true), (".a.b", true), (".run", false), ("[0]", true), ("[0].x", true), (".a.b.c", false)]
         {

@@ -1,18 +1,18 @@
-//! Collects what is wrong, and where. A place is a chain of borrowed steps that becomes a path only when something is
-//! told about it, so that a flawless manifest costs nothing.
+//! Collects the errors and warnings of an admission with their paths. A path is a chain of borrowed steps that is
+//! materialised only when something is reported, so that a correct manifest costs nothing.
 
 use octoflow_manifest::{Path, Problem, Problems, Segment};
 
-use crate::{code, shape::MOST_PROBLEMS};
+use crate::{code, shape::MAX_PROBLEMS};
 
-/// The place of a call in its template.
+/// Position of a call in its template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Spot {
     Step { group: usize, step: usize },
     Task(usize),
 }
 
-/// Where in the manifest somebody is looking.
+/// A path into the manifest, as a borrowed chain.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
     up: Option<&'a At<'a>>,
@@ -25,7 +25,7 @@ enum Step<'a> {
     Key(&'a str),
     Index(usize),
     Call(Spot),
-    /// A part of the text at the place.
+    /// A substring of the text at the path.
     Part(&'a str),
 }
 
@@ -46,7 +46,7 @@ impl<'a> At<'a> {
         At { up: Some(self), step: Step::Call(spot) }
     }
 
-    /// A part of the text that stands at this place.
+    /// Points at a substring of the text at this path.
     pub(crate) fn part<'b>(&'b self, part: &'b str) -> At<'b> {
         At { up: Some(self), step: Step::Part(part) }
     }
@@ -76,14 +76,14 @@ impl<'a> At<'a> {
     }
 }
 
-/// What was found so far.
+/// Errors and warnings found so far.
 #[derive(Default)]
-pub(crate) struct Report {
+pub(crate) struct Findings {
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
 }
 
-impl Report {
+impl Findings {
     pub(crate) fn new(problems: Vec<Problem>, warnings: Vec<Problem>) -> Self {
         Self { problems, warnings }
     }
@@ -92,7 +92,7 @@ impl Report {
         self.error_with(at, code, || (message(), None));
     }
 
-    /// With what to do about it, if anything is known.
+    /// Adds an error with a help text, if there is one.
     pub(crate) fn error_with(
         &mut self,
         at: &At<'_>,
@@ -109,11 +109,10 @@ impl Report {
         self.problems.push(problem);
     }
 
-    /// Tells things where a person can see them: problems at places the rule knows better are moved there, and say
-    /// where they come from.
+    /// Moves problems to the paths the rule returns, where a user can see them, and prefixes each with its origin.
     pub(crate) fn relocate(&mut self, rule: impl Fn(&Path) -> Option<(Path, String)>) {
         for problem in self.problems.iter_mut().chain(&mut self.warnings) {
-            // What belongs to the place itself is not from elsewhere.
+            // A problem that is already there needs no origin.
             let moved = problem.path.as_ref().and_then(|path| rule(path).filter(|(place, _)| place != path));
             if let Some((place, origin)) = moved {
                 problem.message.insert_str(0, &origin);
@@ -123,7 +122,7 @@ impl Report {
         }
     }
 
-    /// All of it as warnings.
+    /// Returns everything as warnings.
     pub(crate) fn softened(self) -> Vec<Problem> {
         let mut all = self.problems;
         all.extend(self.warnings);
@@ -131,30 +130,30 @@ impl Report {
         all
     }
 
-    /// Adds what others found.
+    /// Adds the findings of another check.
     pub(crate) fn absorb(&mut self, problems: Vec<Problem>, warnings: Vec<Problem>) {
-        let room = MOST_PROBLEMS.saturating_sub(self.problems.len());
+        let room = MAX_PROBLEMS.saturating_sub(self.problems.len());
         self.problems.extend(problems.into_iter().take(room));
         self.warnings.extend(warnings);
     }
 
-    /// So much is wrong that nothing more will be told.
+    /// Reports whether the limit is reached and further errors are dropped.
     pub(crate) fn is_full(&self) -> bool {
-        self.problems.len() >= MOST_PROBLEMS
+        self.problems.len() >= MAX_PROBLEMS
     }
 
     pub(crate) fn warn(&mut self, at: &At<'_>, code: &'static str, message: impl FnOnce() -> String) {
         self.warn_with(at, code, || (message(), None));
     }
 
-    /// With what to do about it, if anything is known.
+    /// Adds a warning with a help text, if there is one.
     pub(crate) fn warn_with(
         &mut self,
         at: &At<'_>,
         code: &'static str,
         tell: impl FnOnce() -> (String, Option<String>),
     ) {
-        if self.warnings.len() < MOST_PROBLEMS {
+        if self.warnings.len() < MAX_PROBLEMS {
             let (message, help) = tell();
             let mut problem = Problem::warning(code, message).path(at.path());
             problem.help = help;
@@ -163,14 +162,14 @@ impl Report {
         }
     }
 
-    /// The warnings of a manifest that may run, or everything that is wrong with one that may not, and its warnings last.
+    /// Returns the warnings of an admissible manifest, or all errors of another one, followed by its warnings.
     pub(crate) fn verdict(mut self) -> Result<Vec<Problem>, Problems> {
         if self.problems.is_empty() {
             return Ok(self.warnings);
         }
         if self.is_full() {
-            let message = format!("only the first {MOST_PROBLEMS} problems are shown, there may be more");
-            self.problems.push(Problem::error(code::UNTOLD, message).help("mend these and try again"));
+            let message = format!("only the first {MAX_PROBLEMS} problems are shown, there may be more");
+            self.problems.push(Problem::error(code::UNTOLD, message).help("fix these and try again"));
         }
         self.problems.append(&mut self.warnings);
         Err(Problems(self.problems))

@@ -1,5 +1,5 @@
-//! Where every value of a document stands in its text. Flat arrays: a value is a number, its
-//! children follow it, so 28 bytes a value are enough. Answers questions; never changes.
+//! Source spans of every value of a document. Flat arrays: a value is a number, its children follow it, so 28 bytes per
+//! value suffice. Immutable.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,33 +9,33 @@ use crate::{Path, Segment, Source, Span};
 /// No key: the root, or an item of a list.
 pub(crate) const NO_KEY: u32 = u32::MAX;
 
-/// Steps from here on are not keys anyone can ask for: merge keys, and keys that were refused.
+/// Steps from here on are no keys that can be looked up: merge keys, and keys that were refused.
 pub(crate) const HIDDEN: u32 = u32::MAX - 1;
 
-/// A stretch of the text in bytes.
+/// A byte range of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) offset: u32,
     pub(crate) length: u32,
 }
 
-/// One value. Its children are the entries after it, `size` counts it and all below it.
+/// One value. Its children are the entries after it; `size` counts it and all its descendants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) parent: u32,
     pub(crate) size: u32,
-    /// Which key of the table below, or which item of the list.
+    /// Index into the table of keys, or of the item in its list.
     pub(crate) step: u32,
     pub(crate) value: Range,
     pub(crate) key: Range,
 }
 
-/// The places of one document.
+/// The source spans of one document.
 ///
-/// A lookup walks the siblings of a mapping, and halves its way through a list, so it is meant for
-/// reporting, not for every value of a large document.
+/// A lookup walks the siblings of a mapping and does a binary search in a list, so it is meant for reporting, not for
+/// every value of a large document.
 #[derive(Clone)]
-pub struct Places {
+pub struct SourceMap {
     source: Arc<Source>,
     table: Arc<Table>,
 }
@@ -45,36 +45,34 @@ struct Table {
     keys: Vec<Arc<str>>,
 }
 
-impl Places {
+impl SourceMap {
     pub(crate) fn new(source: Arc<Source>, mut entries: Vec<Entry>, keys: Vec<Arc<str>>) -> Self {
         assert!(!entries.is_empty(), "a document has at least its root");
         entries.shrink_to_fit();
         Self { source, table: Arc::new(Table { entries, keys }) }
     }
 
-    /// Where the value at a path stands; if there is none, its nearest ancestor.
+    /// Returns the span of the value at a path, or of its nearest ancestor if there is none.
     ///
-    /// Below an alias the places are those of the anchored text; the alias itself stands for the
-    /// value it names.
+    /// Below an alias the spans are those of the anchored text; the alias itself stands for the value it names.
     pub fn value(&self, path: &Path) -> Span {
         self.span(self.table.entries[self.nearest(path).0].value)
     }
 
-    /// Where the key of the value at a path stands; the value itself for items of a list and for
-    /// the root. If there is no such value, the same of its nearest ancestor: a missing field is
-    /// best reported there.
+    /// Returns the span of the key of the value at a path; of the value itself for items of a list and for the root. If
+    /// there is no such value, the same of its nearest ancestor: a missing field is best reported there.
     pub fn key(&self, path: &Path) -> Span {
         let entry = &self.table.entries[self.nearest(path).0];
         self.span(if entry.key.offset == NO_KEY { entry.value } else { entry.key })
     }
 
-    /// Where the value at a path stands, if there is one.
+    /// Returns the span of the value at a path, if there is one.
     pub fn exact(&self, path: &Path) -> Option<Span> {
         let (entry, found) = self.nearest(path);
         found.then(|| self.span(self.table.entries[entry].value))
     }
 
-    /// How many values have a place.
+    /// Returns the number of values.
     pub fn count(&self) -> usize {
         self.table.entries.len()
     }
@@ -129,9 +127,9 @@ impl Places {
     }
 }
 
-impl fmt::Debug for Places {
+impl fmt::Debug for SourceMap {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Places({} values of {:?})", self.table.entries.len(), self.source)
+        write!(out, "SourceMap({} values of {:?})", self.table.entries.len(), self.source)
     }
 }
 

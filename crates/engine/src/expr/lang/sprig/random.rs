@@ -1,12 +1,12 @@
-//! `sprig.*` functions that draw: identities, letters, numbers. What they draw follows from the occasion, see
-//! [`crate::expr::chance`]; nothing here asks the machine.
+//! Random functions of `sprig.*`: identifiers, letters, numbers. They are deterministic in the evaluation context, see
+//! [`crate::expr::random`]; the machine's random source is never used.
 
 use octoflow_model::base64;
 
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{Fault, Made, Work};
+use crate::expr::lang::work::{CallResult, Fault, Work};
 
 use super::coerce;
 
@@ -45,12 +45,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn letters(a: &Arguments<'_>, work: &mut Work, among: &[u8]) -> Made {
+fn letters(a: &Arguments<'_>, work: &mut Work, among: &[u8]) -> CallResult {
     let bytes = drawn(a, work, |work, a| Ok(among[work.draws(a.name)?.below(among.len() as u64) as usize]))?;
     Ok(Value::from(bytes.into_iter().map(char::from).collect::<String>()))
 }
 
-/// As many bytes as the first argument says.
+/// Draws as many bytes as the first argument says.
 fn drawn(
     a: &Arguments<'_>,
     work: &mut Work,
@@ -63,10 +63,10 @@ fn drawn(
     (0..count).map(|_| one(work, a)).collect()
 }
 
-fn uuid(a: &Arguments<'_>, work: &mut Work) -> Made {
+fn uuid(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     let draws = work.draws(a.name)?;
     let (high, low) = (draws.next(), draws.next());
-    // Version 4 of the usual variant.
+    // UUID version 4, RFC variant.
     let high = high & !0xf000 | 0x4000;
     let low = low & !(0b11 << 62) | (0b10 << 62);
     Ok(Value::from(format!(
