@@ -1,5 +1,6 @@
-//! The event loop: inputs → engine → journal → orders. The only place where loops and threads are started.
-//! It decides nothing itself: it carries what the engine decided to the disk, and only then to the world.
+//! The controller: inputs → engine → journal → orders, and the registry of objects around it. The only crate that
+//! starts event loops and service threads. It decides nothing itself: engine decisions reach the disk first, then
+//! runtimes, callers and watchers.
 
 pub mod access;
 mod brief;

@@ -1,5 +1,6 @@
-//! Every kind of object behind one set of verbs: get, list, create, replace, delete, watch. Runs and kept objects look
-//! the same from here. It owns identity, revisions and admission; how an answer is written down is its caller's business.
+//! The registry serves every kind of object behind one set of verbs: get, list, create, replace, delete, watch. Runs
+//! and stored objects look the same to callers. It owns identity, revisions and admission; the encoding of answers
+//! belongs to the callers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -67,7 +68,7 @@ use judge::Rulings;
 use logs::Snapshots;
 use rendered::RenderedCache;
 
-/// A handle to everything that is kept and runs here. Clones share it.
+/// Shared handle to all stored objects and runs. Clones share the same state.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>);
 
@@ -78,9 +79,9 @@ struct Inner {
     rendered: RenderedCache,
     snapshots: Snapshots,
     rulings: Arc<Rulings>,
-    /// Who does what falls due, once somebody asked for it.
+    /// Maintenance thread, once it has been started.
     maintenance: Mutex<Option<MaintenanceThread>>,
-    /// Who brings deletions to their end.
+    /// Background thread that finishes deletions.
     collector: Collector,
 }
 
@@ -97,7 +98,7 @@ impl Registry {
                 }
                 ears.publish(notes);
             }
-            // What is on disk may be more than was told.
+            // The disk may hold commits that observers were not notified of.
             Told::Reopened(revision) => {
                 known.forget();
                 ears.reset(revision);
@@ -133,7 +134,7 @@ impl Registry {
         &self.0.feed
     }
 
-    /// The object as people see it.
+    /// Returns the object as clients see it.
     pub fn get(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Value, Fault> {
         let found = match kind.keeping {
             Keeping::Run(_) => match self.row(kind, namespace, name)? {
@@ -147,19 +148,19 @@ impl Registry {
         found.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })
     }
 
-    /// The last commit that anything here shows.
+    /// Returns the revision of the newest commit that reads can see.
     pub fn revision(&self) -> Result<Revision, Fault> {
         self.read(|reader| Ok(reader.revision()?))
     }
 
-    /// Everything unfinished goes on where it was. What cannot be read is left alone and told.
+    /// Resumes every unfinished run. Runs that cannot be read are left alone; a notice is returned for each.
     pub fn take_up_all(&self) -> Result<Vec<String>, Error> {
         let notices = self.0.controller.take_up_all()?;
         self.collect();
         Ok(notices)
     }
 
-    /// Everything decided is on disk when this returns; running tasks can be taken up again.
+    /// Shuts down. Every decision is on disk when this returns; running tasks can be resumed after a restart.
     pub fn close(&self) -> Result<(), Error> {
         let maintenance = self.0.maintenance.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(maintenance) = maintenance {

@@ -1,4 +1,4 @@
-//! Server-side apply: somebody says what they want of an object, and gets it unless somebody else wants otherwise.
+//! Server-side apply: merges the fields that a manager applies, unless other managers own them with different values.
 
 use serde_json::Value;
 
@@ -10,24 +10,24 @@ use super::{
 };
 use crate::clock;
 
-/// How often it is tried again when an object comes or goes at the same moment.
+/// Number of tries when an object is created or deleted concurrently.
 const TRIES: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 pub struct ApplyOptions {
-    /// Who applies; it must have a name.
+    /// Field manager; must not be empty.
     pub manager: String,
-    /// Take fields from whoever else has them.
+    /// Take fields from their current managers.
     pub force: bool,
-    /// Check everything, store nothing.
+    /// Validate everything, store nothing.
     pub dry_run: bool,
 }
 
-/// What became of it.
+/// Result of an apply.
 #[derive(Debug)]
 pub struct Applied {
     pub object: Value,
-    /// It was not there before.
+    /// True if the object was created.
     pub created: bool,
 }
 
@@ -52,7 +52,7 @@ impl Registry {
         self.settle(kind, namespace, Some(name), &mut wanted)?;
         stored::prepare(kind, &mut wanted);
         if let Some(fields) = wanted.as_object_mut() {
-            // What becomes of an object is nobody's to apply.
+            // The status cannot be applied.
             fields.remove("status");
         }
         for _ in 0..TRIES {

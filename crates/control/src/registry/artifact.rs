@@ -1,4 +1,4 @@
-//! Artifacts of runs, found by node and name as the status lists them. Nothing a caller says becomes a path.
+//! Artifacts of runs, looked up by node and name as the status lists them. No input of a caller becomes part of a path.
 
 use std::fs::File;
 
@@ -12,17 +12,17 @@ use serde_json::Value;
 use super::{Fault, Registry};
 use crate::{Error, controller::world};
 
-/// Which artifacts of a node.
+/// Whether a node's input or output artifacts are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Inputs,
     Outputs,
 }
 
-/// An artifact's bytes.
+/// Content of an artifact.
 #[derive(Debug)]
 pub struct Artifact {
-    /// What a file of it would be called.
+    /// File name for a download.
     pub name: String,
     pub file: File,
     pub size: u64,
@@ -31,12 +31,12 @@ pub struct Artifact {
 #[derive(Debug)]
 pub enum Lent {
     Here(Artifact),
-    /// There is no such artifact, or nothing of it; the sentence says why.
+    /// The artifact does not exist or has no content; the text says why.
     Absent(String),
 }
 
 impl Registry {
-    /// `inner`: only this file of a directory.
+    /// Opens an artifact of a node; `inner` selects one file of a directory.
     pub fn artifact(
         &self,
         row: &RunRow,
@@ -84,7 +84,7 @@ impl Registry {
         if let Some(kept) = listed.get("local") {
             let kept = StoredArtifact::deserialize(kept).map_err(|error| failed(error.to_string()))?;
             match carrier.lend(&kept, inner) {
-                // It may still be where it was sent to.
+                // It may still be in the external storage it was uploaded to.
                 Err(CarrierError::Absent(_)) if is_elsewhere(listed) => {}
                 answer => return answer,
             }
@@ -106,7 +106,7 @@ fn is_elsewhere(listed: &Value) -> bool {
     PLACES.iter().any(|place| listed[place].is_object())
 }
 
-/// The end of its key, or of its path, or its own name.
+/// Returns the last part of its key or path, or its own name.
 fn file_name(listed: &Value, name: &str, inner: Option<&str>, tarball: bool) -> String {
     let end = |text: &str| text.rsplit('/').find(|part| !part.is_empty()).map(str::to_owned);
     if let Some(inner) = inner {

@@ -1,5 +1,5 @@
-//! The collector: brings every deletion to its end. It hears every commit, works on what is marked as going, and takes
-//! away what belonged to something that is gone. It keeps nothing of its own, so a restart finds everything again.
+//! The collector finishes deletions: it follows the feed, works on objects that are terminating, and deletes dependents
+//! of deleted owners. It persists nothing of its own; after a restart it finds its work in the store.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -19,16 +19,16 @@ use super::{
 };
 use crate::{Error, controller::unit};
 
-/// The pause after something that failed.
+/// Pause after a failure.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// Commits of this time are looked at together, unless somebody deletes.
+/// Commits within this time are handled together, unless a deletion is requested.
 const GATHER: Duration = Duration::from_millis(2);
 
-/// A longer line of owners is not followed.
+/// Limit when following chains of owners.
 const MOST_ANCESTORS: usize = 1000;
 
-/// So much of a namespace is looked at at once.
+/// Batch size when emptying a namespace.
 const HANDFUL: usize = 500;
 
 pub(super) struct Collector {
@@ -44,11 +44,11 @@ struct Line {
 
 #[derive(Default)]
 struct State {
-    /// Runs have been taken up, or somebody deletes: what was left going may be worked on.
+    /// True once runs were resumed or a deletion was requested: objects left terminating may be worked on.
     ready: bool,
     rung: bool,
     closing: bool,
-    /// Marked as going since the last look.
+    /// Objects marked as terminating since the last pass.
     marked: Vec<(Name, Option<RunId>)>,
 }
 
@@ -57,7 +57,7 @@ impl Collector {
         Self { line: Arc::default(), thread: Mutex::new(None) }
     }
 
-    /// Begins to listen. Work begins when somebody says so.
+    /// Starts the thread and subscribes to commits. Work begins after [`Collector::ready`].
     pub(super) fn start(&self, registry: &Registry) -> Result<(), Error> {
         let line = self.line.clone();
         let (of, since) = (Arc::downgrade(&registry.0), registry.0.feed.latest());
@@ -111,12 +111,12 @@ impl Line {
 }
 
 impl Registry {
-    /// What was left going may be worked on.
+    /// Lets the collector work on objects that were left terminating.
     pub(super) fn collect(&self) {
         self.0.collector.ready();
     }
 
-    /// This was just marked as going.
+    /// Tells the collector that this object was just marked as terminating.
     pub(super) fn going(&self, kind: &Kind, namespace: &str, name: &str) {
         let name = Name { kind: kind.key.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() };
         self.0.collector.mark(name, None);
@@ -131,12 +131,12 @@ impl Registry {
 struct Work {
     of: Weak<Inner>,
     cursor: Revision,
-    /// What is marked as going.
+    /// Objects marked as terminating.
     going: HashSet<Name>,
-    /// The runs among it.
+    /// The runs among them.
     runs: HashMap<RunId, Name>,
     todo: BTreeSet<Name>,
-    /// Everything must be looked at, because it is not known what happened.
+    /// True if everything must be scanned because the feed no longer covers what happened.
     all: bool,
 }
 
@@ -153,7 +153,7 @@ impl Work {
                     state = line.bell.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
                 }
                 if state.marked.is_empty() && !state.closing {
-                    // Nobody waits for this look: what else is committed meanwhile is seen with it.
+                    // No caller waits for this pass: what is committed meanwhile is handled with it.
                     drop(state);
                     thread::sleep(GATHER);
                     state = line.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,7 +171,7 @@ impl Work {
         }
     }
 
-    /// What failed is tried again later.
+    /// Works through the queue. Failed objects stay in it for a retry.
     fn work(&mut self, registry: &Registry) -> Result<(), Fault> {
         self.listen(registry)?;
         let mut failed = Ok(());
@@ -180,7 +180,7 @@ impl Work {
             match progress(registry, kind, &name, self.going.len()) {
                 Ok(Progress::Gone) => self.forget(&name),
                 Ok(Progress::Waits) => {}
-                // Somebody else was faster; what is there now is looked at next time.
+                // A concurrent change came first; the current state is handled in the next pass.
                 Err(fault) => {
                     self.todo.insert(name);
                     failed = Err(fault);
@@ -191,7 +191,7 @@ impl Work {
         failed
     }
 
-    /// What happened since, as names to look at.
+    /// Turns the commits since the last pass into objects to check.
     fn listen(&mut self, registry: &Registry) -> Result<(), Fault> {
         let heard = registry.0.feed.since(self.cursor, |_| true);
         let Ok((notes, latest)) = heard else {
@@ -224,17 +224,17 @@ impl Work {
     }
 
     fn touched(&mut self, registry: &Registry, name: Name, new: bool) -> Result<(), Fault> {
-        // What is new may belong to something that is gone already.
+        // A new object may belong to an owner that is gone already.
         if self.going.contains(&name) || new && registry.read(|reader| Ok(reader.has_owner(&name)?))? {
             self.todo.insert(name);
         }
         Ok(())
     }
 
-    /// Something is gone: who belonged to it, and who waited for that, is looked at.
+    /// Queues the dependents of a deleted object, and terminating objects that may have waited for it.
     fn lost(&mut self, registry: &Registry, uid: &str, namespace: &str) -> Result<(), Fault> {
         self.todo.extend(registry.read(|reader| Ok(reader.owned_by(uid)?))?);
-        // A namespace waits for everything in it, an owner perhaps for this one.
+        // A namespace waits for everything in it, an owner perhaps for this object.
         let waits = |name: &&Name| name.kind != "Namespace" || name.name == namespace;
         self.todo.extend(self.going.iter().filter(waits).cloned());
         Ok(())
@@ -273,7 +273,7 @@ enum Progress {
     Waits,
 }
 
-/// Does what can be done now about one thing that is going, or that belongs to others.
+/// Does what can be done now about one object that is terminating or has owners.
 fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize) -> Result<Progress, Fault> {
     let Some(found) = registry.find(kind, &name.namespace, &name.name)? else { return Ok(Progress::Gone) };
     let metadata = &found.object()["metadata"];
@@ -305,7 +305,7 @@ fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize)
             registry.end(row)?;
             return Ok(Progress::Waits);
         }
-        // It may have ended between the two looks; else nobody works on it, and nobody will.
+        // It may have ended between the two reads; otherwise no event loop runs it, and none will.
         if registry.row(kind, &name.namespace, &name.name)?.is_some_and(|now| now.archived) {
             return progress(registry, kind, name, going);
         }
@@ -314,7 +314,7 @@ fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize)
     Ok(Progress::Gone)
 }
 
-/// What belongs to others goes when the last of them is gone.
+/// Deletes an object once its last owner is gone.
 fn orphaned(
     registry: &Registry,
     kind: &'static Kind,
@@ -344,7 +344,8 @@ fn orphaned(
     Ok(Progress::Waits)
 }
 
-/// Whether an owner exists. Of what is not kept here nobody can say that it does not.
+/// Returns whether an owner exists. Owners of kinds that are not served here count as existing: their absence cannot be
+/// known.
 fn is_there(registry: &Registry, namespace: &str, owner: &Value) -> Result<bool, Fault> {
     let text = |field: &str| owner[field].as_str().unwrap_or_default();
     let Some(kind) =
@@ -362,7 +363,7 @@ fn is_there(registry: &Registry, namespace: &str, owner: &Value) -> Result<bool,
     })
 }
 
-/// Removes references to owners that are not to be.
+/// Removes references to owners that are gone or to be deleted.
 fn disown(registry: &Registry, name: &Name, uids: &HashSet<String>) -> Result<(), Fault> {
     let Some(kind) = kinds::of_key(&name.kind) else { return Ok(()) };
     let changed = registry.update(kind, &name.namespace, &name.name, &Default::default(), |before| {
@@ -375,7 +376,7 @@ fn disown(registry: &Registry, name: &Name, uids: &HashSet<String>) -> Result<()
     gone_or(changed.map(drop))
 }
 
-/// One that held it back no longer does.
+/// Removes a finalizer, and the object if nothing else holds it.
 fn release(registry: &Registry, kind: &'static Kind, name: &Name, finalizer: &str) -> Result<Progress, Fault> {
     let changed = registry.update(kind, &name.namespace, &name.name, &Default::default(), |before| {
         let mut after = before.clone();
@@ -403,7 +404,7 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
         let Some(found) = registry.find(of, &dependent.namespace, &dependent.name)? else { continue };
         let ties = Ties::of(&found.object()["metadata"]);
         let reference = ties.owners.iter().find(|owner| owner["uid"] == uid);
-        // Whoever belongs to each other in a circle would wait for ever.
+        // Objects that own each other in a cycle would wait for ever.
         let above = found.object()["metadata"]["uid"].as_str().is_some_and(|uid| ancestors.contains(uid));
         blocked |= !above && reference.is_some_and(|owner| owner["blockOwnerDeletion"] == true);
         let others = ties.owners.iter().filter(|owner| owner["uid"] != uid);
@@ -412,10 +413,10 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
             kept |= is_there(registry, &dependent.namespace, other)?;
         }
         if kept {
-            // Somebody else still has it.
+            // Another owner still exists.
             disown(registry, &dependent, &HashSet::from([uid.to_owned()]))?;
         } else if let Some(set) = set.as_ref().filter(|_| is_unit(&found)) {
-            // It goes with the attempt it stands for, after that one's pods.
+            // A control unit is deleted with the attempt it represents, after that attempt's pods.
             registry.end(set)?;
         } else if ties.deleted.is_none() {
             let options = DeleteOptions { propagation: Propagation::Foreground, ..DeleteOptions::default() };
@@ -441,12 +442,12 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
     release(registry, kind, name, FOREGROUND)
 }
 
-/// It stands for an attempt of a run.
+/// Returns whether the object is the control unit of an attempt.
 fn is_unit(found: &Found) -> bool {
     kinds::of_manifest(found.object()).is_ok_and(|kind| kind == unit::KIND) && unit::owner(found.object()).is_some()
 }
 
-/// The uids of those it belongs to, and of those they belong to.
+/// Returns the uids of all transitive owners.
 fn ancestors(registry: &Registry, name: &Name) -> Result<HashSet<String>, Fault> {
     let mut known = HashSet::new();
     let mut open = vec![name.clone()];
@@ -466,7 +467,7 @@ fn ancestors(registry: &Registry, name: &Name) -> Result<HashSet<String>, Fault>
     Ok(known)
 }
 
-/// A namespace goes when nothing is left in it.
+/// Deletes what is in a namespace, and the namespace once it is empty.
 fn empty(
     registry: &Registry,
     kind: &'static Kind,
@@ -475,7 +476,7 @@ fn empty(
     going: usize,
 ) -> Result<Progress, Fault> {
     loop {
-        // What is held back stays in front, so more than that must be looked at.
+        // Objects with finalizers come first in the result, so more than their number must be fetched.
         let inside = registry.read(|reader| Ok(reader.contents(&name.name, &dwellers(), HANDFUL + going)?))?;
         if inside.is_empty() {
             registry.erase(kind, found)?;
@@ -502,7 +503,7 @@ fn empty(
     }
 }
 
-/// What is gone already needs no more.
+/// Treats an object that is gone already as done.
 fn gone_or(done: Result<(), Fault>) -> Result<(), Fault> {
     match done {
         Err(Fault::NotFound { .. }) => Ok(()),

@@ -1,5 +1,6 @@
-//! The last things that happened, by commit, and a bell for whoever watches. Bounded: whoever comes late lists again.
-//! It remembers what was touched, never what it looked like; that is looked up when it is told.
+//! The feed: a bounded window of recent commits, and the subscribers to notify of new ones. A watcher that falls out of
+//! the window lists again. Notes name what was touched and never hold its content, which is read when an event is
+//! emitted.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,7 +10,7 @@ use std::{
 use octoflow_model::{Revision, RunId};
 use octoflow_store::{Note, What};
 
-/// How many notes are remembered.
+/// Maximum number of notes in the window.
 const WINDOW: usize = 16 * 1024;
 
 type Bell = Box<dyn Fn(Revision) + Send + Sync>;
@@ -20,17 +21,17 @@ pub(crate) struct Feed {
 }
 
 struct State {
-    /// By their order; several notes may have one revision.
+    /// Notes by sequence number; several notes may have one revision.
     notes: BTreeMap<u64, Note>,
-    /// The one note of a run that says only that something changed: the newest tells it all.
+    /// Sequence number of the latest "something changed" note of each run. It replaces earlier ones.
     changed: HashMap<RunId, u64>,
     next: u64,
-    /// Everything after this is remembered.
+    /// The window covers everything after this revision.
     floor: Revision,
     latest: Revision,
 }
 
-/// So far back nobody remembers.
+/// The revision is older than the window.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Forgotten;
 
@@ -51,8 +52,8 @@ impl Feed {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell(latest));
     }
 
-    /// The store was opened again and stands here. If that is further than was told, nobody knows what happened in
-    /// between, so everybody who watches lists again.
+    /// Resets the window after the store was reopened at `revision`. If that is further than was published, the commits
+    /// in between are unknown, so every watcher must list again.
     pub(crate) fn reset(&self, revision: Revision) {
         {
             let mut state = self.lock();
@@ -61,14 +62,14 @@ impl Feed {
             }
             state.notes.clear();
             state.changed.clear();
-            // Also those who saw the last commit that was told have missed something.
+            // Watchers that saw the last published commit have missed something too.
             state.floor = revision.max(state.latest);
             state.latest = state.floor;
         }
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell(revision));
     }
 
-    /// Rings after every commit, on the writer's thread: it must only pass the word on.
+    /// Adds a subscriber, called after every commit on the writer's thread: it must only forward the notification.
     pub(crate) fn ring(&self, bell: Bell) {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(bell);
     }
@@ -77,23 +78,24 @@ impl Feed {
         self.lock().latest
     }
 
-    /// Where whoever knows everything up to this revision begins to listen. `stored` is the newest revision that a reader
-    /// of the store sees. It may be ahead of what was published here: a commit can be read a moment before it is told, and
-    /// one transaction brings several revisions at once. Whoever listed in between already knows them, and must not be
-    /// told them as news of an older revision. A revision that the store has not reached was not given out by it.
+    /// Returns the revision from which a watcher that knows everything up to `since` resumes. `stored` is the newest
+    /// revision that a reader of the store sees. It may be ahead of the feed: a commit can be read a moment before it
+    /// is published, and one transaction brings several revisions at once. A client that listed in between already
+    /// knows them, and must not get them again as news of an older revision. A revision that the store has not reached
+    /// cannot have come from it.
     pub(crate) fn begin(&self, since: Revision, stored: Revision) -> Result<Revision, Forgotten> {
         let state = self.lock();
         if since < state.floor { Err(Forgotten) } else { Ok(since.min(state.latest.max(stored))) }
     }
 
-    /// What was committed before there was an observer was told to nobody, so it counts as forgotten.
+    /// Moves the floor up: commits from before the feed observed the store were never published.
     pub(crate) fn forget_until(&self, revision: Revision) {
         let mut state = self.lock();
         state.floor = state.floor.max(revision);
         state.latest = state.latest.max(revision);
     }
 
-    /// What happened after this revision, in order, and up to where; never less far than the revision asked from.
+    /// Returns the relevant notes after a revision in order, and the revision reached: never less than `revision`.
     pub(crate) fn since(
         &self,
         revision: Revision,
@@ -103,7 +105,7 @@ impl Feed {
         if revision < state.floor {
             return Err(Forgotten);
         }
-        // Watchers are nearly always up to date, so the newest are looked at first.
+        // Watchers are nearly always up to date, so the newest notes are checked first.
         let new = state.notes.values().rev().take_while(|note| note.revision > revision);
         let mut found: Vec<Note> = new.filter(|note| concerned(&note.what)).cloned().collect();
         found.reverse();
@@ -170,7 +172,7 @@ mod tests {
     #[test]
     fn who_listed_before_a_commit_was_told_does_not_hear_of_it_again() {
         let feed = Feed::starting_at(Revision(2));
-        // One transaction brought 3 and 4; a list saw both before the writer came to tell them.
+        // One transaction brought 3 and 4; a list saw both before the writer published them.
         let mut cursor = feed.begin(Revision(4), Revision(4)).unwrap();
         let mut listen = |told: &[u64]| {
             let (notes, latest) = feed.since(cursor, |_| true).unwrap();

@@ -1,17 +1,17 @@
-//! Runs that are over and runs under way in one list, newest first, with the filters of an archive.
-//! It reads the narrow index only; whoever wants whole objects asks for those rows.
+//! Finished and open runs in one list, newest first, with the filters of an archive. It reads only the run index;
+//! callers that want whole objects ask for those rows.
 
 use octoflow_model::{Revision, Time};
 use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
 
 use super::{Fault, Kind, Registry, Selection, list::as_fields};
 
-/// Rows read at a time when filters the index does not know leave only some of them.
+/// Page size when filters that the index does not support leave only some of the rows.
 const STRIDE: usize = 500;
 
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// None: all namespaces.
+    /// `None` for all namespaces.
     pub namespace: Option<String>,
     pub selection: Selection,
     pub name: Option<NameTest>,
@@ -19,10 +19,10 @@ pub struct Wanted {
     pub created_after: Option<Time>,
     pub started_after: Option<Time>,
     pub finished_before: Option<Time>,
-    /// Only those that are over.
+    /// Only finished runs.
     pub over: bool,
     pub skip: usize,
-    /// None: everything.
+    /// `None` for no limit.
     pub limit: Option<usize>,
 }
 
@@ -38,7 +38,7 @@ pub enum NameTest {
 pub struct History {
     pub rows: Vec<RunRow>,
     pub revision: Revision,
-    /// There are more after these.
+    /// True if there are more rows after these.
     pub more: bool,
 }
 
@@ -82,19 +82,19 @@ impl Registry {
         })
     }
 
-    /// The keys of labels that runs have, of one namespace or of all.
+    /// Returns the label keys of runs, of one namespace or of all.
     pub fn label_keys(&self, namespace: Option<&str>) -> Result<Vec<String>, Fault> {
         self.read(|reader| Ok(reader.label_keys(namespace)?))
     }
 
-    /// The values a label has on runs.
+    /// Returns the values of a label on runs.
     pub fn label_values(&self, key: &str, namespace: Option<&str>) -> Result<Vec<String>, Fault> {
         self.read(|reader| Ok(reader.label_values(key, namespace)?))
     }
 }
 
 impl Wanted {
-    /// What the index cannot answer.
+    /// Checks the conditions that the index does not support.
     fn takes(&self, row: &RunRow) -> bool {
         let named = match &self.name {
             None => true,

@@ -1,5 +1,5 @@
-//! What a watch of namespaces has told. They come and go with what is in them, so each is looked at again when something
-//! in it came or went.
+//! Tracks the namespaces that a watch has reported. Namespaces exist while anything is in them, so each is checked
+//! again when something in it is created or deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::{
 pub(super) struct Homes(BTreeMap<String, Value>);
 
 impl Homes {
-    /// Everything there is, to be told.
+    /// Starts from the current namespaces, which are also returned for the first events.
     pub(super) fn now(registry: &Registry, kind: &'static Kind) -> Result<(Self, Vec<Value>), Fault> {
         let all = registry.list_namespaces(kind, &ListOptions::default())?.items;
         let named =
@@ -23,7 +23,7 @@ impl Homes {
         Ok((Self(all.iter().map(named).collect()), all))
     }
 
-    /// As whoever listed at this revision knows them: what was touched since is told anew.
+    /// Starts from what a client that listed at this revision knows: namespaces touched since are reported again.
     pub(super) fn since(registry: &Registry, kind: &'static Kind, since: Revision) -> Result<Self, Fault> {
         let (notes, _) =
             registry.feed().since(since, |what| !matches!(what, What::Run(_))).map_err(|_| Fault::Expired)?;
@@ -63,7 +63,7 @@ impl Homes {
     }
 }
 
-/// The namespace in which something came or went, or which did so itself.
+/// Returns the namespace that was created or deleted, or in which something was.
 fn touched(what: &What) -> Option<&str> {
     let (kind, namespace, name) = match what {
         What::Put { kind, namespace, name, .. } | What::NewRun { kind, namespace, name, .. } => (kind, namespace, name),

@@ -1,5 +1,5 @@
-//! Judges what is submitted, and remembers for a while what it found: many runs are made from one manifest. Whatever else
-//! was looked at for it is among the kept objects, so everything is forgotten when one of those changes.
+//! Admission of submitted runs, with a cache: many runs are made from one manifest. Everything else that admission
+//! reads is a stored object, so the cache is cleared whenever one of those changes.
 
 use std::{
     collections::VecDeque,
@@ -14,20 +14,20 @@ use serde_json::Value;
 use super::{Fault, Kind, Registry};
 use crate::Error;
 
-/// So many manifests are remembered at a time.
+/// Maximum number of cached manifests.
 const MOST: usize = 32;
 
-/// Longer ones are not: remembering must cost little memory.
+/// Longer manifests are not cached, to bound the memory.
 const LONGEST: usize = 64 << 10;
 
-/// These are another in every run of the same manifest, and nothing that is judged or made ready depends on them: a
-/// drawn name is as good as any other behind the same prefix.
+/// Metadata fields that differ between runs of the same manifest. Neither admission nor compilation depends on them:
+/// any generated name behind the same prefix is as good.
 const OWN: [&str; 2] = ["name", "managedFields"];
 
-/// What may run, made ready.
+/// Run that passed admission, with its compiled program.
 #[derive(Clone)]
 pub(super) struct Ruling {
-    /// As it was given, without what means nothing.
+    /// The manifest without ineffective parts.
     pub manifest: Value,
     /// Copies of everything it refers to.
     pub stored: Stored,
@@ -39,9 +39,9 @@ pub(super) struct Rulings(Mutex<Memory>);
 
 #[derive(Default)]
 struct Memory {
-    /// The last ones, the newest first.
+    /// Most recent entries, newest first.
     known: VecDeque<Arc<Known>>,
-    /// How often everything was forgotten.
+    /// Number of times the cache was cleared.
     age: u64,
 }
 
@@ -52,14 +52,14 @@ struct Known {
 }
 
 impl Registry {
-    /// Lets an object in, or says everything that is wrong with it. `drawn`: its name was drawn here.
+    /// Admits an object, or returns all its problems. `drawn`: its name was generated here, so the cache may be used.
     pub(super) fn judge(&self, kind: &'static Kind, name: &str, object: &Value, drawn: bool) -> Result<Ruling, Fault> {
         let rulings = self.rulings();
         let print = drawn.then(|| print(object));
         if let Some(ruling) = print.and_then(|print| rulings.find(print, object)) {
             return Ok(ruling);
         }
-        // Before anything is looked at: what changes from here on makes it not worth remembering.
+        // Read before anything else: if the generation changes from here on, the result must not be cached.
         let age = rulings.lock().age;
         let catalog = self.handle().catalog()?;
         let admitted = admit(object, &catalog).map_err(|problems| Fault::problems(kind, name, &problems))?;
@@ -74,7 +74,7 @@ impl Registry {
 }
 
 impl Rulings {
-    /// Some kept object is about to be seen changed.
+    /// Clears the cache, called before a change of a stored object becomes visible.
     pub(super) fn forget(&self) {
         let mut memory = self.lock();
         memory.known.clear();
@@ -87,7 +87,7 @@ impl Rulings {
 
     fn find(&self, print: u64, object: &Value) -> Option<Ruling> {
         let known = self.lock().known.iter().find(|known| known.print == print).cloned()?;
-        // Two that differ may have one print, though hardly ever.
+        // Different objects may have the same fingerprint, though hardly ever.
         if !same(&known.object, object) {
             return None;
         }
@@ -115,7 +115,7 @@ impl Rulings {
     }
 }
 
-/// Everything that the judgement is about: the fields of the object, then those of its metadata.
+/// Returns everything that admission depends on: the fields of the object, then those of its metadata.
 fn parts(object: &Value) -> impl Iterator<Item = (&str, &String, &Value)> {
     let outer = object.as_object().into_iter().flatten().filter(|(key, _)| *key != "metadata");
     let inner = object["metadata"].as_object().into_iter().flatten().filter(|(key, _)| !OWN.contains(&key.as_str()));
@@ -176,7 +176,7 @@ mod tests {
         for (place, value) in changes {
             let mut other = object();
             *other.pointer_mut(place).unwrap() = value;
-            // Also when the prints of two collide.
+            // Also when two fingerprints collide.
             assert!(rulings.find(print(&object()), &other).is_none(), "{place}");
             assert_ne!(print(&other), print(&object()), "{place}");
         }

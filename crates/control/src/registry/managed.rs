@@ -1,5 +1,5 @@
-//! Who wrote which field, as `metadata.managedFields` says it. Maps are owned key by key, lists as a whole. Pure: it
-//! works on values and never looks anything up.
+//! Field ownership as in `metadata.managedFields`. Maps are owned key by key, lists as a whole. Pure: works on values
+//! and never reads the store.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 
 use super::meta::OURS;
 
-/// A field by the names that lead to it.
+/// Path of a field: the names that lead to it.
 pub(super) type Path = Vec<String>;
 
-/// Stands for a map itself, whatever is in it.
+/// Path element for a map itself, whatever its contents.
 const ITSELF: &str = ".";
 
-/// Of metadata, what nobody owns because the path says it. What the server says nobody owns either.
+/// Metadata fields without an owner because the request path sets them. Fields set by the server have no owner either.
 const IDENTITY: [&str; 3] = ["name", "generateName", "namespace"];
 
-/// Whoever wrote an object before anybody was written down.
+/// Manager of fields that were written before ownership was recorded.
 const BEFORE: &str = "before-first-apply";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) enum Way {
     Update,
 }
 
-/// One writer and what it wrote.
+/// One manager with its fields.
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
     manager: String,
@@ -33,15 +33,15 @@ struct Entry {
     version: String,
     time: Value,
     fields: BTreeSet<Path>,
-    /// What it says of a part of the object that is dealt with elsewhere is left as it is.
+    /// Entry of a subresource, which is managed elsewhere; kept unchanged.
     subresource: Option<Value>,
 }
 
-/// All writers of an object.
+/// All managers of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Managed(Vec<Entry>);
 
-/// A field that somebody applies differently from what somebody else wrote.
+/// Field whose applied value differs from what another manager wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clash {
     pub path: Path,
@@ -64,7 +64,7 @@ impl Managed {
         }
     }
 
-    /// Somebody made this object.
+    /// Records the creation of an object.
     pub(super) fn made(object: &Value, manager: &str, way: Way, now: &str) -> Self {
         if manager.is_empty() {
             return Self::default();
@@ -75,7 +75,7 @@ impl Managed {
         managed
     }
 
-    /// Somebody changed the object: what changed is theirs now.
+    /// Records an update: changed fields belong to this manager now.
     pub(super) fn changed(&mut self, before: &Value, after: &Value, manager: &str, now: &str) {
         let (was, is) = (leaves(before), leaves(after));
         let differs = |path: &&Path| at(before, path) != at(after, path);
@@ -122,7 +122,7 @@ impl Managed {
     }
 }
 
-/// The object with what somebody applies, or everything that stands against it.
+/// Merges an applied configuration into the object, or returns every conflict.
 pub(super) fn apply(
     before: &Value,
     applied: &Value,
@@ -216,7 +216,7 @@ impl Entry {
     }
 }
 
-/// The fields of an object that somebody can own: everything in maps, lists as a whole.
+/// Returns the fields that can have owners: everything in maps, lists as a whole.
 fn leaves(object: &Value) -> BTreeSet<Path> {
     let mut found = BTreeSet::new();
     for (field, value) in object.as_object().into_iter().flatten() {
@@ -235,7 +235,7 @@ fn leaves(object: &Value) -> BTreeSet<Path> {
     found
 }
 
-/// Nesting is bounded by that of the request, which was read within limits.
+/// Collects the leaf fields below a value. Recursion is bounded by the nesting limit of the request reader.
 fn gather(value: &Value, path: &mut Path, found: &mut BTreeSet<Path>) {
     match value {
         Value::Null => {}
@@ -276,13 +276,13 @@ fn unfold(tree: &Value, path: &mut Path, found: &mut BTreeSet<Path>) {
     }
 }
 
-/// One is the other, or lies in it.
+/// Returns whether one path equals or contains the other.
 fn overlap(one: &[String], other: &[String]) -> bool {
     let length = one.len().min(other.len());
     one[..length] == other[..length]
 }
 
-/// What is there; of a map itself only that it is one.
+/// Returns the value at a path; for a map itself only a marker that it is a map.
 fn at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
     static MAP: Value = Value::Bool(true);
     path.iter().try_fold(object, |value, name| match name.as_str() {
@@ -305,7 +305,7 @@ fn set(object: &mut Value, path: &[String], value: Value) {
     *place = value;
 }
 
-/// Takes a field away, and the maps that are empty without it.
+/// Removes a field, and the maps that become empty.
 fn remove(object: &mut Value, path: &[String]) {
     for length in (1..=path.len()).rev() {
         let Some((last, parents)) = path[..length].split_last() else { return };
@@ -326,7 +326,7 @@ fn remove(object: &mut Value, path: &[String]) {
     }
 }
 
-/// `.data.key`, as conflicts name it.
+/// Formats a path as `.data.key`, as conflicts name it.
 pub(super) fn shown(path: &[String]) -> String {
     path.iter().map(|name| format!(".{name}")).collect()
 }

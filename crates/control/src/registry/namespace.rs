@@ -1,4 +1,4 @@
-//! Namespaces: one exists when somebody made it or when anything is in it, and `default` always does. Deleting one
+//! Namespaces: one exists if it was created or if anything is in it; `default` always does. Deleting a namespace
 //! deletes everything in it.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::{
 use crate::{clock, new_uid};
 
 impl Registry {
-    /// As people see it, when it is there.
+    /// Returns the namespace as clients see it, if it exists.
     pub(super) fn namespace(&self, kind: &'static Kind, name: &str) -> Result<Option<Value>, Fault> {
         let kept = self.stored_object(kind, "", name)?;
         if kept.is_none() && name != DEFAULT_NAMESPACE {
@@ -29,7 +29,7 @@ impl Registry {
         Ok(Some(shown(kind, name, kept)))
     }
 
-    /// One that is only there because something is in it is kept from the moment somebody writes on it.
+    /// Stores a namespace that exists only because something is in it, so that it can be written to.
     pub(super) fn keep_namespace(&self, kind: &'static Kind, name: &str) -> Result<(), Fault> {
         if self.stored_object(kind, "", name)?.is_some() || self.namespace(kind, name)?.is_none() {
             return Ok(());
@@ -56,9 +56,9 @@ impl Registry {
         Ok(page(items, revision, options))
     }
 
-    /// Nothing new may come into a namespace that goes.
+    /// Refuses new objects in a namespace that is terminating.
     pub(super) fn takes(&self, kind: &'static Kind, namespace: &str, object: &Value) -> Result<(), Fault> {
-        // The default one cannot be deleted.
+        // The default namespace cannot be deleted.
         if !kind.namespaced || namespace == DEFAULT_NAMESPACE {
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Registry {
                     self.going(kind, "", name);
                     return Ok(Deleted::Going(object));
                 }
-                // Somebody else was faster.
+                // A concurrent change came first.
                 Err(Fault::Conflict { .. } | Fault::Exists { .. }) => {}
                 Err(fault) => return Err(fault),
             }
@@ -120,7 +120,7 @@ impl Registry {
     }
 }
 
-/// The kinds that live in namespaces. The store has others for itself.
+/// Returns the kinds that live in namespaces. The store also holds internal kinds.
 pub(super) fn dwellers() -> Vec<&'static str> {
     let kept = kinds::all().filter(|kind| kind.namespaced && kind.is_kept());
     kept.map(|kind| kind.key).collect()

@@ -1,5 +1,5 @@
-//! What was last seen of a run, for the many who watch the same: it is looked at once and told to all of them.
-//! It remembers only so much, by size, and never shows less than was asked for.
+//! Caches rendered objects per run so that N watchers render once. Bounded by size; never serves an object older than
+//! the revision asked for.
 
 use std::{
     collections::HashMap,
@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::{Fault, Registry};
 
-/// Runs that are remembered; with more the memory begins anew.
+/// Maximum number of cached runs. One more clears the cache.
 const MOST: usize = 4096;
-/// About how many bytes all remembered objects take together.
+/// Approximate memory limit of all cached objects together.
 const MOST_BYTES: usize = 32 << 20;
-/// A larger object is looked at by everyone alone.
+/// Larger objects are not cached; each caller renders its own.
 const LARGEST: usize = 1 << 20;
 
 #[derive(Default)]
@@ -30,21 +30,21 @@ struct Remembered {
 
 #[derive(Default)]
 struct Entry {
-    /// Kind, namespace and name of a run never change.
+    /// Row for kind, namespace and name, which never change.
     row: Option<Arc<RunRow>>,
     object: Option<Seen>,
 }
 
 struct Seen {
-    /// Everything that happened up to here is in it.
+    /// The object includes every change up to this revision.
     until: Revision,
-    /// The run's own last change before it was looked at.
+    /// Revision of the run's own last change before it was rendered.
     revision: Option<Revision>,
     object: Arc<Value>,
 }
 
 impl Registry {
-    /// The run's row, perhaps an old one: only what never changes may be read from it.
+    /// Returns the run's row, perhaps stale: only fields that never change may be read from it.
     pub(super) fn identity(&self, run: RunId) -> Result<Option<Arc<RunRow>>, Fault> {
         let known = self.0.rendered.of(run);
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,10 +54,10 @@ impl Registry {
         Ok(known.row.clone())
     }
 
-    /// The run as people see it, with everything up to this revision at least.
+    /// Returns the run as clients see it, including every change up to `since` at least.
     pub(super) fn rendered(&self, run: RunId, since: Revision) -> Result<Option<Arc<Value>>, Fault> {
         let known = self.0.rendered.of(run);
-        // Held while it is looked at: the others wait for the one who looks.
+        // Locked while rendering: concurrent callers wait for the first.
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(seen) = known.object.as_ref().filter(|seen| seen.until >= since) {
             return Ok(Some(seen.object.clone()));
@@ -65,7 +65,7 @@ impl Registry {
         let until = self.0.feed.latest();
         let revision = self.read(|reader| Ok(reader.run_revision(run)?))?;
         if let Some(seen) = known.object.as_mut().filter(|seen| revision.is_some() && seen.revision == revision) {
-            // Others changed since, this one did not.
+            // Other runs changed since; this one did not.
             seen.until = until;
             return Ok(Some(seen.object.clone()));
         }
@@ -88,7 +88,7 @@ impl Registry {
 impl RenderedCache {
     fn of(&self, run: RunId) -> Arc<Mutex<Entry>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Dropped when nobody waits for the lock any more.
+        // Dropped after the lock is released.
         let mut old = Remembered::default();
         if all.runs.len() >= MOST && !all.runs.contains_key(&run) {
             old = std::mem::take(&mut *all);
@@ -99,9 +99,9 @@ impl RenderedCache {
         known
     }
 
-    /// Counts another object. When all are too large together everything is forgotten, this one included: what many
-    /// watch is soon remembered again. One that takes the place of an older one is counted as well, so that the sum is
-    /// never too small.
+    /// Counts another object. When the limit is exceeded the whole cache is cleared, this object included: what many
+    /// watch is soon cached again. An object that replaces an older one is counted as well, so that the sum is never
+    /// too small.
     fn has_room_for(&self, size: usize) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.bytes += size;
@@ -115,9 +115,9 @@ impl RenderedCache {
     }
 }
 
-/// About how many bytes a value takes in memory; nothing when it is more than `most`, which is found out early.
+/// Estimates the bytes that a value takes in memory. Returns `None` if that is more than `most`, stopping early.
 fn size(value: &Value, most: usize) -> Option<usize> {
-    /// A value without what it owns, and what a map or an allocation costs beside it.
+    /// Size of a value without its contents, plus the overhead of a map entry or an allocation.
     const EACH: usize = 64;
     let mut size = 0;
     let mut left = vec![value];

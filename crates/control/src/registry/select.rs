@@ -3,11 +3,11 @@
 use octoflow_store::LabelTest;
 use serde_json::Value;
 
-/// `a=b,c!=d,e in (f,g),h notin (i),j,!k`; empty selects everything.
+/// Label selector: `a=b,c!=d,e in (f,g),h notin (i),j,!k`. An empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(pub Vec<LabelTest>);
 
-/// `metadata.name=x,status.phase!=Running`; empty selects everything.
+/// Field selector: `metadata.name=x,status.phase!=Running`. An empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector(pub Vec<FieldTest>);
 
@@ -19,7 +19,7 @@ pub struct FieldTest {
     pub equal: bool,
 }
 
-/// Both at once.
+/// Labels and fields to match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     pub labels: LabelSelector,
@@ -76,7 +76,7 @@ impl FieldSelector {
             .map(Self)
     }
 
-    /// The name that alone can match, when the selector says so.
+    /// Returns the name that alone can match, if the selector demands one.
     pub fn name(&self) -> Option<&str> {
         self.0.iter().find(|test| test.equal && test.field == "metadata.name").map(|test| test.value.as_str())
     }

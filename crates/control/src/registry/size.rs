@@ -1,5 +1,5 @@
-//! How much of a run is shown at once. A workflow may have more nodes than an answer can hold: whoever asks for one hears
-//! how to ask for less, and lists and watches show it without its nodes.
+//! Limits on rendering. A workflow may have more nodes than one answer can hold: a get is refused with a hint how to
+//! ask for less; lists and watches leave out the nodes.
 
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
@@ -11,55 +11,56 @@ use crate::{
     read,
 };
 
-/// The most nodes that one answer shows. They take some sixty megabytes of text, and ten times that while they are drawn.
+/// Maximum number of nodes in one answer: some sixty megabytes of text, and ten times that while rendering.
 pub(super) const MOST_NODES: u64 = 150_000;
 
-/// What a node takes in the final record of a run, about.
+/// Approximate size of a node in the final record of a run.
 const BYTES_A_NODE: u64 = 400;
 
-/// What is done about a run that is too large to be shown at once.
+/// Which nodes of a large run to render.
 #[derive(Clone, Copy)]
 pub(super) enum Wish<'a> {
-    /// All of it is needed, whatever it takes.
+    /// All nodes, whatever it costs.
     Whole,
-    /// Whoever asked hears that it is too large, and how to ask for less.
+    /// All nodes; a run that is too large is refused with a hint how to ask for less.
     Refuse,
-    /// It is shown without its nodes, and says so: a list must not break off because of one run.
+    /// All nodes unless there are too many; then none, and a condition says so. A list must not fail because of one
+    /// run.
     Omit,
-    /// Nobody wants to see the nodes.
+    /// Nodes are not needed.
     Trim,
-    /// Of a large one only some nodes are needed, by their ids and types.
+    /// Of a large run, only the nodes that match by id and type.
     Only(&'a dyn Fn(&str, &str) -> bool),
 }
 
 enum Size {
     Small(Value),
-    /// So many nodes.
+    /// Number of nodes.
     Large(u64),
 }
 
 impl Registry {
-    /// The run as people see it, unless it is too large to be shown at once.
+    /// Renders a run, or refuses if it is too large.
     pub fn shown_run(&self, row: &RunRow) -> Result<Value, Fault> {
         self.run_as(row, Wish::Refuse)
     }
 
-    /// The same for lists and watches: of a run that is too large the nodes are left out.
+    /// Renders a run for lists and watches: without nodes if there are too many.
     pub fn listed_run(&self, row: &RunRow) -> Result<Value, Fault> {
         self.run_as(row, Wish::Omit)
     }
 
-    /// The same for whoever does not look at the nodes: only a small run has them then.
+    /// Renders a run for callers that do not need nodes: only a small run has them.
     pub fn trimmed_run(&self, row: &RunRow) -> Result<Value, Fault> {
         self.run_as(row, Wish::Trim)
     }
 
-    /// The run with its pods at least, and with the containers they consist of.
+    /// Renders a run with at least its pods and their containers.
     pub(super) fn podded_run(&self, row: &RunRow) -> Result<Value, Fault> {
         self.run_as(row, Wish::Only(&|_, of| matches!(of, "Pod" | "Container")))
     }
 
-    /// The run with this node at least, if it has it.
+    /// Renders a run with at least this node, if it exists.
     pub(super) fn run_with_node(&self, row: &RunRow, node: &str) -> Result<Value, Fault> {
         self.run_as(row, Wish::Only(&|id, _| id == node))
     }
@@ -85,7 +86,7 @@ impl Registry {
     }
 
     fn sized(&self, row: &RunRow) -> Result<Size, Fault> {
-        // What is over does not change, so nobody who works need be asked.
+        // A finished run does not change, so the event loop need not be asked.
         if !row.archived {
             match unless_outage(self.handle().look(row.run))? {
                 Some(Shown::Here(object)) => return Ok(Size::Small(object)),

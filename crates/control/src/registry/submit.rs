@@ -1,4 +1,4 @@
-//! Runs on their way in: named, judged, handed to the event loop, and shown as they were accepted.
+//! Submission of runs: naming, admission, hand-over to the event loop, and the object as it was accepted.
 
 use octoflow_engine::Program;
 use octoflow_model::RunId;
@@ -11,20 +11,20 @@ use crate::{
     name_suffix, new_uid, park,
 };
 
-/// How often a drawn name that is taken is drawn again.
+/// Number of tries when a generated name is taken.
 const DRAWS: usize = 8;
 
-/// What became of a submission.
+/// Result of a submission.
 #[derive(Debug)]
 pub enum Submitted {
-    /// The run as it was accepted, or as it would have been.
+    /// The run as it was accepted, or would have been in a dry run.
     Shown(Value),
-    /// It was made before, for the same idempotency key.
+    /// The run exists already, for the same idempotency key.
     Before(RunId),
 }
 
 impl Registry {
-    /// Admits and submits a run. When this returns it is on disk and will not be lost.
+    /// Admits and submits a run. It is durable when this returns.
     pub(super) fn submit(
         &self,
         kind: &'static Kind,
@@ -38,7 +38,8 @@ impl Registry {
         }
     }
 
-    /// The same for whoever must not sleep: it looks into the store, and the rest of the time it is the event loop's turn.
+    /// Like [`Registry::submit`] for callers that must not block: it reads the store and otherwise awaits the event
+    /// loop.
     pub(super) async fn enter(
         &self,
         kind: &'static Kind,
@@ -50,7 +51,7 @@ impl Registry {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         let (given, prefix) = (text("name"), text("generateName"));
         if let Some(fields) = object.as_object_mut() {
-            // What became of some other run is nothing this one begins with.
+            // A run starts without the status of another.
             fields.remove("status");
         }
         object["metadata"]["namespace"] = json!(namespace);
@@ -60,7 +61,7 @@ impl Registry {
         }
         let claim = options.claim.as_ref().filter(|_| !options.dry_run);
         for _ in 0..DRAWS {
-            // Asked first: what was made before has the name that was asked for.
+            // Checked first: an existing run has the requested name.
             if let Some(run) = self.claimed(claim)? {
                 return Ok(Submitted::Before(run));
             }
@@ -90,7 +91,7 @@ impl Registry {
                     return Ok(Submitted::Shown(object));
                 }
                 Ok(Entered { run, shown: None }) => return Ok(Submitted::Before(run)),
-                // The one who asked at the same time with the same key may have been faster.
+                // A concurrent request with the same idempotency key may have come first.
                 Err(Error::NameTaken { .. }) if given.is_empty() || self.claimed(claim)?.is_some() => {}
                 Err(Error::NameTaken { .. }) => return Err(Fault::Exists { kind, name }),
                 Err(error) => return Err(error.into()),
@@ -103,7 +104,7 @@ impl Registry {
         claim.map_or(Ok(None), |claim| self.read(|reader| Ok(claim.made(reader)?)))
     }
 
-    /// The run that was made when the same was asked for before.
+    /// Returns the run that exists already for the same idempotency key.
     pub fn made_before(&self, kind: &'static Kind, run: RunId, options: &WriteOptions) -> Result<Value, Fault> {
         let row = self.read(|reader| Ok(reader.run(run)?))?.ok_or_else(|| Fault::Conflict {
             kind,
@@ -120,7 +121,7 @@ fn handed(namespace: &str, name: &str, ruling: Ruling, claim: Option<&Claim>) ->
     (Submit { namespace, name, manifest, stored, claim: claim.cloned() }, program)
 }
 
-/// The prefix with a few letters of chance, not longer than a name may be.
+/// Appends a random suffix to a prefix, within the limit for names.
 fn drawn(kind: &Kind, prefix: &str) -> Result<String, Error> {
     let suffix = name_suffix()?;
     let longest = kind.dialect().expect("only runs are submitted").longest_name;

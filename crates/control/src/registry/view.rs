@@ -1,5 +1,5 @@
-//! Kinds nobody keeps: pods and events are other ways to look at runs, nodes at this machine. Lists show the newest runs
-//! and every open one, so that the work of a list is bounded however many runs there were.
+//! Views: kinds that are rendered and not stored. Pods and events are views of runs, nodes of this machine. A list
+//! covers the newest runs and every open one, so that its cost is bounded however many runs there are.
 
 use octoflow_engine::view::Pods;
 pub(super) use octoflow_engine::view::uid;
@@ -15,24 +15,24 @@ mod told;
 
 pub(super) use told::Told;
 
-/// So many runs are looked at, the newest first; beyond them only those that are open.
+/// Number of newest runs that a list of views covers; beyond them only open ones.
 const NEWEST: usize = 1000;
 
-/// Runs are taken from the index so many at a time.
+/// Page size when reading runs from the index.
 const STRIDE: usize = 100;
 
-/// The phases of a run that is open, of every kind.
+/// Phases of open runs, of every kind.
 fn open_phases() -> Vec<String> {
     let phases = kinds::of_runs().filter_map(Kind::dialect).flat_map(|dialect| dialect.phases);
     phases.filter(|phase| !phase.stand.is_final()).map(|phase| phase.word.to_owned()).collect()
 }
 
-/// How a run looks at some time.
+/// Views of a run at some time.
 #[derive(Default)]
 pub(super) struct Sight {
-    /// Each with the key that gives their order.
+    /// Objects, each with its sort key.
     pub items: Vec<(String, Value)>,
-    /// Something of it goes at this time though nothing happens to the run.
+    /// Time at which a view disappears without any change to the run.
     pub until: Option<Time>,
 }
 
@@ -76,7 +76,7 @@ impl Registry {
         Ok(Listing { items, revision, next: None })
     }
 
-    /// The runs a list of views looks at.
+    /// Returns the runs that a list of views covers.
     pub(super) fn runs_in_view(&self, kind: &'static Kind, options: &ListOptions) -> Result<Vec<RunRow>, Fault> {
         let mut walk = Walk::begin(self, kind, options)?;
         let mut rows = Vec::new();
@@ -86,21 +86,21 @@ impl Registry {
         Ok(rows)
     }
 
-    /// The machines there are.
+    /// Returns the nodes.
     pub(super) fn view_all(&self, kind: &'static Kind) -> Result<Vec<Value>, Fault> {
         Ok(self.list_view(kind, &ListOptions::default())?.items)
     }
 
-    /// How a run looks now as objects of this kind, each with the key that gives their order.
+    /// Renders the views of this kind of a run now, each with its sort key.
     fn views_of(&self, kind: &Kind, row: &RunRow) -> Result<Vec<(String, Value)>, Fault> {
         Ok(self.sight_of(kind, row, clock::now())?.items)
     }
 
-    /// How a run as it is now looks to somebody who takes it to be this time.
+    /// Renders the views of a run's current state as of the time `now`.
     pub(super) fn sight_of(&self, kind: &Kind, row: &RunRow, now: Time) -> Result<Sight, Fault> {
         let drawn = match kind.name {
             "Pod" => self.podded_run(row),
-            // Of a run that is too large to be shown at once only what happened to the whole of it is told.
+            // Of a run that is too large to render, only events about the run as a whole are shown.
             _ => self.listed_run(row),
         };
         let object = match drawn {
@@ -108,7 +108,7 @@ impl Registry {
             Err(Fault::NotFound { .. }) => return Ok(Sight::default()),
             object => object?,
         };
-        // A run of a kind that nobody knows here cannot be looked at.
+        // Runs of kinds unknown to this version have no views.
         let Some(view) = of_row(row).dialect().map(|dialect| dialect.view) else { return Ok(Sight::default()) };
         let mut sight = match *kind == kinds::core::POD {
             true => {
@@ -121,7 +121,7 @@ impl Registry {
         Ok(sight)
     }
 
-    /// The run a pod belongs to, or belonged to.
+    /// Returns the run that a pod belongs or belonged to.
     pub(super) fn run_of_pod(&self, namespace: &str, pod: &str) -> Result<super::Named, Fault> {
         let kind = &kinds::core::POD;
         for row in self.candidates(kind, namespace, pod)? {
@@ -133,7 +133,7 @@ impl Registry {
         Err(Fault::NotFound { kind, name: pod.to_owned() })
     }
 
-    /// The runs that something of that name could belong to: its name begins with theirs.
+    /// Returns the runs that an object of that name could belong to: its name begins with theirs.
     fn candidates(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Vec<RunRow>, Fault> {
         let mut rows = Vec::new();
         let mark = if kind.name == "Event" { '.' } else { '-' };
@@ -144,7 +144,7 @@ impl Registry {
                     rows.extend(reader.run_by_name(namespace, Some(of.key), &name[..end])?);
                 }
             }
-            // The name of a pod was cut when its run's is very long.
+            // Pod names are cut if the run's name is very long.
             if rows.is_empty() && kind.name == "Pod" && name.len() > LONG {
                 let prefix = name.get(..LONG).map(str::to_owned);
                 let filter = Filter { namespace: Some(namespace.to_owned()), name_prefix: prefix, ..Filter::default() };
@@ -156,18 +156,18 @@ impl Registry {
     }
 }
 
-/// A pod's name of this length may have been cut.
+/// Pod names of this length may have been cut.
 const LONG: usize = 230;
 
-/// Goes through the runs that a list of views looks at.
+/// Iterates over the runs that a list of views covers.
 struct Walk {
     filter: Filter,
-    /// Taken from the index and not looked at yet; the next is last.
+    /// Rows read from the index and not yet visited; the next one is last.
     rows: Vec<RunRow>,
     after: Option<Cursor>,
     seen: usize,
     more: bool,
-    /// Where in the first run to go on.
+    /// Key in the first run after which to continue.
     from: Option<String>,
     place: String,
 }
@@ -195,7 +195,7 @@ impl Walk {
                     let rows =
                         registry.read(|reader| Ok(reader.list(&filter, Page { limit: NEWEST, after: None })?.0))?;
                     if rows.is_empty() {
-                        // An item's name is longer than its run's, so every run is looked at.
+                        // An item's name is longer than its run's, so every run is visited.
                         walk.more = true;
                     }
                     rows
@@ -226,7 +226,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The next run, and after which key to go on in it.
+    /// Returns the next run, and the key in it after which to continue.
     fn next(&mut self, registry: &Registry) -> Result<Option<(RunRow, Option<String>)>, Fault> {
         while self.rows.is_empty() && self.more {
             if self.seen >= NEWEST {
@@ -247,7 +247,7 @@ impl Walk {
         Ok(Some((row, self.from.take())))
     }
 
-    /// Up to here everything of the run under way was told.
+    /// Records the key up to which the current run is listed, for the continuation token.
     fn told(&mut self, key: String) {
         let end = self.place.match_indices('/').nth(1).map_or(self.place.len(), |(at, _)| at + 1);
         self.place.truncate(end);
@@ -259,7 +259,7 @@ impl Walk {
     }
 }
 
-/// Whether a list or a watch with this selection can want anything of the run.
+/// Returns whether a list or watch with this selection can match anything of the run.
 pub(super) fn may_want(kind: &Kind, selection: &Selection, row: &RunRow) -> bool {
     match run_named(kind, selection) {
         Some(Only::Run(of, name)) => row.name == name && of.is_none_or(|of| row.kind == of.key),
@@ -268,9 +268,9 @@ pub(super) fn may_want(kind: &Kind, selection: &Selection, row: &RunRow) -> bool
     }
 }
 
-/// What alone can match.
+/// What alone can match a selection.
 enum Only {
-    /// A run of this kind, or of any.
+    /// Run of this kind, or of any kind.
     Run(Option<&'static Kind>, String),
     Item(String),
 }

@@ -1,5 +1,5 @@
-//! Watching: what happened to objects of one kind since a revision, as events in order. Whoever reads slowly gets fewer
-//! events, each with the latest state; nobody is made to wait for it.
+//! Watches: the changes to objects of one kind since a revision, as ordered events. A slow reader gets fewer events,
+//! each with the latest state. A watch never blocks writers.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -20,10 +20,11 @@ use super::{
 };
 use crate::clock;
 
-/// So many open runs are looked at when somebody watches views from a revision on; others are told when they change.
+/// Maximum number of open runs to seed when a watch of views resumes from a revision. Others are reported when they
+/// change.
 const RECALLED: usize = 200;
 
-/// Whoever watches from a revision on has listed not longer ago than this, or hears nothing of pods that went since.
+/// Maximum assumed age of the list that a resumed watch is based on. Pods that disappeared earlier are not reported.
 const SINCE_LISTED: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,50 +50,53 @@ pub struct Event {
     pub object: Value,
 }
 
-/// So many names of things that are to be told are held at a time.
+/// Maximum number of pending initial objects or notes held in memory at a time.
 const SOME: usize = 200;
 
-/// Something that was there when the watch began. What it looks like is looked up when it is told.
+/// Object that existed when the watch began. It is rendered when its event is emitted.
 enum Initial {
     Run(RunId),
-    /// Of a kept object, its namespace and name.
+    /// Namespace and name of a stored object.
     Kept(String, String),
-    /// A run whose views are wanted.
+    /// Run whose views (pods, events) are watched.
     Viewed(RunId),
 }
 
-/// One watch. It is asked for what is new; a bell (see [`Registry::on_change`]) tells when asking is worth it.
+/// One watch. Callers poll it for new events; the callback of [`Registry::on_change`] says when polling is worth it.
 pub struct Watch {
     registry: Registry,
     kind: &'static Kind,
     namespace: Option<String>,
     selection: Selection,
     cursor: Revision,
-    /// The uids that were told and match the selection, when there is one: leaving it is told as an end.
+    /// Uids that were reported and match the selection, if there is one. An object that leaves the selection is
+    /// reported as deleted.
     seen: HashSet<String>,
-    /// Made and not yet told: never more than comes of one run or one change.
+    /// Events not yet handed out. Bounded by what one run or one change produces.
     backlog: VecDeque<Event>,
-    /// What was there when the watch began and has not been told yet.
+    /// Objects that existed when the watch began and are not yet reported.
     initial: VecDeque<Initial>,
-    /// Where the rest of it begins, while there is more.
+    /// Continuation of the initial list, while it has more pages.
     rest: Option<Option<String>>,
-    /// What happened and has not been told yet: whole commits.
+    /// Changes not yet reported; always whole commits.
     notes: VecDeque<Note>,
-    /// Everything up to here is told once the notes are.
+    /// Revision that the watch has reached once all `notes` are reported.
     noted: Revision,
-    /// What was told of kinds nobody keeps.
+    /// Views already reported; they are not stored, so changes are found by comparison.
     told: Told,
-    /// The namespaces that were told.
+    /// Namespaces already reported, in a watch of namespaces.
     homes: Option<Homes>,
 }
 
 impl Registry {
-    /// Rings after every commit with its revision, on the writer's thread: it must only pass the word on.
+    /// Subscribes to commits: the callback gets the revision of each. It runs on the store's writer thread, so it must
+    /// only forward the notification.
     pub fn on_change(&self, bell: impl Fn(Revision) + Send + Sync + 'static) {
         self.0.feed.ring(Box::new(bell));
     }
 
-    /// The runs that changed after a revision, and up to where. None when that is too long ago to be known: any may have.
+    /// Returns the runs that changed after a revision and the revision reached. `None` if the feed no longer covers
+    /// that revision: any run may have changed.
     pub fn runs_changed(&self, since: Revision) -> (Option<Vec<RunId>>, Revision) {
         let run = |what: &What| match what {
             What::NewRun { run, .. } | What::Run(run) => Some(*run),
@@ -105,7 +109,7 @@ impl Registry {
         }
     }
 
-    /// From a revision on; without one the current state comes first, as additions.
+    /// Watches from a revision on. Without a revision, the current state is reported first, as additions.
     pub fn watch(&self, kind: &'static Kind, options: ListOptions, since: Option<Revision>) -> Result<Watch, Fault> {
         let ListOptions { namespace, selection, .. } = options;
         let mut watch = Watch {
@@ -148,7 +152,7 @@ impl Registry {
                 watch.initial = kept.into_iter().map(|kept| Initial::Kept(kept.namespace, kept.name)).collect();
             }
             None => {
-                // What happens between the two is told twice rather than not at all.
+                // A change between the two reads is reported twice rather than not at all.
                 watch.cursor = self.0.feed.latest();
                 watch.rest = Some(None);
             }
@@ -165,12 +169,12 @@ impl Event {
 }
 
 impl Watch {
-    /// Everything up to here has been told.
+    /// Returns the revision up to which everything has been reported.
     pub fn revision(&self) -> Revision {
         self.cursor
     }
 
-    /// What is new, in order; empty when nothing is. All of it is held in memory.
+    /// Returns all new events in order; empty if there are none. Holds all of them in memory.
     pub fn poll(&mut self) -> Result<Vec<Event>, Fault> {
         let mut all = Vec::new();
         while let Some(event) = self.next_event()? {
@@ -179,8 +183,8 @@ impl Watch {
         Ok(all)
     }
 
-    /// The next of what is new; `None` when nothing is, for now. However much there is, only what comes of one run or one
-    /// change is held in memory.
+    /// Returns the next event, or `None` if there is none for now. Holds only the events of one run or one change in
+    /// memory.
     pub fn next_event(&mut self) -> Result<Option<Event>, Fault> {
         loop {
             if let Some(event) = self.backlog.pop_front() {
@@ -192,7 +196,7 @@ impl Watch {
         }
     }
 
-    /// Takes the next thing that may be told into the backlog; `false` when there is none.
+    /// Loads the next initial object or change into the backlog. Returns `false` if there is none.
     fn go_on(&mut self) -> Result<bool, Fault> {
         if let Some(initial) = self.initial.pop_front() {
             self.tell_initial(initial)?;
@@ -208,8 +212,9 @@ impl Watch {
         }
         if let Some(note) = self.notes.pop_front() {
             self.take(note.what, note.revision)?;
-            // The object may be newer than the note. It says up to where everything was told, so that whoever goes on
-            // from there misses nothing. Of several views of one run only the last brings a watcher to its revision.
+            // The object may be newer than the note. Its stamped revision says up to where everything was reported, so
+            // that a watch resumed from there misses nothing. Of several views of one run only the last advances the
+            // watcher to the run's revision.
             let (revision, last) = (note.revision, self.backlog.len().saturating_sub(1));
             for (at, event) in self.backlog.iter_mut().enumerate() {
                 event.stamp(if at == last { revision } else { Revision(revision.0 - 1) });
@@ -222,7 +227,7 @@ impl Watch {
         self.notes = notes.into();
         self.noted = latest;
         if let Some(last) = self.notes.get(SOME).map(|note| note.revision) {
-            // The rest is fetched when these are told. A commit is taken as a whole, so that going on works.
+            // The rest is fetched once these are reported. Commits stay whole, so that a watch can resume between them.
             self.notes.retain(|note| note.revision <= last);
             self.noted = last;
         }
@@ -251,7 +256,8 @@ impl Watch {
             }
             Initial::Viewed(run) => self.look_at(run, clock::now())?,
         }
-        // Those that changed since the watch began are told again; until then nobody may go on after them.
+        // Objects that changed since the watch began are reported again; until then no watcher may resume after those
+        // changes.
         let cursor = self.cursor;
         for event in &mut self.backlog {
             let own = event.object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
@@ -260,12 +266,12 @@ impl Watch {
         Ok(())
     }
 
-    /// After this time there is something to tell even if nothing happens until then.
+    /// Returns the time until the next event that happens by time alone, without a commit.
     pub fn due_in(&self) -> Option<Duration> {
         self.told.next_due().map(|due| due.since(clock::now()))
     }
 
-    /// Nothing that this watch is about has happened. It costs no look at the disk.
+    /// Returns true if nothing relevant to this watch has happened. Does not read from disk.
     pub fn is_quiet(&mut self) -> bool {
         let untold =
             self.rest.is_some() || !self.initial.is_empty() || !self.backlog.is_empty() || !self.notes.is_empty();
@@ -331,10 +337,10 @@ impl Watch {
         Ok(())
     }
 
-    /// Tells what changed in how a run looks.
+    /// Reports the changes to a run's views.
     fn look_at(&mut self, run: RunId, now: Time) -> Result<(), Fault> {
         let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? else {
-            // Its deletion is told by the note about it; until then nothing of it is due.
+            // The note about the deletion reports it; until then no timer of the run is due.
             self.told.rest(run);
             return Ok(());
         };
@@ -346,7 +352,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Tells everything there is, run by run, so that later only changes are told.
+    /// Reports all existing views, run by run, so that later only changes are reported.
     fn look_around(&mut self) -> Result<(), Fault> {
         if self.kind.name == "Node" {
             let node = self.registry.view_all(self.kind)?;
@@ -363,8 +369,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Whoever has listed before knows how open runs look that were not touched since; they are not told again. Runs that
-    /// are over count too while they have pods that will go.
+    /// Seeds the reported views of open runs that did not change since the client's list, so that they are not reported
+    /// again. Finished runs count too while they have pods that will be deleted.
     fn recall(&mut self, since: Revision) -> Result<(), Fault> {
         if !self.kind.is_view() || self.kind.name == "Node" {
             return Ok(());
@@ -449,7 +455,7 @@ fn concerns(kind: &Kind, what: &What) -> bool {
     }
 }
 
-/// What is known of a run that is gone.
+/// Last known object of a deleted run, for its DELETED event.
 fn remains(kind: &Kind, row: &RunRow, revision: Revision) -> Value {
     json!({
         "apiVersion": kind.api_version(), "kind": kind.name,

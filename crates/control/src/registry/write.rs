@@ -1,5 +1,5 @@
-//! Making, changing and removing objects. Everything is checked before anything is stored, and nothing that somebody
-//! else changed meanwhile is overwritten.
+//! Creating and changing objects. Everything is validated before anything is stored, and concurrent changes are never
+//! overwritten.
 
 use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
@@ -16,16 +16,16 @@ use super::{
 };
 use crate::{Claim, clock, name_suffix, new_uid};
 
-/// How often a change is tried again on what somebody else left.
+/// Number of tries when concurrent changes interfere.
 const TRIES: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// Check everything, store nothing.
+    /// Validate everything, store nothing.
     pub dry_run: bool,
-    /// Who writes, for the ownership of fields.
+    /// Field manager of the write, for the ownership of fields.
     pub manager: String,
-    /// Makes asking twice make one run.
+    /// Idempotency key: the same request twice makes one run.
     pub claim: Option<Claim>,
 }
 
@@ -33,37 +33,37 @@ pub struct WriteOptions {
 pub struct DeleteOptions {
     pub dry_run: bool,
     pub propagation: Propagation,
-    /// Only if it is still this one.
+    /// Precondition: only an object with this uid.
     pub uid: Option<String>,
     pub revision: Option<Revision>,
 }
 
-/// What becomes of objects that belong to the deleted one.
+/// Treatment of dependents of a deleted object, as in Kubernetes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Propagation {
-    /// They go afterwards.
+    /// Dependents are deleted afterwards.
     #[default]
     Background,
-    /// They go first.
+    /// Dependents are deleted first.
     Foreground,
-    /// They stay.
+    /// Dependents are kept.
     Orphan,
 }
 
-/// What became of a deletion.
+/// Result of a deletion.
 #[derive(Debug)]
 pub enum Deleted {
-    /// It is gone; this is what it was.
+    /// Deleted; the last state of the object.
     Gone(Value),
-    /// It goes once what holds it back is done.
+    /// Marked as terminating: it is deleted once nothing holds it back.
     Going(Value),
 }
 
-/// Who writes a new object.
+/// Field manager of a new object.
 pub(super) enum Writer {
-    /// Whoever has this name; nobody worth noting if it is empty.
+    /// Manager by name; empty records no ownership.
     Named(String),
-    /// It is written down already.
+    /// Ownership already determined by the caller.
     Known(Managed),
 }
 
@@ -78,8 +78,9 @@ impl Registry {
         self.create_by(kind, namespace, object, options, Writer::Named(options.manager.clone()))
     }
 
-    /// Makes a run. It looks into the store and otherwise only waits, so that a thread which serves many may do it; what
-    /// was made before for the same key is told by its number, because to see it may take long.
+    /// Creates a run. It reads the store and otherwise only awaits, so it may run on a thread that serves many
+    /// requests. A run that exists already for the same idempotency key is returned by its id, because rendering it may
+    /// take long.
     pub async fn create_run(
         &self,
         kind: &'static Kind,
@@ -107,7 +108,7 @@ impl Registry {
         }
     }
 
-    /// A new object as it comes in: what is not the caller's to say is taken off, what is not said is put on.
+    /// Prepares a new object: removes server-set fields, fills in what the path and defaults say.
     fn ready(&self, kind: &'static Kind, namespace: &str, object: &mut Value, writer: Writer) -> Result<(), Fault> {
         self.settle(kind, namespace, None, object)?;
         meta::fresh(kind, object)?;
@@ -124,7 +125,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Keeps a new object.
+    /// Stores a new object.
     fn place(
         &self,
         kind: &'static Kind,
@@ -155,7 +156,7 @@ impl Registry {
         self.shelve(kind, &object, &uid, None)
     }
 
-    /// Puts this version in the place of the one that is there.
+    /// Replaces the current version of an object.
     pub fn replace(
         &self,
         kind: &'static Kind,
@@ -176,7 +177,7 @@ impl Registry {
         })
     }
 
-    /// Changes what is there, again if somebody else was faster.
+    /// Changes the current object, with retries on concurrent changes.
     pub fn update(
         &self,
         kind: &'static Kind,
@@ -188,7 +189,7 @@ impl Registry {
         self.change(kind, namespace, name, options.dry_run, Some(&options.manager), change)
     }
 
-    /// The same; without a manager the change says itself who wrote what.
+    /// Like [`Registry::update`]; without a manager the change itself records the ownership of fields.
     pub(super) fn change(
         &self,
         kind: &'static Kind,
@@ -224,7 +225,7 @@ impl Registry {
         })
     }
 
-    /// The inner error is worth another try.
+    /// The inner error is worth a retry.
     fn update_once(
         &self,
         kind: &'static Kind,
@@ -256,7 +257,7 @@ impl Registry {
                     return Ok(self.erase(kind, &found).map(|()| after));
                 }
                 match steering.carry_out(self.handle(), kind, &row) {
-                    // What was done is answered, however large it is.
+                    // The change is done, so it is answered however large the run is.
                     Ok(()) => match self.row(kind, namespace, name)? {
                         Some(row) => self.listed_run(&row).map(Ok),
                         None => Err(not_found()),
@@ -290,7 +291,7 @@ impl Registry {
         }
     }
 
-    /// Kind, version, namespace and name are what the path says, or the request is wrong.
+    /// Checks that kind, version, namespace and name match the request path, and fills in missing ones.
     pub(super) fn settle(
         &self,
         kind: &'static Kind,
@@ -347,7 +348,8 @@ impl Registry {
     }
 }
 
-/// Writes down who changed what. Whoever hands in another list of writers than there was means it.
+/// Records which manager changed which fields. A caller that sends a different list of managed fields means to replace
+/// it.
 fn track(before: &Value, after: &mut Value, manager: &str) {
     let was = before["metadata"]["managedFields"].clone();
     let given = &after["metadata"]["managedFields"];

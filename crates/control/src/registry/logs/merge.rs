@@ -1,4 +1,4 @@
-//! The lines of pods as a face tells them: in batches, marked and limited as the query wants.
+//! Reader of merged pod logs: batches of lines, filtered, marked and limited as the query wants.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     registry::{Fault, Registry},
 };
 
-/// A batch holds no more bytes than this, beside its last line.
+/// Maximum bytes of a batch, not counting its last line.
 const BATCH: usize = 64 * 1024;
 
 /// One line of one container.
@@ -21,16 +21,16 @@ pub struct LogLine {
     pub pod: Arc<str>,
     pub container: Arc<str>,
     pub at: Time,
-    /// Without its line break; as it was written, so it need not be text.
+    /// Without its line break; raw bytes, which need not be text.
     pub content: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
 pub struct LogBatch {
     pub lines: Vec<LogLine>,
-    /// There is nothing more, and there will not be.
+    /// True if the log is complete: no more lines will come.
     pub finished: bool,
-    /// Asking again at once is worth it. Otherwise ask again when the run or its logs have changed.
+    /// True if more can be read at once. Otherwise wait until the run or its logs change.
     pub more: bool,
 }
 
@@ -39,9 +39,9 @@ pub struct LogReader {
     sieve: Sieve,
     merged: Merged,
     known: HashSet<AttemptId>,
-    /// In the order in which they were found.
+    /// In order of discovery.
     pods: Vec<Written>,
-    /// There will be no more pods, and what they write is written.
+    /// True if no more pods will appear and their logs are complete.
     settled: bool,
     finished: bool,
     sent: u64,
@@ -59,13 +59,13 @@ impl LogReader {
         Ok(Self { scope, sieve, merged, known, pods, settled: false, finished: false, sent: 0 })
     }
 
-    /// At most `max` lines of what is there now.
+    /// Reads at most `max` of the lines available now.
     pub fn read(&mut self, max: usize) -> Result<LogBatch, Fault> {
         let mut batch = LogBatch { finished: self.finished, ..LogBatch::default() };
         if self.finished {
             return Ok(batch);
         }
-        // While lines that were found are still untold, looking for more would only cost.
+        // While found lines are pending, looking for more pods would be wasted work.
         if self.merged.is_dry() {
             self.look()?;
         }
@@ -95,12 +95,12 @@ impl LogReader {
         Ok(batch)
     }
 
-    /// Whose log it is.
+    /// Returns the run whose log this is.
     pub fn run(&self) -> RunId {
         self.scope.run
     }
 
-    /// Finds pods that came up since, and asks those again that had nothing.
+    /// Adds pods that appeared since, and checks again those that had nothing.
     fn look(&mut self) -> Result<(), Fault> {
         let mut found = Vec::new();
         if let Some(look) = self.scope.look()? {
@@ -134,7 +134,7 @@ impl LogReader {
     }
 }
 
-/// What the controller itself notes in a log is told whichever container is meant.
+/// Notes by the controller itself pass whichever container is selected.
 fn wants(scope: &Scope, sieve: &Sieve, pods: &[Written], line: &Line) -> bool {
     let pod = &pods[line.source];
     let container = line.container.as_deref().unwrap_or(&pod.main);
@@ -142,7 +142,7 @@ fn wants(scope: &Scope, sieve: &Sieve, pods: &[Written], line: &Line) -> bool {
     (line.stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container)) && sieve.passes(line)
 }
 
-/// A log that cannot be read is the controller's trouble.
+/// An unreadable log is an error of the installation.
 pub(super) fn damage(error: Damage) -> Fault {
     Fault::Controller(crate::Error::Log(error))
 }

@@ -1,5 +1,5 @@
-//! What a run was when somebody last looked at it for its logs: looked at once per change and shared by everybody who
-//! follows it, because a look asks the engine for the whole run. It is forgotten with the last reader.
+//! Snapshots of runs for log readers. A run is read once per change and shared by all its readers, because reading
+//! renders the whole run. A snapshot is dropped with its last reader.
 
 use std::{
     collections::HashMap,
@@ -14,43 +14,43 @@ use serde_json::Value;
 
 use crate::registry::{Fault, Registry};
 
-/// Looking at a run that changes all the time takes one part in this many of the time.
+/// A run that changes constantly is read at most one part in this many of the time.
 const SHARE: u32 = 10;
 
-/// Readers that are gone are cleared away when there are more entries than this, and twice as many as after the last time.
+/// Dropped entries are removed when there are more entries than this, and twice as many as after the last cleanup.
 const FEW: usize = 64;
 
-/// The runs whose logs are read now.
+/// Runs whose logs are being read.
 #[derive(Default)]
 pub(in crate::registry) struct Snapshots(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
     runs: HashMap<RunId, Weak<Shared>>,
-    /// How many there were when the last ones that are gone were cleared away.
+    /// Number of entries after the last cleanup.
     left: usize,
 }
 
-/// The newest snapshot of one run.
+/// Latest snapshot of one run.
 #[derive(Default)]
 pub(super) struct Shared(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     latest: Option<Arc<Snapshot>>,
-    /// Not looked at again before, unless it is over.
+    /// Earliest time of the next read, unless the run is finished.
     next_look: Option<Instant>,
 }
 
 pub(super) struct Snapshot {
-    /// Everything up to here is in it.
+    /// The snapshot includes every change up to this revision.
     revision: Option<Revision>,
-    /// Nothing when the run is gone.
+    /// `None` if the run is gone.
     pub row: Option<RunRow>,
     pub object: Value,
-    /// Which attempt belongs to which node.
+    /// Attempts by node id.
     pub attempts: Vec<(String, AttemptId)>,
-    /// How long the logs of ended attempts must be.
+    /// Expected log sizes of ended attempts.
     pub sizes: Sizes,
 }
 
@@ -71,10 +71,10 @@ impl Snapshots {
 }
 
 impl Shared {
-    /// The run as it is now, or as it was a little ago if it is large and changes all the time. That it is over is always
-    /// told at once.
+    /// Returns the current state of the run, or a slightly old one if the run is large and changes constantly. The end
+    /// of the run is always reported at once.
     pub(super) fn latest(&self, registry: &Registry, run: RunId) -> Result<Arc<Snapshot>, Fault> {
-        // Held while it is looked at: the others wait for the one who looks.
+        // Locked while reading: concurrent callers wait for the first.
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let revision = registry.read(|reader| Ok(reader.run_revision(run)?))?;
         if let Some(latest) = &state.latest {

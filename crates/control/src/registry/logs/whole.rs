@@ -1,5 +1,5 @@
-//! The lines of all nodes of a run with their numbers, and the frames of one node, for our own client: in pieces, so that
-//! nobody needs a thread to follow them. What the lines look like locally is the same (`read::lines`).
+//! Numbered lines of all nodes of a run, and raw frames of one node, for our own client. Read in pieces, so that
+//! following needs no thread. The local client (`read::lines`) prints the same lines.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -17,29 +17,29 @@ use crate::{
     registry::{Fault, Registry},
 };
 
-/// A piece holds no more bytes than this, beside its last line.
+/// Maximum bytes of a piece, not counting its last line.
 const PIECE: usize = 64 * 1024;
 
-/// A line of a node, and which of its lines it is: the same line has the same number however often a log is read.
+/// Line of a node with its number: the same line has the same number however often a log is read.
 #[derive(Debug)]
 pub struct RunLine {
-    /// Its id.
+    /// Node id.
     pub node: Arc<str>,
     pub number: u64,
     pub line: Line,
 }
 
-/// What one reading gave.
+/// Result of one read.
 #[derive(Debug)]
 pub struct Piece<T> {
     pub items: Vec<T>,
-    /// There is nothing more, and there will not be.
+    /// True if the log is complete: no more items will come.
     pub finished: bool,
-    /// Asking again at once is worth it. Otherwise ask again when the run or its logs have changed.
+    /// True if more can be read at once. Otherwise wait until the run or its logs change.
     pub more: bool,
 }
 
-/// A frame of a node, and which of its frames it is.
+/// Frame of a node with its number.
 #[derive(Debug)]
 pub struct RunFrame {
     pub number: u64,
@@ -56,7 +56,7 @@ pub struct RunLines {
     files: Logs,
     merged: Merged,
     ids: HashMap<AttemptId, Arc<str>>,
-    /// In the order in which they were found.
+    /// In order of discovery.
     order: Vec<AttemptId>,
     settled: bool,
 }
@@ -73,7 +73,7 @@ pub struct RunFrames {
 }
 
 impl Registry {
-    /// Lines of the nodes of a run that are wanted and pass the sieve, merged by time.
+    /// Reads the selected and matching lines of a run's nodes, merged by time.
     pub fn run_lines(&self, run: RunId, wanted: Wanted, sieve: Sieve) -> RunLines {
         let files = self.log_files();
         let merged = Merged::new(files.clone(), wanted.tail);
@@ -92,7 +92,7 @@ impl Registry {
         }
     }
 
-    /// The frames of one node's log as they were written; none of a node that has no log yet.
+    /// Reads the frames of one node's log as they were written; none if the node has no log yet.
     pub fn run_frames(&self, run: RunId, node: &str, follow: bool) -> Result<RunFrames, Fault> {
         let shared = self.0.snapshots.of(run);
         let snapshot = shared.latest(self, run)?;
@@ -102,7 +102,7 @@ impl Registry {
         Ok(RunFrames { registry: self.clone(), run, follow, shared, files, reader, over: false, told: 0 })
     }
 
-    /// Where all logs are, and those of one run, once there are any.
+    /// Returns the directory of all logs and that of one run's logs.
     pub fn log_folders(&self, run: RunId) -> Option<(PathBuf, PathBuf)> {
         let path = self.log_files().path(AttemptId { run, task: NodeIx(0), attempt: 0 });
         let own = path.parent()?;
@@ -119,12 +119,12 @@ impl RunLines {
         self.run
     }
 
-    /// The containers that wrote something so far.
+    /// Returns the containers that have written something so far.
     pub fn heard(&self) -> &BTreeSet<String> {
         self.sieve.heard()
     }
 
-    /// What there is now, at most a piece of it.
+    /// Reads what is available now, at most a piece.
     pub fn read(&mut self) -> Result<Piece<RunLine>, Fault> {
         if self.merged.is_dry() {
             self.look()?;
@@ -144,7 +144,7 @@ impl RunLines {
         Ok(Piece { items, finished: self.merged.is_over(), more })
     }
 
-    /// Asked before reading: whatever was written before the end is then seen by what is read next.
+    /// Called before reading, so that everything written before a reported end is read afterwards.
     fn look(&mut self) -> Result<(), Fault> {
         let snapshot = self.shared.latest(&self.registry, self.run)?;
         let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! What a watch has told of things nobody keeps, so that it tells only what changed. Bounded: of runs that nothing was
-//! heard of for long it forgets what they looked like, and tells them anew if they change after all.
+//! Tracks the views that a watch has reported, so that it reports only changes. Bounded: the views of runs without
+//! recent changes are forgotten, and reported as new if they change after all.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque, hash_map::DefaultHasher},
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use super::Sight;
 use crate::registry::watch::{Change, Event};
 
-/// Of so many runs it is remembered what they looked like.
+/// Maximum number of runs whose views are remembered.
 const RUNS: usize = 1000;
 
 #[derive(Default)]
 pub(in crate::registry) struct Told {
     runs: HashMap<RunId, Seen>,
     order: VecDeque<RunId>,
-    /// When which run looks otherwise though nothing happens to it.
+    /// Times at which views of a run disappear without any change to the run.
     due: BTreeSet<(Time, RunId)>,
 }
 
@@ -36,7 +36,7 @@ struct Look {
 }
 
 impl Told {
-    /// What is new about a run, given all there is to see of it.
+    /// Compares the current views of a run with those reported, and returns the changes.
     pub(in crate::registry) fn changes(&mut self, run: RunId, sight: Sight, kind: &str, namespace: &str) -> Vec<Event> {
         let mut before = self.forget(run);
         let mut now = BTreeMap::new();
@@ -65,23 +65,23 @@ impl Told {
         events
     }
 
-    /// When a run looks otherwise that nothing happens to.
+    /// Returns the next time at which a view disappears without any change to its run.
     pub(in crate::registry) fn next_due(&self) -> Option<Time> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// A run that looks otherwise by now.
+    /// Returns a run whose views have changed by time alone.
     pub(in crate::registry) fn due(&self, now: Time) -> Option<RunId> {
         self.due.first().filter(|(at, _)| *at <= now).map(|(_, run)| *run)
     }
 
-    /// The run is gone, and everything that was seen of it.
+    /// Removes a deleted run and returns DELETED events for all its views.
     pub(in crate::registry) fn gone(&mut self, run: RunId, kind: &str, namespace: &str) -> Vec<Event> {
         self.order.retain(|known| *known != run);
         self.forget(run).into_iter().map(|(name, look)| look.last(&name, kind, namespace)).collect()
     }
 
-    /// Nothing of the run is due, whatever was expected.
+    /// Cancels the timer of a run.
     pub(in crate::registry) fn rest(&mut self, run: RunId) {
         if let Some(until) = self.runs.get_mut(&run).and_then(|seen| seen.until.take()) {
             self.due.remove(&(until, run));
@@ -98,7 +98,7 @@ impl Told {
 }
 
 impl Look {
-    /// What is told of something that is not there any more; whoever tells it says at which revision.
+    /// Makes the DELETED event of a view that is gone; the caller stamps the revision.
     fn last(self, name: &str, kind: &str, namespace: &str) -> Event {
         let metadata = json!({"name": name, "namespace": namespace, "uid": self.uid, "labels": self.labels});
         Event { change: Change::Deleted, object: json!({"apiVersion": "v1", "kind": kind, "metadata": metadata}) }
@@ -109,7 +109,7 @@ impl Look {
         let mut hasher = DefaultHasher::new();
         for (field, value) in object.as_object().into_iter().flatten() {
             match field.as_str() {
-                // They speak of the run's revision, which changes with every fact.
+                // These contain the run's revision, which changes with every fact.
                 "metadata" | "involvedObject" => {}
                 _ => (field, value.to_string()).hash(&mut hasher),
             }
