@@ -1,4 +1,4 @@
-//! Asking twice makes once: a key that comes with a submission, what it was used for before, and how long that counts.
+//! Idempotency keys of submissions: the same request twice makes one run.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use octoflow_store::Reader;
 
 use crate::{Error, clock};
 
-/// After this long a key may be used for something else.
+/// Retention of a key; after that it may be used for something else.
 pub const KEPT: Duration = Duration::from_secs(24 * 3600);
 
-/// A key somebody chose for what is to be made.
+/// Idempotency key chosen by a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Whose key it is; different people may choose the same.
+    /// Scope of the key; different clients may choose the same one.
     pub scope: String,
     pub key: String,
-    /// What is asked for, as a hash: the same key for something else is a mistake.
+    /// Hash of the request: the same key for another request is an error.
     pub print: Vec<u8>,
 }
 
 impl Claim {
-    /// What was made for this key before, or nothing. It is an error when that was something else.
+    /// Returns the run that was made for this key, if any. Fails if the request was a different one.
     pub(crate) fn made(&self, reader: &Reader) -> Result<Option<RunId>, Error> {
         match reader.claim(&self.scope, &self.key, clock::steady())? {
             Some(found) => self.answer(&found.print, found.run).map(Some),

@@ -1,5 +1,5 @@
-//! The timekeeper: knows every CronWorkflow, starts what is due, and keeps their status and their history.
-//! What is due is decided by the engine; the time is handed in, so that tests have a clock of their own.
+//! The cron scheduler: tracks every CronWorkflow, starts due runs, and maintains status and history. The engine decides
+//! what is due. The time is a parameter, so that tests control the clock.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -26,32 +26,32 @@ use status::Status;
 
 const KIND: &str = "CronWorkflow";
 
-/// Keeps all schedules of a controller.
+/// All schedules of a controller.
 pub struct Timekeeper {
     registry: Registry,
     kind: &'static Kind,
     /// By uid.
     crons: BTreeMap<String, Entry>,
-    /// Everything up to here has been looked at; nothing before the first look.
+    /// Changes up to this revision are applied; `None` before the first pass.
     cursor: Option<Revision>,
-    /// What could not be done, by schedule; it is tried again.
+    /// Errors by schedule; each is retried.
     troubles: BTreeMap<String, String>,
 }
 
-/// One CronWorkflow as it was read last.
+/// Last known state of one CronWorkflow.
 struct Entry {
     uid: String,
     namespace: String,
     name: String,
     object: Value,
     timetable: Result<Timetable, Vec<String>>,
-    /// When it was looked at last, while somebody was awake.
+    /// Time of the last check.
     looked: Option<Time>,
-    /// Its runs that are not over.
+    /// Its open runs.
     active: Vec<RunId>,
-    /// Something happened to it or to its runs.
+    /// True if it or one of its runs changed since the last check.
     dirty: bool,
-    /// When its next time comes, as far as was known when it was looked at last.
+    /// Next due time, as of the last check.
     wake: Option<Time>,
 }
 
@@ -61,7 +61,7 @@ impl Timekeeper {
         Self { registry: registry.clone(), kind, crons: BTreeMap::new(), cursor: None, troubles: BTreeMap::new() }
     }
 
-    /// Does everything that is due, and says when to look again at the latest.
+    /// Does everything that is due. Returns the latest time for the next call.
     pub fn look(&mut self, now: Time) -> Result<Option<Time>, Error> {
         self.hear(now).map_err(failed)?;
         let uids: Vec<String> = self.crons.keys().cloned().collect();
@@ -75,7 +75,7 @@ impl Timekeeper {
                     self.troubles.remove(&name);
                     wake = [wake, next].into_iter().flatten().min();
                 }
-                // One that cannot be kept must not keep the others.
+                // An error in one schedule must not affect the others.
                 Err(fault) => {
                     entry.dirty = true;
                     self.troubles.insert(name, fault.to_string());
@@ -86,17 +86,17 @@ impl Timekeeper {
         Ok(wake)
     }
 
-    /// Whether there is any schedule whose time may come.
+    /// Returns whether there are any schedules.
     pub fn is_needed(&self) -> bool {
         !self.crons.is_empty()
     }
 
-    /// What could not be done and is tried again, by schedule.
+    /// Returns errors by schedule; each is retried.
     pub fn troubles(&self) -> &BTreeMap<String, String> {
         &self.troubles
     }
 
-    /// Takes in what changed since the last look.
+    /// Applies what changed since the last pass.
     fn hear(&mut self, now: Time) -> Result<(), Fault> {
         let Some(cursor) = self.cursor else { return self.read_all() };
         let mine = |what: &What| match what {
@@ -144,13 +144,13 @@ impl Timekeeper {
         Ok(())
     }
 
-    /// A schedule that is not what it was begins anew at `now`: times before that were somebody else's.
+    /// Adds or updates a schedule. One whose spec changed restarts at `now`: earlier times belonged to the old spec.
     fn take(&mut self, object: &Object, now: Option<Time>) {
         let Ok(mut body) = serde_json::from_slice::<Value>(&object.body) else { return };
         body["metadata"]["uid"] = object.uid.clone().into();
         body["metadata"]["namespace"] = object.namespace.clone().into();
         let before = self.crons.remove(&object.uid);
-        // What the timekeeper wrote itself is no news.
+        // The scheduler's own writes are not changes.
         let known = |before: &Entry| before.object["spec"] == body["spec"] && before.object["status"] == body["status"];
         let dirty = before.as_ref().is_none_or(|before| before.dirty || !known(before));
         let looked = match &before {
@@ -165,12 +165,12 @@ impl Timekeeper {
             timetable: Timetable::read(&body),
             object: body,
             looked,
-            // Of a schedule that changed it is found out anew, because that is looked at in any case.
+            // Recomputed if the schedule changed, because the entry is dirty then.
             wake: before.as_ref().and_then(|before| before.wake),
             active: before.map(|before| before.active).unwrap_or_default(),
             dirty: dirty || looked.is_none(),
         };
-        // The same name under another uid is another schedule.
+        // The same name with another uid is another schedule.
         let (namespace, name) = (&entry.namespace, &entry.name);
         self.crons.retain(|_, other| (&other.namespace, &other.name) != (namespace, name));
         self.crons.insert(object.uid.clone(), entry);
@@ -184,7 +184,7 @@ impl Timekeeper {
         Ok(())
     }
 
-    /// Looks at one schedule.
+    /// Checks one schedule.
     fn tend(&self, entry: &mut Entry, now: Time) -> Result<Option<Time>, Fault> {
         let early = entry.wake.is_none_or(|wake| now < wake);
         if !entry.dirty && early && entry.looked.is_some_and(|looked| looked <= now) {
@@ -240,7 +240,7 @@ impl Timekeeper {
                 Act::Trouble(why) => status.spec_error(Some(why)),
                 Act::Skip { nominal, why } => self.pass(entry, nominal, now, &why.to_string())?,
                 Act::Start { nominal, replaces } => {
-                    // What it refers to may have changed since it was looked at.
+                    // Referenced templates may have changed since the last check.
                     if let Some(why) = self.wrong(entry)? {
                         status.spec_error(Some(why));
                         continue;
@@ -253,7 +253,7 @@ impl Timekeeper {
         Ok(if status.stopped { None } else { wake })
     }
 
-    /// What is wrong with it, in one text.
+    /// Returns all problems of the schedule in one text.
     fn wrong(&self, entry: &Entry) -> Result<Option<String>, Fault> {
         if let Err(wrong) = &entry.timetable {
             return Ok(Some(wrong.join("; ")));

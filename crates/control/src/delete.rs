@@ -1,5 +1,5 @@
-//! Deleting runs, with everything of theirs: rows, logs, artifacts, and the runs that belong to them.
-//! Nothing that cannot be deleted keeps a run: files are warned of, artifacts wait in a queue of their own.
+//! Deletion of runs with everything they own: rows, logs, artifacts, and owned runs. Leftovers never keep a run: files
+//! become warnings, artifacts wait in the sweeper's queue.
 
 use std::{
     path::Path,
@@ -19,24 +19,24 @@ use crate::{
 };
 use octoflow_model::garbage::GcStrategy;
 
-/// How long a run may take to end before it is forgotten as it is.
+/// Time limit for a run to end before it is deleted as it is.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// More runs than one run could sensibly make; a list must end somewhere.
+/// Maximum number of owned runs read; more than one run could sensibly create.
 const MOST_CHILDREN: usize = 1_000_000;
 
-/// What became of a deletion that succeeded.
+/// Result of a successful deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// The names of the runs that are gone, owners first.
+    /// Names of the deleted runs, owners first.
     pub names: Vec<String>,
-    /// What of them is still there, in words.
+    /// Descriptions of what is left of them.
     pub warnings: Vec<String>,
 }
 
 impl Controller {
-    /// Ends the run if it is still going on, and forgets it and the runs that belong to it, with logs and artifacts.
-    /// Blocks until what runs has ended.
+    /// Ends the run if it is open, and deletes it and the runs it owns, with logs and artifacts. Blocks until running
+    /// tasks have ended.
     pub fn delete_run(&self, run: RunId) -> Result<Removed, Error> {
         let row = self.store().reader()?.run(run)?.ok_or(Error::UnknownRun(run))?;
         let family = family(&self.store().reader()?, row)?;
@@ -50,7 +50,7 @@ impl Controller {
         }
         for row in &family {
             let row = &self.store().reader()?.run(row.run)?.unwrap_or_else(|| row.clone());
-            // Whoever must agree removes its name from the run, and that deletes it.
+            // Removing the last finalizer deletes the run.
             if crate::registry::steer::hold_back(self.handle(), row).unwrap_or(false) {
                 continue;
             }
@@ -65,12 +65,12 @@ impl Controller {
         Ok(removed)
     }
 
-    /// Waits until the run is over, but not for ever.
+    /// Terminates an open run and waits until it ends, up to the time limit.
     fn end(&self, row: &RunRow) -> Result<(), Error> {
         if self.handle().size_at_work(row.run)?.is_none() {
             match self.handle().take_up(row.run) {
                 Ok(_) => {}
-                // Nobody can go on with it, so there is nothing to end.
+                // It cannot be resumed, so there is nothing to end.
                 Err(Error::Journal { .. } | Error::UnknownRun(_)) => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -87,7 +87,7 @@ impl Controller {
     }
 }
 
-/// The run and the runs that belong to it, which would have no owner afterwards; owners first.
+/// Returns the run and all runs it owns, directly or not; owners first.
 pub fn family(reader: &Reader, row: RunRow) -> Result<Vec<RunRow>, Error> {
     let mut all = vec![row];
     let mut next = 0;
@@ -96,7 +96,7 @@ pub fn family(reader: &Reader, row: RunRow) -> Result<Vec<RunRow>, Error> {
         let filter = Filter { parent: Some(owner.run), ..Filter::default() };
         for child in reader.list(&filter, Page { limit: MOST_CHILDREN, after: None })?.0 {
             let known = all.iter().any(|row| row.run == child.run);
-            // Whose it is cannot be told of one that cannot be read.
+            // The owner of an unreadable run is unknown.
             if !known && read::object(reader, child.run).is_ok_and(|object| owned(&object, &owner.uid)) {
                 all.push(child);
             }
@@ -105,23 +105,23 @@ pub fn family(reader: &Reader, row: RunRow) -> Result<Vec<RunRow>, Error> {
     Ok(all)
 }
 
-/// What is left of a run that was forgotten.
+/// What is left of a deleted run.
 #[derive(Debug, Default)]
 pub struct Forgotten {
     pub warnings: Vec<String>,
     pub(crate) doomed: Option<Doomed>,
 }
 
-/// Forgets a run that nobody works on. Its artifacts are written down to be swept; see `sweep_deleted`.
+/// Deletes a run that is not being run. Its artifacts are queued for the sweeper; see `sweep_deleted`.
 pub fn forget(store: &Store, data_dir: &Path, row: &RunRow) -> Result<Forgotten, Error> {
     forget_if(store, data_dir, row, Batch::new())
 }
 
-/// The same, unless something in the batch is refused.
+/// Like [`forget`], unless a precondition in the batch fails.
 pub(crate) fn forget_if(store: &Store, data_dir: &Path, row: &RunRow, mut batch: Batch) -> Result<Forgotten, Error> {
     let mut left = Forgotten::default();
     let mut kept = |why: String| left.warnings.push(format!("the artifacts of `{}` are kept: {why}", row.name));
-    // Nothing of it may be forgotten with the run; a record that cannot be read must not keep the run, though.
+    // Artifacts must not be lost track of with the run; an unreadable record must not keep the run, though.
     let garbage = read::garbage(&store.reader()?, row.run).unwrap_or_else(|error| {
         kept(error.to_string());
         Vec::new()
@@ -138,7 +138,7 @@ pub(crate) fn forget_if(store: &Store, data_dir: &Path, row: &RunRow, mut batch:
         Change::DeleteObject { kind: row.kind.clone(), namespace: row.namespace.clone(), name: row.name.clone() },
     ]);
     store.commit_wait(batch)?;
-    // The run is gone whatever becomes of its files, so a leftover is worth a warning only.
+    // The run is deleted whatever happens to its files, so a leftover is only a warning.
     for error in numbers.into_iter().filter_map(|run| Logs::new(data_dir).delete(run).err()) {
         let why = std::error::Error::source(&error).map_or(String::new(), |source| format!(": {source}"));
         left.warnings.push(format!("{error}{why}"));

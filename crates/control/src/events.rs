@@ -1,5 +1,5 @@
-//! Events from elsewhere: each is shown to every WorkflowEventBinding of its namespace, and what takes it submits a run.
-//! A binding that makes no sense does not keep the others from theirs.
+//! External events: each is matched against every WorkflowEventBinding of its namespace, and matching bindings submit
+//! runs. An invalid binding does not affect the others.
 
 use octoflow_engine::argo::{
     EVENT_BINDING, WORKFLOW,
@@ -12,7 +12,7 @@ use crate::{
     registry::{Fault, Registry, WriteOptions},
 };
 
-/// What became of an event at one binding.
+/// Result of an event at one binding.
 #[derive(Debug)]
 pub struct Dispatched {
     pub binding: String,
@@ -21,19 +21,19 @@ pub struct Dispatched {
 
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is not for this one.
+    /// The selector does not match.
     Passed,
-    /// The run it became.
+    /// The submitted run.
     Submitted(Box<Value>),
-    /// The binding makes no sense, or what it makes is not admitted.
+    /// The binding is invalid, or its workflow was not admitted.
     Malformed(String),
-    /// The controller could not do it.
+    /// The controller failed.
     Failed(Fault),
 }
 
 impl Registry {
-    /// Shows an event to every binding of the namespace. Header names are in lower case; all but those that begin with
-    /// `x-` are hidden from the bindings.
+    /// Dispatches an event to every binding of the namespace. Header names are in lower case; only those that begin
+    /// with `x-` are visible to the bindings.
     pub fn dispatch(
         &self,
         namespace: &str,

@@ -1,5 +1,5 @@
-//! Clearing away: runs whose time is up, runs beyond what is kept, and artifacts that could not be deleted before.
-//! What cannot be deleted is tried again and can be seen; it never keeps anything else from being deleted.
+//! Expiry: deletes runs past their time to live, runs beyond the retention limits, and artifacts whose deletion failed
+//! before. Failures are retried and reported; they never block other deletions.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,17 +12,17 @@ mod retention;
 
 pub use retention::{BadRetention, Keep, RetentionPolicy};
 
-/// How many runs are deleted before somebody else may have a turn.
+/// Maximum number of runs deleted in one pass, so that other maintenance gets its turn.
 const AT_ONCE: usize = 64;
 
-/// How often runs are counted, and artifacts tried again.
+/// Interval for counting runs and retrying artifacts.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// The pause after the first failure; each further one is twice as long, up to an hour.
+/// Pause after the first failure; doubled after each further one, up to an hour.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// Deletes what is due.
+/// Deletes what has expired.
 pub struct Expirer {
     retention: RetentionPolicy,
     failures: BTreeMap<RunId, Failure>,
@@ -30,7 +30,7 @@ pub struct Expirer {
     swept: Option<Time>,
 }
 
-/// A run that could not be deleted.
+/// Run whose deletion failed.
 #[derive(Clone, Debug)]
 struct Failure {
     tries: u32,
@@ -38,7 +38,7 @@ struct Failure {
     why: String,
 }
 
-/// Something that should be gone and is not.
+/// Deletion that failed and is overdue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overdue {
     pub what: String,
@@ -51,7 +51,7 @@ impl Expirer {
         Self { retention, failures: BTreeMap::new(), counted: None, swept: None }
     }
 
-    /// Deletes what is due in the engine's time, and says when to look again at the latest.
+    /// Deletes what is due in engine time. Returns the latest time for the next call.
     pub fn look(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
         let expired = self.expire(controller, now)?;
         let kept = self.retain(controller, now)?;
@@ -60,7 +60,7 @@ impl Expirer {
         Ok([expired, kept, swept, again].into_iter().flatten().min())
     }
 
-    /// What should be gone and is not, with the reasons.
+    /// Returns failed deletions with their errors.
     pub fn overdue(&self) -> Vec<Overdue> {
         let one = |(run, failure): (&RunId, &Failure)| Overdue {
             what: format!("run {run}"),
@@ -70,10 +70,10 @@ impl Expirer {
         self.failures.iter().map(one).collect()
     }
 
-    /// Runs whose own time is up.
+    /// Deletes runs past their time to live.
     fn expire(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
         let reader = controller.store().reader()?;
-        // Those that cannot be deleted stand first; others must come after them.
+        // Failed ones come first, so more than their number must be read.
         for (due, run) in reader.expiries(AT_ONCE + self.failures.len())? {
             if due > now {
                 return Ok(Some(due));
@@ -84,7 +84,7 @@ impl Expirer {
             if reader.run(run)?.is_some_and(|row| row.archived) {
                 self.delete(controller, run, now)?;
             } else {
-                // It is gone, or goes on again.
+                // It is gone, or was retried and is open again.
                 controller.store().commit_wait(Batch::from(Change::Expire { run, due: None }))?;
             }
         }
@@ -92,7 +92,7 @@ impl Expirer {
         Ok(more.into_iter().find(|(_, run)| !self.failures.contains_key(run)).map(|(due, _)| due.max(now)))
     }
 
-    /// Runs beyond what is kept.
+    /// Deletes runs beyond the retention limits.
     fn retain(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
         if self.retention.keeps_all() {
             return Ok(None);
@@ -102,7 +102,7 @@ impl Expirer {
         }
         self.counted = Some(now);
         let mut wake = now.saturating_add(PAUSE);
-        // Each kind is counted by itself: many of one leave room for the others.
+        // Each kind is counted separately: many runs of one do not evict those of another.
         let retention = self.retention;
         let kinds = of_runs().flat_map(|kind| retention.phases().map(|(phase, keep)| (kind.key, phase, keep)));
         for (kind, phase, keep) in kinds {
@@ -127,14 +127,14 @@ impl Expirer {
                 }
             }
             if tried >= AT_ONCE {
-                // There may be more, at once.
+                // There may be more to delete at once.
                 (self.counted, wake) = (None, now);
             }
         }
         Ok(Some(wake))
     }
 
-    /// Artifacts that could not be deleted before, once they have rested.
+    /// Retries artifact deletions whose pause is over.
     fn sweep(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
         if !sweep::is_open(controller.data_dir()) {
             return Ok(None);
@@ -174,9 +174,9 @@ impl Expirer {
     }
 }
 
-/// When it is time again, unless it is.
+/// Returns the next time if it is in the future.
 fn rest(last: Option<Time>, now: Time) -> Option<Time> {
-    // A clock that went back has no say in it.
+    // A clock that was set back is ignored.
     let next = last.filter(|last| *last <= now)?.saturating_add(PAUSE);
     (next > now).then_some(next)
 }

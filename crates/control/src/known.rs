@@ -1,5 +1,4 @@
-//! What is known where a run is submitted: the machine it runs on, and how long the last run like it took.
-//! Looked up once; a run never asks again.
+//! Context of a submission: the host, and how long the last similar run took. Looked up once; a run never asks again.
 
 use std::{fs, time::Duration};
 
@@ -12,20 +11,20 @@ use serde_json::Value;
 
 use crate::{Error, clock, read};
 
-/// Runs with the same value of one of these come from the same place.
+/// Runs with the same value of one of these labels have the same origin.
 const ORIGINS: [&str; 3] = [
     "workflows.argoproj.io/workflow-template",
     "workflows.argoproj.io/cluster-workflow-template",
     "workflows.argoproj.io/cron-workflow",
 ];
 
-/// A larger run is estimated as a whole only: its nodes would be read and kept for every later run.
+/// Of a larger run only the total is estimated: its nodes would be read and kept for every later run.
 const MOST_NODES: usize = 10_000;
 
-/// The same as bytes of its final record, whatever kinds of nodes it has.
+/// The same limit in bytes of its final record, whatever kinds of nodes it has.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Submitting it reads the record of an earlier run, which may take a while.
+/// Returns whether submitting this manifest reads the record of an earlier run, which may take a while.
 pub fn looks_back(manifest: &Value) -> bool {
     let labels = &manifest["metadata"]["labels"];
     ORIGINS.into_iter().any(|origin| labels[origin].is_string()) || manifest["spec"]["workflowTemplateRef"].is_object()
@@ -48,7 +47,7 @@ pub(crate) fn known(store: &Store, namespace: &str, manifest: &Value, host: Opti
     Ok(known)
 }
 
-/// The name of this machine, if it has one.
+/// Returns the host name, if there is one.
 pub(crate) fn host() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| fs::read_to_string("/etc/hostname")).ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
@@ -74,7 +73,7 @@ fn of(reader: &Reader, row: &RunRow) -> Result<Earlier, Error> {
         return Ok(earlier);
     }
     let object = match read::object(reader, row.run) {
-        // Someone deletes it at this moment.
+        // It is being deleted at this moment.
         Err(Error::UnknownRun(_)) => return Ok(earlier),
         object => object?,
     };
@@ -90,7 +89,7 @@ fn of(reader: &Reader, row: &RunRow) -> Result<Earlier, Error> {
     Ok(earlier)
 }
 
-/// Rounded up: what is over at once still took some time, and no estimate means none is known.
+/// Rounded up: a run that ended at once still took some time, and zero would mean no estimate.
 fn whole_seconds(span: Duration) -> u64 {
     (span.as_secs() + u64::from(span.subsec_nanos() > 0)).max(1)
 }

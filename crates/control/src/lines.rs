@@ -1,5 +1,5 @@
-//! From the frames of attempts' logs to lines of text in order of time.
-//! Memory is bounded: long logs are read as they are needed, and only small ones are held whole.
+//! Assembles the frames of attempts' logs into lines in order of time. Memory is bounded: long logs are read on demand,
+//! only small ones are held whole.
 
 use octoflow_model::{AttemptId, Time};
 use octoflow_runtime::logs::{Error, Frame, Logs, Reader, Stream};
@@ -8,25 +8,25 @@ mod merged;
 
 pub(crate) use merged::{Found, Merged};
 
-/// A line without an end is cut here.
+/// Longer lines are split here.
 const LONGEST_LINE: usize = 1 << 20;
 
 /// One line of one source, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     pub at: Time,
-    /// Which of the sources.
+    /// Number of the source.
     pub source: usize,
     pub stream: Stream,
-    /// The container that wrote it, when it is not the main one.
+    /// Container that wrote it, if it is not the main one.
     pub container: Option<Box<str>>,
     pub bytes: Vec<u8>,
 }
 
-/// Puts lines together from the pieces in which they were written.
+/// Assembles lines from the fragments in which they were written.
 #[derive(Debug, Default)]
 struct Assembler {
-    /// The begun line of each stream of each container.
+    /// Unfinished line of each stream of each container.
     begun: Vec<Begun>,
     last: Time,
 }
@@ -39,7 +39,8 @@ struct Begun {
 }
 
 impl Assembler {
-    /// The next whole line of a frame from this byte on; what is left of the frame is begun.
+    /// Returns the next complete line of a frame from this byte on. The rest of the frame is kept as an unfinished
+    /// line.
     fn cut(&mut self, source: usize, frame: &Frame, from: &mut usize) -> Option<Line> {
         let Frame { stream, at, container, bytes } = frame;
         self.last = *at;
@@ -76,7 +77,7 @@ impl Assembler {
         Some(line(bytes))
     }
 
-    /// What was begun and never ended.
+    /// Returns unfinished lines at the end of the log.
     fn finish(&mut self, source: usize) -> Option<Line> {
         while let Some(Begun { container, stream, bytes }) = (!self.begun.is_empty()).then(|| self.begun.remove(0)) {
             if !bytes.is_empty() {
@@ -87,12 +88,12 @@ impl Assembler {
     }
 }
 
-/// The lines of one attempt, also while it is being written.
+/// Lines of one attempt, also while it is being written.
 pub struct Source {
     number: usize,
     reader: Reader,
     assembler: Assembler,
-    /// The frame that is being cut, and how far.
+    /// Current frame, and the position in it.
     frame: Option<(Frame, usize)>,
 }
 
@@ -101,12 +102,12 @@ impl Source {
         Self { number, reader: logs.read(attempt), assembler: Assembler::default(), frame: None }
     }
 
-    /// The whole lines that have come since the last look.
+    /// Returns the complete lines that were written since the last call.
     pub fn look(&mut self) -> Result<Vec<Line>, Error> {
         self.all(false)
     }
 
-    /// Everything that is left of an attempt that is over.
+    /// Returns the rest of a finished attempt's log.
     pub fn finish(mut self) -> Result<Vec<Line>, Error> {
         self.all(true)
     }
@@ -119,7 +120,7 @@ impl Source {
         Ok(lines)
     }
 
-    /// The next line that is there; when the attempt is over, also one without an end.
+    /// Returns the next complete line; if the attempt is over, also an unfinished last one.
     pub fn next(&mut self, over: bool) -> Result<Option<Line>, Error> {
         loop {
             if let Some((frame, from)) = &mut self.frame {
@@ -173,7 +174,7 @@ mod tests {
         lines
     }
 
-    /// The source of each line, its number and its text.
+    /// Returns source, number and text of each line.
     fn told(merged: &mut Merged) -> Vec<(usize, u64, String)> {
         let mut lines = Vec::new();
         while let Some((number, line)) = merged.next_line(&mut |line| line.bytes != b"-").unwrap() {
@@ -234,7 +235,7 @@ mod tests {
     fn the_containers_of_one_attempt_do_not_mix() {
         let dir = tempdir().unwrap();
         let logs = Logs::new(dir.path());
-        // Another container's bytes begin with its name.
+        // Bytes of other containers begin with the container's name.
         write(&logs, 0, &[(1, 1, b"ma"), (0x11, 2, b"\x04sidesi"), (1, 3, b"in\n"), (0x11, 4, b"\x04sidede\n")]);
         let lines = Source::open(0, &logs, attempt(0)).finish().unwrap();
         let texts: Vec<(Option<&str>, &[u8])> =

@@ -1,5 +1,5 @@
-//! The maintenance thread: runs schedules and deletes what has expired while a server lives. It sleeps until the next time,
-//! wakes when something is committed, and looks at the clock once a minute while there is a schedule: clocks jump.
+//! The maintenance thread: runs schedules and deletes what has expired. It sleeps until the next due time, wakes on
+//! commits, and checks the clock once a minute while there is a schedule, because clocks jump.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -14,13 +14,13 @@ use crate::{
     registry::Registry,
 };
 
-/// The longest sleep while there is a schedule.
+/// Longest sleep while there is a schedule.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How long commits are gathered before somebody looks at them.
+/// Debounce time after a commit.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// The pause after a look that failed.
+/// Pause after a failed pass.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 pub(crate) struct MaintenanceThread {
@@ -42,7 +42,7 @@ struct State {
 }
 
 impl Registry {
-    /// From now on schedules run and what is over is cleared away, until the registry is closed.
+    /// Starts the maintenance thread, which runs until the registry is closed.
     pub fn attend(&self, retention: RetentionPolicy) -> Result<(), Error> {
         let mut place = self.maintenance().lock().unwrap_or_else(PoisonError::into_inner);
         assert!(place.is_none(), "a controller has one maintenance thread");
@@ -64,7 +64,7 @@ impl Registry {
         Ok(())
     }
 
-    /// What should have been done by now and could not be: schedules that cannot be kept, runs that cannot be deleted.
+    /// Returns overdue work that failed: schedules that cannot run, runs and artifacts that cannot be deleted.
     pub fn overdue(&self) -> Vec<Overdue> {
         let place = self.maintenance().lock().unwrap_or_else(PoisonError::into_inner);
         let seen = |maintenance: &MaintenanceThread| {
@@ -77,7 +77,7 @@ impl Registry {
 }
 
 impl MaintenanceThread {
-    /// Waits until what is under way is done.
+    /// Stops the thread and waits for its current pass.
     pub(crate) fn finish(self) {
         self.line.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
         self.line.bell.notify_one();
@@ -90,7 +90,7 @@ impl Line {
         let mut timekeeper = Timekeeper::new(registry);
         let mut expirer = Expirer::new(retention);
         loop {
-            // Schedules follow the wall clock; how long something is kept is elapsed time.
+            // Schedules follow the wall clock; retention is elapsed time.
             let scheduled = timekeeper.look(clock::now());
             let expiring = expirer.look(registry.controller(), clock::steady());
             let failed: Vec<String> =
@@ -121,7 +121,7 @@ impl Line {
         }
     }
 
-    /// Sleeps until the bell rings or the time is up. Says whether it is all over.
+    /// Sleeps until a commit or the timeout. Returns whether the thread must end.
     fn wait(&self, patience: Option<Duration>, overdue: Vec<Overdue>) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.overdue = overdue;

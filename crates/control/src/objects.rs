@@ -1,5 +1,5 @@
-//! The runtime of resource templates: does what they ask for to the objects of this controller, and waits for conditions.
-//! It stands behind the same port as processes; objects and runs are reached through the handle like everybody reaches them.
+//! The runtime of resource templates: carries out their actions on objects of this controller and waits for conditions.
+//! It implements the same port as the process runtime, and reaches objects and runs through the public handle only.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -41,27 +41,27 @@ pub mod patch;
 mod run;
 mod trouble;
 
-/// So many errands are looked through for those that ask the same.
+/// Maximum number of queued work items examined together, to drop repeated ones.
 const AT_ONCE: usize = 1024;
 
-/// How soon what could not reach storage is tried again.
+/// Delay before retrying what failed because storage was unavailable.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Something for the resource worker to do.
+/// Work item of the resource worker.
 pub(crate) enum Errand {
     Orders(Vec<Order>),
     Adopt(Vec<(AttemptId, Box<Task>)>),
-    /// Something happened to this run.
+    /// This run changed.
     Rung(RunId),
-    /// This object is not what it was.
+    /// This stored object changed.
     Changed(Key),
-    /// Something came from elsewhere.
+    /// A fetch from another machine ended.
     Brought(AttemptId, bring::Brought),
     Close,
 }
 
 impl Errand {
-    /// The run it asks to look at, if that is all it asks.
+    /// Returns the run to check, if the item asks for nothing else.
     fn rings(&self) -> Option<RunId> {
         match self {
             Self::Rung(run) => Some(*run),
@@ -70,7 +70,7 @@ impl Errand {
     }
 }
 
-/// An object that is kept.
+/// Key of a stored object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub kind: String,
@@ -120,18 +120,18 @@ impl Objects {
 
 impl Runtime for Objects {
     fn send(&mut self, orders: Vec<Order>) {
-        // The resource worker is there until it is told to close.
+        // The resource worker runs until it is closed.
         let _ = self.errands.send(Errand::Orders(orders));
     }
 
-    /// What was asked for is looked up before it is done again, so that nothing is made twice.
+    /// Starts each action again. An action checks whether it was done already, so nothing is made twice.
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, _: &[RunId]) {
         let _ = self.errands.send(Errand::Adopt(believed));
     }
 
     fn close(self: Box<Self>) {
         let _ = self.errands.send(Errand::Close);
-        // The event loop is gone by now, so whatever the resource worker asks is answered at once.
+        // The event loop has ended, so every call of the resource worker returns at once.
         let _ = self.resource_worker.join();
     }
 }
@@ -141,41 +141,41 @@ struct ResourceWorker {
     data_dir: PathBuf,
     sink: Sink,
     waits: HashMap<AttemptId, Wait>,
-    /// What was answered, until it is forgotten: an engine that lost it asks again.
+    /// Answers given, until the attempt is forgotten: an engine that lost one asks again.
     told: HashMap<AttemptId, Answer>,
-    /// What could not reach storage and is tried again.
+    /// Work that failed because storage was unavailable, to be retried.
     later: BTreeMap<AttemptId, Later>,
-    /// The resource worker's own handle, for those who do something for it.
+    /// Sender to the worker's own queue, for helper threads.
     errands: Sender<Errand>,
     bringer: Bringer,
 }
 
-/// Something to be done again.
+/// Work to retry.
 enum Later {
     Act(Box<ObjectRequest>),
     Judge,
     Stop(Command),
 }
 
-/// An attempt that waits for an object.
+/// Attempt that waits for an object.
 struct Wait {
     target: Target,
     success: Option<Condition>,
     failure: Option<Condition>,
-    /// The object is the attempt's own and ends with it.
+    /// True if the object belongs to the attempt and ends with it.
     owned: bool,
-    /// It waits for the end, to remove what is left.
+    /// True if it waits for the run to end, in order to delete it.
     removes: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Target {
-    /// A run, and what it is called in a sentence.
+    /// Run, and its description for messages.
     Run(RunId, String),
     Stored(Key),
 }
 
-/// What came of an action: the object as it is now, and where it is unless it is gone.
+/// Result of an action: the object as it is now, and where it is unless it was deleted.
 struct Done {
     object: Value,
     target: Option<Target>,
@@ -203,7 +203,8 @@ impl ResourceWorker {
                 rung.extend(errand.rings().map(|run| (run, at)));
             }
             for (at, errand) in errands.into_iter().enumerate() {
-                // A look sees everything that happened so far, so of many calls to the same the last is enough.
+                // One check sees everything that happened so far, so of several items for the same run the last is
+                // enough.
                 if errand.rings().is_some_and(|run| rung.get(&run) != Some(&at)) {
                     continue;
                 }
@@ -214,7 +215,7 @@ impl ResourceWorker {
         }
     }
 
-    /// Tries what could not reach storage.
+    /// Retries what failed because storage was unavailable.
     fn again(&mut self) {
         for (attempt, later) in std::mem::take(&mut self.later) {
             match later {
@@ -263,7 +264,7 @@ impl ResourceWorker {
         }
         let Some(wait) = self.waits.get(&attempt) else { return };
         if let (Target::Run(run, _), true) = (&wait.target, wait.owned)
-            // It may be over, or told already.
+            // It may be finished or stopped already.
             && self.handle.command(*run, command.clone()).is_err_and(|error| error.is_outage())
         {
             self.later.insert(attempt, Later::Stop(command));
@@ -324,7 +325,7 @@ impl ResourceWorker {
         self.judge(attempt);
     }
 
-    /// Looks at everything that waits for one of these.
+    /// Checks every attempt that waits for a matching target.
     fn look(&mut self, concerned: impl Fn(&Target) -> bool) {
         let concerned = self.waits.iter().filter(|(_, wait)| concerned(&wait.target));
         let mut concerned: Vec<AttemptId> = concerned.map(|(attempt, _)| *attempt).collect();
@@ -348,7 +349,7 @@ impl ResourceWorker {
         self.answer(attempt, answer);
     }
 
-    /// Nothing while it is open.
+    /// Evaluates the conditions; `None` while neither holds.
     fn verdict(&self, wait: &Wait) -> Result<Option<Answer>, Trouble> {
         let (object, name, at_work) = match &wait.target {
             Target::Run(run, name) => match self.handle.object_at_work(*run)? {
@@ -370,7 +371,7 @@ impl ResourceWorker {
         Ok(match condition::judge(wait.success.as_ref(), wait.failure.as_ref(), &object) {
             Verdict::Good => Some(Answer::Object(object)),
             Verdict::Bad(why) => Some(Answer::Failed(why)),
-            // A run that is over never changes again; waiting for more would be waiting for ever.
+            // A finished run never changes again; waiting longer would be waiting for ever.
             Verdict::Open if over => {
                 let phase = dialect::of(&object).map_or("", |dialect| dialect.phase_of(&object));
                 Some(Answer::Failed(format!("{name} ended {phase}, and the success condition does not hold")))
@@ -392,7 +393,7 @@ impl ResourceWorker {
     }
 }
 
-/// A run that will not change by itself any more.
+/// Returns whether a run has ended and will not change by itself.
 fn is_over(object: &Value) -> bool {
     dialect::of(object).is_ok_and(|dialect| dialect.view.is_over(object))
 }

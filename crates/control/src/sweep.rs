@@ -1,5 +1,5 @@
-//! Deletes artifacts when their time has come. What is to go is written down first and struck out when it is gone, so
-//! nothing is forgotten by a crash; what cannot be deleted is tried again and never keeps a run from being deleted.
+//! The sweeper deletes artifacts that are due. Deletions are queued on disk first and dequeued when done, so a crash
+//! loses none. A failed deletion is retried and never keeps a run from being deleted.
 
 use std::{
     fs, io,
@@ -22,20 +22,20 @@ use serde_json::{Value, json};
 
 use crate::{Error, Supervisor, expire::Overdue};
 
-/// After so many times somebody must look at it.
+/// After this many tries an operator must intervene.
 const TRIES: u32 = 12;
-/// The pause after the first try; each further one is twice as long, up to a day.
+/// Pause after the first try; doubled after each further one, up to a day.
 const PAUSE: Duration = Duration::from_secs(60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often it is tried to note what became of artifacts while others write on their run.
+/// Number of tries to record the result while others write to the run.
 const WRITES: u32 = 8;
-/// How often, and how far apart, it is tried to note it while storage cannot be written.
+/// Number of tries, and pause between them, to record the result while storage is unavailable.
 const OUTAGE_TRIES: u32 = 60;
 const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
-/// When so many fail one after the other, the rest waits for a better moment.
+/// After this many consecutive failures the rest is postponed.
 const PATIENCE: u32 = 3;
 
-/// Artifacts of one run that are to go.
+/// Artifacts of one run that are queued for deletion.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Doomed {
     run: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Doomed {
     tries: u32,
 }
 
-/// The same with the way to each.
+/// Queued deletion with the location of each artifact.
 pub(crate) struct Mission {
     doomed: Doomed,
     places: Vec<Result<Option<Location>, String>>,
@@ -80,12 +80,12 @@ fn dir(data_dir: &Path) -> PathBuf {
     data_dir.join("artifacts").join("doomed")
 }
 
-/// Whether anything is written down that is not struck out.
+/// Returns whether any deletion is queued.
 pub(crate) fn is_open(data_dir: &Path) -> bool {
     fs::read_dir(dir(data_dir)).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// What was tried and could not be deleted.
+/// Returns deletions that were tried and failed.
 pub(crate) fn overdue(data_dir: &Path) -> Vec<Overdue> {
     let entries = fs::read_dir(dir(data_dir)).into_iter().flatten().flatten();
     let texts = entries.filter_map(|entry| fs::read(entry.path()).ok());
@@ -101,7 +101,7 @@ pub(crate) fn overdue(data_dir: &Path) -> Vec<Overdue> {
     found
 }
 
-/// What was written down and is not struck out. A run that is still there keeps what goes with it.
+/// Returns the queued deletions that are due. Those that belong to a run's deletion wait while the run exists.
 pub(crate) fn leftovers(data_dir: &Path, reader: &Reader) -> Result<Vec<Doomed>, Error> {
     let Ok(entries) = fs::read_dir(dir(data_dir)) else { return Ok(Vec::new()) };
     let mut found: Vec<Doomed> = Vec::new();
@@ -131,19 +131,19 @@ pub(crate) fn leftovers(data_dir: &Path, reader: &Reader) -> Result<Vec<Doomed>,
     Ok(found)
 }
 
-/// A server that is away must not slow down every run after.
+/// Backs off exponentially: an unreachable server must not slow down every later run.
 fn pause(tries: u32) -> Duration {
     PAUSE.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(LONGEST_PAUSE)
 }
 
-/// How long nobody has tried.
+/// Returns the time since the last try.
 fn rested(path: &Path) -> Duration {
     let written = fs::metadata(path).and_then(|about| about.modified());
     written.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
 }
 
-/// What could not be deleted when the run ended stays, because the run goes on under another number. It is deleted when
-/// that one ends.
+/// Dequeues what could not be deleted at the end of a run that is retried: the run continues under another id, and its
+/// artifacts are deleted when that one ends.
 pub(crate) fn pardon(data_dir: &Path, run: RunId) -> io::Result<()> {
     let path = Doomed::new(run, "", GcStrategy::OnWorkflowCompletion, Vec::new()).path(data_dir);
     match fs::remove_file(path) {
@@ -152,16 +152,16 @@ pub(crate) fn pardon(data_dir: &Path, run: RunId) -> io::Result<()> {
     }
 }
 
-/// Writes down what must go with a run, before the run goes.
+/// Queues the artifacts of a run for deletion, before the run is deleted.
 pub fn doom_with_run(data_dir: &Path, run: RunId, namespace: &str, items: Vec<Garbage>) -> io::Result<()> {
     if items.is_empty() {
         return Ok(());
     }
-    // All that is left of it goes, whatever was said about when.
+    // All remaining artifacts are deleted, whatever their strategy.
     Doomed::new(run, namespace, GcStrategy::OnWorkflowDeletion, items).write(data_dir)
 }
 
-/// Deletes what deleted runs left behind, and what could not be deleted before. Answers what could not be deleted.
+/// Deletes the artifacts of deleted runs and retries failed deletions. Returns a message for each failure.
 pub fn sweep_deleted(store: &Store, data_dir: &Path, policy: Policy) -> Vec<String> {
     let mut warnings = Vec::new();
     let reader = match store.reader() {
@@ -185,7 +185,7 @@ pub fn sweep_deleted(store: &Store, data_dir: &Path, policy: Policy) -> Vec<Stri
 
 type Thread = JoinHandle<Result<(), Error>>;
 
-/// A thread that deletes while the controller goes on. It is started when there is something to do.
+/// Background thread for deletions. Started on first use.
 pub(crate) struct Sweeper {
     line: Option<(Sender<Mission>, Thread)>,
     store: Store,
@@ -199,7 +199,7 @@ impl Sweeper {
         Self { line: None, store, data_dir, policy, supervisor }
     }
 
-    /// Somebody who may fetch what it may delete.
+    /// Returns a carrier with the sweeper's access policy.
     pub(crate) fn carrier(&self) -> Carrier {
         Carrier::new(&self.data_dir, self.policy.clone())
     }
@@ -211,26 +211,26 @@ impl Sweeper {
             let work = move || {
                 let carrier = Carrier::new(&data_dir, policy);
                 for mission in missions {
-                    // What went wrong is in the run's status and tried again.
+                    // Failures are in the run's status and retried.
                     drop(sweep(mission, &carrier, &store, &data_dir));
                 }
                 Ok(())
             };
-            // Without a thread it stays on disk, and is done with the next or after the next start.
+            // Without a thread the deletion stays queued on disk for the next one or the next start.
             self.line = self.supervisor.spawn("sweeper", work).ok().map(|thread| (line, thread));
         }
         if let Some((line, _)) = &self.line {
-            // A sweeper that died left what it had to do on disk.
+            // If the thread died, the deletion is still queued on disk.
             let _ = line.send(mission);
         }
     }
 
-    /// What is under way, to be waited for without keeping others from asking for more.
+    /// Hands over the running thread, so that it can be joined without blocking new deletions.
     pub(crate) fn release(&mut self) -> Option<Thread> {
         self.line.take().map(|(_, thread)| thread)
     }
 
-    /// Waits until everything was tried once.
+    /// Waits until every queued deletion was tried once.
     pub(crate) fn finish(&mut self) {
         if let Some((line, thread)) = self.line.take() {
             drop(line);
@@ -290,11 +290,11 @@ fn sweep(mission: Mission, carrier: &Carrier, store: &Store, data_dir: &Path) ->
     warnings
 }
 
-/// Notes in the record of a finished run what became of its artifacts.
+/// Records the result of a deletion in the record of the finished run.
 fn tell(store: &Store, doomed: &Doomed, gone: &[Garbage], trouble: Option<&str>) -> Result<(), Error> {
     for _ in 1..WRITES {
         match note(store, doomed, gone, trouble) {
-            // Somebody wrote on the run meanwhile; that must not be lost.
+            // A concurrent write to the run must not be lost: retry.
             Err(Error::Store(octoflow_store::Error::Stale { .. })) => {}
             done => return done,
         }
@@ -333,9 +333,9 @@ fn note(store: &Store, doomed: &Doomed, gone: &[Garbage], trouble: Option<&str>)
     Ok(())
 }
 
-/// Marks artifacts as deleted wherever they are listed: whoever handed one on has it no longer either.
+/// Marks artifacts as deleted wherever they are listed, also in nodes that passed them on.
 fn strike(holder: &mut Value, gone: &[Garbage]) {
-    // Indexing for writing would make what is not there.
+    // Mutable indexing would create missing fields.
     let outputs = holder.get_mut("outputs");
     let Some(artifacts) = outputs.and_then(|outputs| outputs.get_mut("artifacts")).and_then(Value::as_array_mut) else {
         return;

@@ -1,4 +1,4 @@
-//! The ledger of a schedule, as the store has it.
+//! Ledger of a schedule's past times, read from the store.
 
 use std::cell::RefCell;
 
@@ -17,7 +17,7 @@ impl<'a> Books<'a> {
         Self { reader, uid, trouble: RefCell::new(None) }
     }
 
-    /// What went wrong while somebody looked; nothing that was decided then counts.
+    /// Returns the read error, if any; decisions made before it must be discarded.
     pub(super) fn trouble(&self) -> Result<(), Error> {
         self.trouble.take().map_or(Ok(()), Err)
     }

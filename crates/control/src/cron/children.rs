@@ -1,4 +1,4 @@
-//! The runs of a schedule: which are open, how those that ended are counted, and which of them are kept.
+//! Runs of a schedule: which are open, how finished ones are counted, and which are kept.
 
 use octoflow_engine::cron::{LABEL, Timetable};
 use octoflow_model::RunId;
@@ -7,17 +7,17 @@ use octoflow_store::{Filter, LabelTest, Page};
 use super::{Entry, Status, Timekeeper};
 use crate::registry::Fault;
 
-/// How far back runs are looked for that a crash kept out of the status.
+/// Number of past times to search for runs that a crash kept out of the status.
 const UNNOTED: usize = 1000;
 
-/// More runs of one schedule than anybody keeps.
+/// Maximum number of runs read per schedule; more than anybody keeps.
 const MOST: usize = 10_000;
 
 impl Timekeeper {
-    /// Brings the status up to what became of the runs. Each is counted once: with its end it leaves the active ones.
+    /// Updates the status from the runs. Each is counted once: when it ends it leaves the active ones.
     pub(super) fn count_children(&self, entry: &mut Entry, status: &mut Status) -> Result<(), Fault> {
         self.registry.read(|reader| {
-            // A crash may have come between a run and the note of it.
+            // A crash may have come between starting a run and recording it.
             let noted = status.last;
             let restarted = entry.looked.is_none();
             for tick in reader.ticks(&entry.uid, UNNOTED)? {
@@ -54,7 +54,7 @@ impl Timekeeper {
         })
     }
 
-    /// Deletes the oldest finished runs beyond what is kept.
+    /// Deletes the oldest finished runs beyond the history limits.
     pub(super) fn trim(&self, entry: &Entry, timetable: &Timetable) -> Result<(), Fault> {
         let rows = self.registry.read(|reader| {
             let label = LabelTest::Equals { key: LABEL.to_owned(), value: entry.name.clone() };

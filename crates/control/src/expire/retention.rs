@@ -1,10 +1,10 @@
-//! How many finished runs are kept, and for how long, by how they ended.
+//! Retention limits for finished runs: how many and for how long, by phase.
 
 use std::{str::FromStr, time::Duration};
 
 use octoflow_engine::argo::duration;
 
-/// Nothing said means that everything is kept.
+/// The default keeps everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionPolicy {
     pub succeeded: Keep,
@@ -14,9 +14,9 @@ pub struct RetentionPolicy {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// At most so many, the newest.
+    /// Maximum number; the newest are kept.
     pub most: Option<u64>,
-    /// For so long after their end.
+    /// Maximum age after their end.
     pub longest: Option<Duration>,
 }
 
@@ -25,7 +25,7 @@ impl RetentionPolicy {
         *self == Self::default()
     }
 
-    /// By the word of the phase, those that do not keep everything.
+    /// Returns the phases that have limits.
     pub(super) fn phases(&self) -> impl Iterator<Item = (&'static str, Keep)> + use<> {
         [("Succeeded", self.succeeded), ("Failed", self.failed), ("Error", self.errored)]
             .into_iter()
@@ -37,7 +37,7 @@ impl RetentionPolicy {
 #[error("`{0}` does not say what to keep; write for example succeeded=1000,failed=720h,errored=100/24h")]
 pub struct BadRetention(String);
 
-/// `succeeded=1000,failed=500/720h`: how many, for how long, or both; `completed` means succeeded.
+/// Parses `succeeded=1000,failed=500/720h`: number, age, or both; `completed` means succeeded.
 impl FromStr for RetentionPolicy {
     type Err = BadRetention;
 

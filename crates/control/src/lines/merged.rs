@@ -1,6 +1,6 @@
-//! Lines of several attempts in order of time, read as they are asked for, also while they are being written. A log is
-//! opened when its time has come and closed at its end; short ones are held whole so that thousands of them do not need
-//! thousands of open files. Which attempts there are, and what of them is wanted, others say.
+//! Merges the lines of several attempts in order of time, on demand, also while they are being written. A log is opened
+//! when its first line may be next and closed at its end; short ones are held whole so that thousands of them do not
+//! need thousands of open files. The caller provides the attempts and the filter.
 
 use std::{
     cmp::Reverse,
@@ -16,38 +16,38 @@ use super::{Line, Source};
 /// Logs up to this size are read at once.
 const SMALL: u64 = 16 * 1024;
 
-/// So many bytes of lines that are not wanted are passed over at a time; then whoever asked may do something else first.
+/// Maximum bytes of non-matching lines scanned per call, so that the caller can do other work in between.
 const SCAN: usize = 4 << 20;
 
-/// An attempt that has a log, or will have one.
+/// Attempt that has or will have a log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub attempt: AttemptId,
-    /// It cannot have written anything before.
+    /// Earliest time of its first line.
     pub began: Time,
-    /// It writes nothing more.
+    /// True if it writes nothing more.
     pub over: bool,
 }
 
-/// Which lines count.
+/// Filter for lines.
 pub(crate) type Wants<'w> = dyn FnMut(&Line) -> bool + 'w;
 
 pub(crate) struct Merged {
     logs: Logs,
-    /// Only so many lines of each, its last that were there at the first look.
+    /// Number of last lines to return of each source, counted at the first call.
     tail: Option<usize>,
     looked: bool,
     known: HashMap<AttemptId, usize>,
     sources: Vec<Opened>,
-    /// Not yet opened: when each began, and its number; the first to begin is last.
+    /// Sources not yet opened, by start time; the earliest is last.
     waiting: Vec<(Time, usize)>,
-    /// The next line of each open source. Equal times keep the order of the sources.
+    /// Next line of each open source. Equal times keep the order of the sources.
     heads: BinaryHeap<Reverse<(Time, usize)>>,
-    /// Open sources that had nothing more to tell when they were asked.
+    /// Open sources that had no more lines when last read.
     idle: Vec<usize>,
-    /// Open sources that were left in the middle of what is not wanted.
+    /// Open sources that were interrupted while scanning non-matching lines.
     scanning: Vec<usize>,
-    /// There will be no more than what was found.
+    /// True if no more attempts will appear.
     settled: bool,
 }
 
@@ -57,15 +57,15 @@ struct Opened {
     tail: Option<usize>,
     flow: Flow,
     head: Option<(Line, u64)>,
-    /// So many of its lines were read.
+    /// Number of lines read.
     count: u64,
-    /// So many of those that count are not told.
+    /// Number of matching lines to skip.
     skip: usize,
 }
 
 enum Flow {
     Closed,
-    /// Lines are counted for a tail before any is told.
+    /// Counting lines for a tail before any is returned.
     Counted(Box<Source>, usize),
     Held(VecDeque<Line>),
     Read(Box<Source>),
@@ -87,24 +87,24 @@ impl Merged {
         }
     }
 
-    /// Whether looking for more is worth it: all that was found has been told.
+    /// Returns true if all found lines were returned, so that looking for more attempts is worth it.
     pub(crate) fn is_dry(&self) -> bool {
         !self.settled && self.heads.is_empty() && self.waiting.is_empty() && self.scanning.is_empty()
     }
 
-    /// There is more to read now, although no line came out of it yet.
+    /// Returns true if there is more to read now, although no line matched yet.
     pub(crate) fn is_scanning(&self) -> bool {
         !self.scanning.is_empty()
     }
 
-    /// Everything has been told, and there will be nothing more.
+    /// Returns true if every line was returned and no more will come.
     pub(crate) fn is_over(&self) -> bool {
         let open = !self.waiting.is_empty() || !self.idle.is_empty() || !self.scanning.is_empty();
         self.settled && self.heads.is_empty() && !open
     }
 
-    /// What a look found: attempts are numbered in the order in which they come up first. The ends told here were seen
-    /// before anything is read, so that everything written before them is read.
+    /// Adds attempts, numbered in order of first appearance. The caller determined `over` and `settled` before anything
+    /// is read, so everything written before those ends is read.
     pub(crate) fn find(&mut self, found: &[Found], settled: bool, wants: &mut Wants<'_>) -> Result<(), Error> {
         self.settled = settled;
         for one in found {
@@ -127,14 +127,14 @@ impl Merged {
         Ok(())
     }
 
-    /// The next line that counts, and which of its source's lines it is, from 0. None when there is none now, or when it
-    /// takes longer to find it ([`Self::is_scanning`]).
+    /// Returns the next matching line and its number in its source, from 0. `None` if there is none now, or if finding
+    /// it takes longer ([`Self::is_scanning`]).
     pub(crate) fn next_line(&mut self, wants: &mut Wants<'_>) -> Result<Option<(u64, Line)>, Error> {
         for number in std::mem::take(&mut self.scanning) {
             self.advance(number, wants)?;
         }
         if self.is_scanning() {
-            // Its next line may be older than those that are known.
+            // Its next line may be earlier than the known ones.
             return Ok(None);
         }
         while let Some((began, number)) = self.waiting.last().copied() {
@@ -165,7 +165,7 @@ impl Merged {
         Ok(())
     }
 
-    /// Finds the next line of a source that is to be told.
+    /// Finds the next line of a source to return.
     fn advance(&mut self, number: usize, wants: &mut Wants<'_>) -> Result<(), Error> {
         let opened = &mut self.sources[number];
         let over = opened.over || self.settled;
@@ -217,7 +217,7 @@ impl Merged {
     }
 }
 
-/// How a log that is opened now is read: short ones whole, if nothing more comes.
+/// Chooses how to read a log: short ones whole, if they are complete.
 fn flow(logs: &Logs, attempt: AttemptId, source: Source, over: bool) -> Result<Flow, Error> {
     let size = fs::metadata(logs.path(attempt)).map_or(0, |about| about.len());
     Ok(if over && size <= SMALL { Flow::Held(source.finish()?.into()) } else { Flow::Read(Box::new(source)) })

@@ -1,4 +1,4 @@
-//! One action on one object, whatever keeps it.
+//! One action of a resource template on one object.
 
 use octoflow_engine::argo::resource;
 use octoflow_model::{
@@ -22,19 +22,19 @@ use crate::{
     registry::{Keeping, Kind, meta, stored},
 };
 
-/// Everything an action needs to know.
+/// Input of an action.
 pub(super) struct Order<'a> {
     pub attempt: AttemptId,
     pub request: &'a ObjectRequest,
     pub kind: &'static Kind,
-    /// Empty when a name is to be drawn.
+    /// Empty if a name is to be generated.
     pub name: String,
     pub namespace: String,
-    /// The object or the change, as given; `Null` when only flags name the object.
+    /// The object or the patch as given; `Null` if only flags name the object.
     pub given: Value,
     pub identity: Identity,
     pub flags: Flags,
-    /// It may have been done before the engine went down.
+    /// True if the action may have been done before a restart.
     pub again: bool,
 }
 
@@ -75,7 +75,8 @@ impl ResourceWorker {
         }
     }
 
-    /// Runs of a namespace that tokens are confined to act in it only, and change nothing that all namespaces share.
+    /// Checks that a run of a namespace to which tokens are confined acts only in it, and changes nothing that is
+    /// shared by all namespaces.
     fn confine(&self, request: &ObjectRequest, namespaced: bool, namespace: &str) -> Result<(), Trouble> {
         let reads = request.action == ObjectAction::Get;
         if namespaced && namespace == request.namespace || !namespaced && reads {
@@ -103,7 +104,7 @@ impl ResourceWorker {
         }
     }
 
-    /// The object as people see it, when it is there.
+    /// Returns the stored object as clients see it, if it exists.
     pub(super) fn stored_object(&self, key: &Key) -> Result<Option<Value>, Trouble> {
         let kept = self.handle.store.reader().and_then(|reader| reader.object(&key.kind, &key.namespace, &key.name));
         let Some(kept) = kept? else { return Ok(None) };
@@ -150,7 +151,7 @@ impl ResourceWorker {
             ObjectAction::Patch(how) => {
                 let mut object = there()?;
                 let uid = uid(&object);
-                // An operation such as appending is not the same when it is done twice.
+                // An operation such as appending must not be applied twice.
                 let mark = order.attempt.to_string();
                 if order.again && object["metadata"]["annotations"][LAST_PATCH] == mark {
                     return Ok(on(key(name), object));
@@ -164,7 +165,7 @@ impl ResourceWorker {
         }
     }
 
-    /// Deletes it, or marks it as going when somebody else must agree first.
+    /// Deletes the object, or marks it as terminating if finalizers hold it.
     fn unshelve(&self, key: &Key, kept: Option<Value>) -> Result<(), Trouble> {
         if let Some(mut object) = kept {
             let mut ties = Ties::of(&object["metadata"]);
@@ -193,7 +194,7 @@ impl ResourceWorker {
         };
         for name in &names {
             match self.stored_object(&key(name))? {
-                // This very attempt made it, before the engine went down.
+                // This attempt created it before the restart.
                 Some(object) if ours(&object) => return Ok(on(key(name), object)),
                 Some(_) => {}
                 None => return self.shelve(order, name, order.given.clone(), uid),
@@ -221,14 +222,14 @@ impl ResourceWorker {
     }
 }
 
-/// Marks the attempt that last changed an object by operations.
+/// Annotation with the attempt that last applied a JSON patch, so that a retry does not apply it twice.
 const LAST_PATCH: &str = "octoflow.io/last-patch";
 
 fn on(key: Key, object: Value) -> Done {
     Done { object, target: Some(Target::Stored(key)), removes: false }
 }
 
-/// Whoever asks becomes the owner, when that was asked for.
+/// Adds the requesting workflow as owner, if the request wants that.
 pub(super) fn own(object: &mut Value, request: &ObjectRequest) {
     let Some(owner) = &request.owner else { return };
     let reference = json!({
@@ -251,7 +252,7 @@ pub(super) fn apply_patch(kind: &Kind, how: PatchKind, object: &mut Value, chang
             "the strategic merge patch is not defined for a {}; set mergeStrategy: merge or json",
             kind.name
         )),
-        // These kinds hold no lists of named things, so both ways of merging are the same.
+        // These kinds have no lists of named entries, so both merge strategies are the same.
         PatchKind::Strategic | PatchKind::Merge if change.is_object() => {
             patch::merge(object, change);
             Ok(())

@@ -1,5 +1,5 @@
-//! What must be asked of other machines before the resource worker can go on: lists of keys, and manifests that lie elsewhere.
-//! Servers may be slow, so it is done beside the resource worker, a few at a time.
+//! Fetches from other machines on behalf of the resource worker: key listings and external manifests. Servers may be
+//! slow, so fetches run on helper threads, a few at a time.
 
 use std::{
     collections::VecDeque,
@@ -19,15 +19,15 @@ use octoflow_runtime::{artifacts::Carrier, egress::Policy};
 use super::{Errand, ResourceWorker};
 use crate::supervisor::said;
 
-/// So many servers are spoken to at once.
+/// Maximum number of concurrent fetches.
 const AT_ONCE: usize = 8;
 
 pub(super) struct Bringer {
     data_dir: PathBuf,
     policy: Policy,
-    /// Made when it is needed first: most runs ask nothing of anybody.
+    /// Created on first use: most runs fetch nothing.
     carrier: Option<Arc<Carrier>>,
-    /// Those whose time has not come, and all that are wanted still.
+    /// Fetches not yet started, and all attempts that wait for one.
     queue: VecDeque<(AttemptId, Wish)>,
     wanted: std::collections::HashSet<AttemptId>,
     at_work: usize,
@@ -35,11 +35,11 @@ pub(super) struct Bringer {
 
 pub(super) enum Wish {
     Listing(ListingRequest),
-    /// The manifest of this request; the flag says that it may have been done before.
+    /// Manifest of this request; the flag says that the action may have been done before.
     Manifest(Box<ObjectRequest>, bool),
 }
 
-/// What came of a wish.
+/// Result of a fetch.
 pub(crate) enum Brought {
     Listing(Result<Vec<String>, String>),
     Manifest(Result<(Box<ObjectRequest>, bool), String>),
@@ -66,7 +66,7 @@ impl Bringer {
         self.wanted.contains(&attempt)
     }
 
-    /// Nobody waits for it any more; says whether somebody did.
+    /// Cancels the fetch of an attempt. Returns whether there was one.
     pub(super) fn forget(&mut self, attempt: AttemptId) -> bool {
         self.queue.retain(|(waiting, _)| *waiting != attempt);
         self.wanted.remove(&attempt)
@@ -104,7 +104,7 @@ impl ResourceWorker {
                     let why = format!("a bug of octoflow: asking for it panicked: {}", said(&*panic));
                     if listing { Brought::Listing(Err(why)) } else { Brought::Manifest(Err(why)) }
                 });
-                // A resource worker that has closed wants nothing.
+                // The send fails only if the resource worker has closed.
                 let _ = errands.send(Errand::Brought(attempt, brought));
             };
             match thread::Builder::new().name("bringer".to_owned()).spawn(work) {

@@ -1,8 +1,9 @@
-//! Changes to a JSON value: merging, and lists of operations.
+//! Patches of JSON values: merge patches and JSON patches.
 
 use serde_json::{Map, Value};
 
-/// Fields replace fields, null removes them, lists are replaced whole. Nesting is bounded by that of the patch.
+/// Applies a merge patch: fields replace fields, null removes them, lists are replaced whole. Recursion is bounded by
+/// the nesting of the patch.
 pub fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         *target = patch.clone();
@@ -21,12 +22,12 @@ pub fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// So many operations one patch may have.
+/// Maximum number of operations in one patch.
 const MOST_OPERATIONS: usize = 10_000;
-/// So many bytes one patch may copy: a few copies of copies would fill any memory.
+/// Maximum bytes that one patch may copy: a few copies of copies would fill any memory.
 const MOST_COPIED: usize = 4 * 1024 * 1024;
 
-/// The operations of a JSON patch, all or nothing.
+/// Applies the operations of a JSON patch, all or nothing.
 pub fn operate(target: &mut Value, operations: &Value) -> Result<(), String> {
     let list = operations.as_array().ok_or("a json patch is a list of operations")?;
     if list.len() > MOST_OPERATIONS {

@@ -1,4 +1,4 @@
-//! Workflows and TaskSets made, watched and told by resource templates: each is a run of its own in the same controller.
+//! Actions of resource templates on workflows and TaskSets: each is a run of its own in the same controller.
 
 use octoflow_engine::{Command, admit::admit, argo::resource};
 use octoflow_model::{RunId, request::ObjectAction};
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// How deep runs may make runs before that is taken for an endless recursion.
+/// Maximum depth of runs that create runs, to stop endless recursion.
 const DEEPEST: usize = 20;
 
 impl ResourceWorker {
@@ -60,7 +60,7 @@ impl ResourceWorker {
                         return Err("a workflow cannot delete itself while it runs".to_owned().into());
                     }
                     match self.handle.command(row.run, Command::Terminate) {
-                        // What is over, or is not run by this process, has nothing to end.
+                        // A run that is finished, or not run by this process, has nothing to end.
                         Ok(()) | Err(Error::Refused(_)) => {}
                         Err(error) => return Err(error.into()),
                     }
@@ -71,7 +71,7 @@ impl ResourceWorker {
         }
     }
 
-    /// How many runs stand above the one that asks.
+    /// Returns the number of runs above the requesting one.
     fn depth(&self, order: &Order<'_>) -> Result<usize, Trouble> {
         let reader = self.handle.store.reader()?;
         let (mut depth, mut at) = (0, Some(order.attempt.run));
@@ -82,7 +82,7 @@ impl ResourceWorker {
         Ok(depth)
     }
 
-    /// Admitted like every other workflow, and submitted under a name and an id that belong to the attempt.
+    /// Admits the run like any other, and submits it under a name and a uid derived from the attempt.
     fn make(&self, order: &Order<'_>) -> Result<Done, Trouble> {
         if self.depth(order)? > DEEPEST {
             return Err(format!("runs may make runs {DEEPEST} deep, and this one would be deeper").into());
@@ -99,7 +99,7 @@ impl ResourceWorker {
         for name in &names {
             if let Some(row) = self.row(order, name)? {
                 if row.uid == uid {
-                    // This very attempt made it, before the engine went down.
+                    // This attempt created it before the restart.
                     return self.found(&row);
                 }
                 continue;
@@ -141,13 +141,13 @@ impl ResourceWorker {
         Ok(Done { object, target: Some(Target::Run(row.run, called(row))), removes: false })
     }
 
-    /// The only parts of a run that can change: what is written on it, whether it is held, and whether it is to end.
+    /// Applies a change of the only mutable parts of a run: metadata, suspension and shutdown.
     fn steer(&self, order: &Order<'_>, row: &RunRow, before: &Value, after: &Value) -> Result<(), Trouble> {
         let steering = Steering::between(order.kind, before, after)?;
         Ok(steering.carry_out(&self.handle, order.kind, row)?)
     }
 
-    /// A run that is over is forgotten with its logs.
+    /// Deletes a finished run with its logs.
     pub(super) fn remove(&self, target: &Target) -> Result<Answer, Trouble> {
         let Target::Run(run, name) = target else { return Ok(Answer::Object(Value::Null)) };
         Ok(match self.forget(*run)? {
@@ -167,7 +167,7 @@ impl ResourceWorker {
     }
 }
 
-/// `workflow 'w'`, as it is spoken of.
+/// Describes a run in messages, such as `workflow 'w'`.
 fn called(row: &RunRow) -> String {
     format!("{} '{}'", of_row(row).noun, row.name)
 }

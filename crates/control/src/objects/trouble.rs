@@ -1,12 +1,11 @@
-//! Why an action on an object came to nothing: it was refused, which ends the attempt; or storage cannot be reached at
-//! present, which only makes it wait.
+//! Failures of an action on an object: a refusal ends the attempt, unavailable storage only delays it.
 
 use crate::{Error, registry::Fault, supervisor::whole};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     Refused(String),
-    /// It is done again when storage can be reached.
+    /// Storage is unavailable; the action is retried.
     Unavailable,
 }
 

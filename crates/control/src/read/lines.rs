@@ -1,5 +1,5 @@
-//! What the tasks of a run wrote, as lines in order of time, also while they are being written.
-//! Which nodes have logs is read from the run; what a line looks like is the listener's business.
+//! Log lines of a run's tasks in order of time, also while they are being written. The run says which nodes have logs;
+//! formatting belongs to the caller.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -22,46 +22,46 @@ use crate::{
     lines::{Found, Merged},
 };
 
-/// A pattern may take this much memory when compiled.
+/// Memory limit of a compiled pattern.
 const LARGEST_PATTERN: usize = 1 << 20;
 
-/// Looking at a run that grows may take this share of the time at most.
+/// Rendering a growing run may take one part in this many of the time.
 const SHARE: u32 = 10;
 
-/// Whose lines are wanted.
+/// Selection of nodes and lines.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Nodes of these names and whatever belongs to them; of a TaskSet roles, replicas or pods. Empty means all.
+    /// Nodes of these names and their descendants; of a TaskSet roles, replicas or pods. Empty selects all.
     pub names: Vec<String>,
-    /// Only the last so many of each node.
+    /// Only the last lines of each node, at most this many.
     pub tail: Option<usize>,
-    /// Go on until the run is over.
+    /// Continue until the run is over.
     pub follow: bool,
 }
 
-/// Whoever reads along.
+/// Receiver of log lines.
 pub trait Listener {
-    /// Whether it wants this line; those it does not want do not count.
+    /// Returns whether the line matches; others do not count towards the tail.
     fn wants(&mut self, line: &Line) -> bool;
-    /// A line of a node, by its id, and which of its lines it is, from 0: the same line has the same number however often
-    /// a log is read.
+    /// Receives a line of a node, by id, with its number from 0: the same line has the same number however often a log
+    /// is read.
     fn hear(&mut self, node: &str, number: u64, line: &Line) -> ControlFlow<()>;
-    /// Nothing is new. It waits a moment, or leaves.
+    /// Called when there is nothing new. Waits, or breaks off.
     fn pause(&mut self) -> ControlFlow<()>;
 }
 
-/// Which lines somebody wants, and which containers were heard on the way.
+/// Filter for lines. Also collects the containers seen.
 #[derive(Debug, Default)]
 pub struct Sieve {
     pub container: Option<String>,
-    /// Not written before this.
+    /// Only lines written at this time or later.
     pub since: Option<Time>,
     grep: Option<Regex>,
     heard: BTreeSet<String>,
 }
 
 impl Sieve {
-    /// The text says what is wrong with the pattern.
+    /// Compiles the filter; the error says what is wrong with the pattern.
     pub fn new(container: Option<String>, since: Option<Time>, grep: Option<&str>) -> Result<Self, String> {
         let compiled = grep.map(|pattern| RegexBuilder::new(pattern).size_limit(LARGEST_PATTERN).build());
         let grep = compiled.transpose().map_err(|error| error.to_string())?;
@@ -76,13 +76,13 @@ impl Sieve {
         self.container.as_deref().is_none_or(|wanted| wanted == container) && self.passes(line)
     }
 
-    /// Whether it is wanted if its container is.
+    /// Checks everything but the container.
     pub(crate) fn passes(&self, line: &Line) -> bool {
         self.since.is_none_or(|since| line.at >= since)
             && self.grep.as_ref().is_none_or(|grep| grep.is_match(&line.bytes))
     }
 
-    /// The containers that wrote something, whether it was wanted or not.
+    /// Returns the containers that wrote anything, matching or not.
     pub fn heard(&self) -> &BTreeSet<String> {
         &self.heard
     }
@@ -95,7 +95,7 @@ pub fn lines(
     wanted: &Wanted,
     listener: &mut dyn Listener,
 ) -> Result<(), Error> {
-    // What others read by the same handle is none of ours.
+    // The expected sizes set here must not affect other readers.
     let logs = logs.apart();
     let mut merged = Merged::new(logs.clone(), wanted.tail);
     let mut ids: HashMap<AttemptId, String> = HashMap::new();
@@ -104,7 +104,7 @@ pub fn lines(
     let mut seen = None;
     let mut next_look = Instant::now();
     loop {
-        // Asked before reading: whatever was written before the end is then seen by this look.
+        // Checked before reading, so that everything written before the end is read in this pass.
         let settled = !wanted.follow || is_over(reader, run)?;
         let revision = reader.run_revision(run)?;
         if settled || (revision != seen && Instant::now() >= next_look) {
@@ -135,7 +135,8 @@ pub fn lines(
     }
 }
 
-/// The frames of one node's log as they were written. `pause` is asked when there are no more and the run is not over.
+/// Reads the frames of one node's log as they were written. Calls `hear` with `None` when there are no more and the run
+/// is not over.
 pub fn frames(
     reader: &Reader,
     logs: &Logs,
@@ -146,7 +147,7 @@ pub fn frames(
 ) -> Result<(), Error> {
     let attempt = super::attempts(reader, run)?.into_iter().find(|(id, _)| id == node);
     let Some((_, attempt)) = attempt else { return Ok(()) };
-    // What others read by the same handle is none of ours.
+    // The expected sizes set here must not affect other readers.
     let logs = logs.apart();
     let mut frames = logs.read(attempt);
     loop {
@@ -165,7 +166,7 @@ pub fn frames(
     }
 }
 
-/// A run that was deleted meanwhile is over too.
+/// Returns whether a run is over. A deleted one is over too.
 fn is_over(reader: &Reader, run: RunId) -> Result<bool, Error> {
     Ok(reader.run(run)?.is_none_or(|row| row.archived))
 }
@@ -175,13 +176,13 @@ fn steps(reader: &Reader, run: RunId, wanted: &Wanted) -> Result<Vec<(String, Fo
     Ok(steps_of(&super::object(reader, run)?, &attempts, wanted))
 }
 
-/// The parts of a run that have logs, by their ids.
+/// Returns the parts of a run that have logs, by id.
 pub(crate) fn steps_of(object: &Value, attempts: &[(String, AttemptId)], wanted: &Wanted) -> Vec<(String, Found)> {
-    // Of a run of a kind that nobody knows here nothing is known but its record.
+    // Of kinds unknown to this version only the record is known.
     let Ok(dialect) = dialect::of(object) else { return Vec::new() };
     let parts = dialect.view.log_parts(object, attempts, &wanted.names).into_iter();
     parts.map(|part| (part.id, Found { attempt: part.attempt, began: part.began, over: false })).collect()
 }
 
-/// How long a listener that has nothing better to wait for waits.
+/// Poll interval for callers that have nothing better to wait for.
 pub const MOMENT: Duration = Duration::from_millis(100);
