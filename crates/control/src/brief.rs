@@ -16,20 +16,20 @@ pub(crate) fn object(record: &[u8]) -> Result<Value, serde_json::Error> {
 }
 
 /// Reads the object of an archived record with only the nodes that match, by id and content.
-pub(crate) fn object_where(record: &[u8], keep: Keep<'_>) -> Result<Value, serde_json::Error> {
+pub(crate) fn object_where(record: &[u8], keep: NodeFilter<'_>) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(record);
-    let mut record = Place { level: Level::Record, keep }.deserialize(&mut reader)?;
+    let mut record = PartialReader { level: Level::Record, keep }.deserialize(&mut reader)?;
     reader.end()?;
     Ok(record["object"].take())
 }
 
-type Keep<'a> = &'a dyn Fn(&str, &Value) -> bool;
+type NodeFilter<'a> = &'a dyn Fn(&str, &Value) -> bool;
 
 /// Position of the reader, and the node filter.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct PartialReader<'a> {
     level: Level,
-    keep: Keep<'a>,
+    keep: NodeFilter<'a>,
 }
 
 /// Attempts of a run as its record lists them.
@@ -74,7 +74,7 @@ impl Level {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for PartialReader<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
@@ -82,7 +82,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for PartialReader<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,12 +93,12 @@ impl<'de> Visitor<'de> for Place<'_> {
         let mut fields = Map::new();
         while let Some(key) = from.next_key::<String>()? {
             let value = match self.level.below(&key) {
-                Some(level) => from.next_value_seed(Place { level, ..self })?,
+                Some(level) => from.next_value_seed(PartialReader { level, ..self })?,
                 None if matches!(self.level, Level::Record) => {
                     from.next_value::<IgnoredAny>()?;
                     continue;
                 }
-                None => from.next_value_seed(Whole)?,
+                None => from.next_value_seed(AnyValue)?,
             };
             if !matches!(self.level, Level::Nodes) || (self.keep)(&key, &value) {
                 fields.insert(key, value);
@@ -109,9 +109,9 @@ impl<'de> Visitor<'de> for Place<'_> {
 }
 
 /// Reads any value as it is.
-struct Whole;
+struct AnyValue;
 
-impl<'de> DeserializeSeed<'de> for Whole {
+impl<'de> DeserializeSeed<'de> for AnyValue {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Error, keyed, new_uid};
 
-/// The change that makes a cache on disk what it is in the engine. Whatever else its object says stays.
+/// Makes the change that writes the state of a cache in the engine to disk. Other content of the object is kept.
 pub(crate) fn put(store: &Store, namespace: &str, name: &str, data: &KeyedData) -> Result<Change, Error> {
     let stored = store.reader()?.object(KIND, namespace, name)?;
     let (uid, known) = match stored {

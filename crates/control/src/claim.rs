@@ -8,7 +8,7 @@ use octoflow_store::Reader;
 use crate::{Error, clock};
 
 /// Retention of a key; after that it may be used for something else.
-pub const KEPT: Duration = Duration::from_secs(24 * 3600);
+pub const CLAIM_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 /// Idempotency key chosen by a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub struct Claim {
     pub scope: String,
     pub key: String,
     /// Hash of the request: the same key for another request is an error.
-    pub print: Vec<u8>,
+    pub fingerprint: Vec<u8>,
 }
 
 impl Claim {
@@ -29,17 +29,17 @@ impl Claim {
         }
     }
 
-    pub(crate) fn answer(&self, print: &[u8], run: RunId) -> Result<RunId, Error> {
-        if print == self.print { Ok(run) } else { Err(Error::KeyTaken { key: self.key.clone() }) }
+    pub(crate) fn answer(&self, fingerprint: &[u8], run: RunId) -> Result<RunId, Error> {
+        if fingerprint == self.fingerprint { Ok(run) } else { Err(Error::KeyTaken { key: self.key.clone() }) }
     }
 
     pub(crate) fn row(&self, run: RunId, now: Time) -> octoflow_store::Claim {
         octoflow_store::Claim {
             scope: self.scope.clone(),
             key: self.key.clone(),
-            print: self.print.clone(),
+            print: self.fingerprint.clone(),
             run,
-            expires: now.saturating_add(KEPT),
+            expires: now.saturating_add(CLAIM_RETENTION),
         }
     }
 }

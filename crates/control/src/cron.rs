@@ -16,18 +16,18 @@ use crate::{
     registry::{Fault, Kind, Registry},
 };
 
-mod books;
 mod children;
+mod ledger;
 mod start;
 mod status;
 
-use books::Books;
+use ledger::StoredLedger;
 use status::Status;
 
 const KIND: &str = "CronWorkflow";
 
 /// All schedules of a controller.
-pub struct Timekeeper {
+pub struct CronScheduler {
     registry: Registry,
     kind: &'static Kind,
     /// By uid.
@@ -35,7 +35,7 @@ pub struct Timekeeper {
     /// Changes up to this revision are applied; `None` before the first pass.
     cursor: Option<Revision>,
     /// Errors by schedule; each is retried.
-    troubles: BTreeMap<String, String>,
+    failures: BTreeMap<String, String>,
 }
 
 /// Last known state of one CronWorkflow.
@@ -46,7 +46,7 @@ struct Entry {
     object: Value,
     timetable: Result<Timetable, Vec<String>>,
     /// Time of the last check.
-    looked: Option<Time>,
+    checked: Option<Time>,
     /// Its open runs.
     active: Vec<RunId>,
     /// True if it or one of its runs changed since the last check.
@@ -55,30 +55,30 @@ struct Entry {
     wake: Option<Time>,
 }
 
-impl Timekeeper {
+impl CronScheduler {
     pub fn new(registry: &Registry) -> Self {
         let kind = &CRON_WORKFLOW;
-        Self { registry: registry.clone(), kind, crons: BTreeMap::new(), cursor: None, troubles: BTreeMap::new() }
+        Self { registry: registry.clone(), kind, crons: BTreeMap::new(), cursor: None, failures: BTreeMap::new() }
     }
 
     /// Does everything that is due. Returns the latest time for the next call.
-    pub fn look(&mut self, now: Time) -> Result<Option<Time>, Error> {
-        self.hear(now).map_err(failed)?;
+    pub fn run_due(&mut self, now: Time) -> Result<Option<Time>, Error> {
+        self.apply_changes(now).map_err(failed)?;
         let uids: Vec<String> = self.crons.keys().cloned().collect();
         let mut wake: Option<Time> = None;
         for uid in uids {
             let Some(mut entry) = self.crons.remove(&uid) else { continue };
-            let next = self.tend(&mut entry, now);
+            let next = self.reconcile(&mut entry, now);
             let name = format!("{}/{}", entry.namespace, entry.name);
             match next {
                 Ok(next) => {
-                    self.troubles.remove(&name);
+                    self.failures.remove(&name);
                     wake = [wake, next].into_iter().flatten().min();
                 }
                 // An error in one schedule must not affect the others.
                 Err(fault) => {
                     entry.dirty = true;
-                    self.troubles.insert(name, fault.to_string());
+                    self.failures.insert(name, fault.to_string());
                 }
             }
             self.crons.insert(uid, entry);
@@ -92,12 +92,12 @@ impl Timekeeper {
     }
 
     /// Returns errors by schedule; each is retried.
-    pub fn troubles(&self) -> &BTreeMap<String, String> {
-        &self.troubles
+    pub fn failures(&self) -> &BTreeMap<String, String> {
+        &self.failures
     }
 
     /// Applies what changed since the last pass.
-    fn hear(&mut self, now: Time) -> Result<(), Fault> {
+    fn apply_changes(&mut self, now: Time) -> Result<(), Fault> {
         let Some(cursor) = self.cursor else { return self.read_all() };
         let mine = |what: &What| match what {
             What::Put { kind, .. } => kind == KIND,
@@ -112,10 +112,10 @@ impl Timekeeper {
                 What::Put { namespace, name, .. } => {
                     let found = self.registry.read(|reader| Ok(reader.object(KIND, &namespace, &name)?))?;
                     if let Some(object) = found {
-                        self.take(&object, Some(now));
+                        self.upsert(&object, Some(now));
                     }
                 }
-                What::Deleted(object) => self.drop_cron(&object.uid)?,
+                What::Deleted(object) => self.remove(&object.uid)?,
                 What::Run(run) => drop(ended.insert(run)),
                 What::DeletedRun(row) => drop(ended.insert(row.run)),
                 What::NewRun { .. } => {}
@@ -135,17 +135,17 @@ impl Timekeeper {
         self.crons.retain(|uid, _| present.contains(uid.as_str()));
         for owner in self.registry.read(|reader| Ok(reader.tick_owners()?))? {
             if !present.contains(owner.as_str()) {
-                self.drop_cron(&owner)?;
+                self.remove(&owner)?;
             }
         }
         for object in &objects {
-            self.take(object, None);
+            self.upsert(object, None);
         }
         Ok(())
     }
 
     /// Adds or updates a schedule. One whose spec changed restarts at `now`: earlier times belonged to the old spec.
-    fn take(&mut self, object: &Object, now: Option<Time>) {
+    fn upsert(&mut self, object: &Object, now: Option<Time>) {
         let Ok(mut body) = serde_json::from_slice::<Value>(&object.body) else { return };
         body["metadata"]["uid"] = object.uid.clone().into();
         body["metadata"]["namespace"] = object.namespace.clone().into();
@@ -153,8 +153,8 @@ impl Timekeeper {
         // The scheduler's own writes are not changes.
         let known = |before: &Entry| before.object["spec"] == body["spec"] && before.object["status"] == body["status"];
         let dirty = before.as_ref().is_none_or(|before| before.dirty || !known(before));
-        let looked = match &before {
-            Some(before) if before.object["spec"] == body["spec"] => before.looked,
+        let checked = match &before {
+            Some(before) if before.object["spec"] == body["spec"] => before.checked,
             Some(_) => now,
             None => None,
         };
@@ -164,11 +164,11 @@ impl Timekeeper {
             name: object.name.clone(),
             timetable: Timetable::read(&body),
             object: body,
-            looked,
+            checked,
             // Recomputed if the schedule changed, because the entry is dirty then.
             wake: before.as_ref().and_then(|before| before.wake),
             active: before.map(|before| before.active).unwrap_or_default(),
-            dirty: dirty || looked.is_none(),
+            dirty: dirty || checked.is_none(),
         };
         // The same name with another uid is another schedule.
         let (namespace, name) = (&entry.namespace, &entry.name);
@@ -176,18 +176,18 @@ impl Timekeeper {
         self.crons.insert(object.uid.clone(), entry);
     }
 
-    fn drop_cron(&mut self, uid: &str) -> Result<(), Fault> {
+    fn remove(&mut self, uid: &str) -> Result<(), Fault> {
         if let Some(entry) = self.crons.remove(uid) {
-            self.troubles.remove(&format!("{}/{}", entry.namespace, entry.name));
+            self.failures.remove(&format!("{}/{}", entry.namespace, entry.name));
         }
         self.registry.controller().store().commit_wait(Batch::from(Change::DropTicks { uid: uid.to_owned() }))?;
         Ok(())
     }
 
     /// Checks one schedule.
-    fn tend(&self, entry: &mut Entry, now: Time) -> Result<Option<Time>, Fault> {
+    fn reconcile(&self, entry: &mut Entry, now: Time) -> Result<Option<Time>, Fault> {
         let early = entry.wake.is_none_or(|wake| now < wake);
-        if !entry.dirty && early && entry.looked.is_some_and(|looked| looked <= now) {
+        if !entry.dirty && early && entry.checked.is_some_and(|checked| checked <= now) {
             return Ok(entry.wake);
         }
         let mut status = Status::read(&entry.object);
@@ -203,10 +203,10 @@ impl Timekeeper {
             }
             Err(_) => None,
         };
-        (entry.looked, entry.wake) = (Some(now), wake);
+        (entry.checked, entry.wake) = (Some(now), wake);
         self.write(entry, &status)?;
         if was_dirty && let Ok(timetable) = &entry.timetable {
-            self.trim(entry, timetable)?;
+            self.prune(entry, timetable)?;
         }
         Ok(wake)
     }
@@ -219,26 +219,26 @@ impl Timekeeper {
         now: Time,
     ) -> Result<Option<Time>, Fault> {
         let (acts, wake) = self.registry.read(|reader| {
-            let books = Books::new(reader, &entry.uid);
-            let catalog = Circumstances {
+            let ledger = StoredLedger::new(reader, &entry.uid);
+            let circumstances = Circumstances {
                 now,
-                looked: entry.looked,
-                ledger: &books,
+                looked: entry.checked,
+                ledger: &ledger,
                 active: &entry.active,
                 succeeded: status.succeeded,
                 failed: status.failed,
                 last: status.last,
                 stopped: status.stopped,
             };
-            let decided = (decide(timetable, &entry.object, &catalog), wake_at(timetable, &catalog));
-            books.trouble()?;
+            let decided = (decide(timetable, &entry.object, &circumstances), wake_at(timetable, &circumstances));
+            ledger.error()?;
             Ok(decided)
         })?;
         for act in acts {
             match act {
                 Act::Stop => status.stopped = true,
                 Act::Trouble(why) => status.spec_error(Some(why)),
-                Act::Skip { nominal, why } => self.pass(entry, nominal, now, &why.to_string())?,
+                Act::Skip { nominal, why } => self.skip(entry, nominal, now, &why.to_string())?,
                 Act::Start { nominal, replaces } => {
                     // Referenced templates may have changed since the last check.
                     if let Some(why) = self.wrong(entry)? {

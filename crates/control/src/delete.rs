@@ -15,15 +15,15 @@ use crate::{
     Controller, Error,
     controller::{Message, owned, world},
     read,
-    sweep::{Doomed, doom_with_run},
+    sweep::{QueuedDeletion, queue_artifact_deletion},
 };
 use octoflow_model::garbage::GcStrategy;
 
 /// Time limit for a run to end before it is deleted as it is.
-const PATIENCE: Duration = Duration::from_secs(60);
+const END_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum number of owned runs read; more than one run could sensibly create.
-const MOST_CHILDREN: usize = 1_000_000;
+const MAX_CHILDREN: usize = 1_000_000;
 
 /// Result of a successful deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,27 +39,27 @@ impl Controller {
     /// tasks have ended.
     pub fn delete_run(&self, run: RunId) -> Result<Removed, Error> {
         let row = self.store().reader()?.run(run)?.ok_or(Error::UnknownRun(run))?;
-        let family = family(&self.store().reader()?, row)?;
+        let rows = with_owned_runs(&self.store().reader()?, row)?;
         let mut removed = Removed::default();
-        for row in &family {
+        for row in &rows {
             if !row.archived {
                 self.end(row)?;
             }
             let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
             self.handle().ask(|reply| Message::Forget { run: row.run, name, reply })?;
         }
-        for row in &family {
+        for row in &rows {
             let row = &self.store().reader()?.run(row.run)?.unwrap_or_else(|| row.clone());
             // Removing the last finalizer deletes the run.
-            if crate::registry::steer::hold_back(self.handle(), row).unwrap_or(false) {
+            if crate::registry::steer::mark_if_held(self.handle(), row).unwrap_or(false) {
                 continue;
             }
-            let forgotten = forget(self.store(), self.data_dir(), row)?;
+            let removed_run = remove_run(self.store(), self.data_dir(), row)?;
             removed.names.push(row.name.clone());
-            removed.warnings.extend(forgotten.warnings);
-            if let Some(doomed) = forgotten.doomed {
+            removed.warnings.extend(removed_run.warnings);
+            if let Some(deletion) = removed_run.deletion {
                 let world = world(&self.store().reader()?)?;
-                self.sweep(doomed.mission(&world));
+                self.sweep(deletion.locate(&world));
             }
         }
         Ok(removed)
@@ -81,20 +81,20 @@ impl Controller {
             Ok(()) | Err(Error::Refused(_)) => {}
             Err(error) => return Err(error),
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + END_TIMEOUT;
         while facts.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
         Ok(())
     }
 }
 
 /// Returns the run and all runs it owns, directly or not; owners first.
-pub fn family(reader: &Reader, row: RunRow) -> Result<Vec<RunRow>, Error> {
+pub fn with_owned_runs(reader: &Reader, row: RunRow) -> Result<Vec<RunRow>, Error> {
     let mut all = vec![row];
     let mut next = 0;
     while let Some(owner) = all.get(next).cloned() {
         next += 1;
         let filter = Filter { parent: Some(owner.run), ..Filter::default() };
-        for child in reader.list(&filter, Page { limit: MOST_CHILDREN, after: None })?.0 {
+        for child in reader.list(&filter, Page { limit: MAX_CHILDREN, after: None })?.0 {
             let known = all.iter().any(|row| row.run == child.run);
             // The owner of an unreadable run is unknown.
             if !known && read::object(reader, child.run).is_ok_and(|object| owned(&object, &owner.uid)) {
@@ -107,19 +107,24 @@ pub fn family(reader: &Reader, row: RunRow) -> Result<Vec<RunRow>, Error> {
 
 /// What is left of a deleted run.
 #[derive(Debug, Default)]
-pub struct Forgotten {
+pub struct RunLeftovers {
     pub warnings: Vec<String>,
-    pub(crate) doomed: Option<Doomed>,
+    pub(crate) deletion: Option<QueuedDeletion>,
 }
 
 /// Deletes a run that is not being run. Its artifacts are queued for the sweeper; see `sweep_deleted`.
-pub fn forget(store: &Store, data_dir: &Path, row: &RunRow) -> Result<Forgotten, Error> {
-    forget_if(store, data_dir, row, Batch::new())
+pub fn remove_run(store: &Store, data_dir: &Path, row: &RunRow) -> Result<RunLeftovers, Error> {
+    remove_run_if(store, data_dir, row, Batch::new())
 }
 
-/// Like [`forget`], unless a precondition in the batch fails.
-pub(crate) fn forget_if(store: &Store, data_dir: &Path, row: &RunRow, mut batch: Batch) -> Result<Forgotten, Error> {
-    let mut left = Forgotten::default();
+/// Like [`remove_run`], unless a precondition in the batch fails.
+pub(crate) fn remove_run_if(
+    store: &Store,
+    data_dir: &Path,
+    row: &RunRow,
+    mut batch: Batch,
+) -> Result<RunLeftovers, Error> {
+    let mut left = RunLeftovers::default();
     let mut kept = |why: String| left.warnings.push(format!("the artifacts of `{}` are kept: {why}", row.name));
     // Artifacts must not be lost track of with the run; an unreadable record must not keep the run, though.
     let garbage = read::garbage(&store.reader()?, row.run).unwrap_or_else(|error| {
@@ -127,9 +132,10 @@ pub(crate) fn forget_if(store: &Store, data_dir: &Path, row: &RunRow, mut batch:
         Vec::new()
     });
     if !garbage.is_empty() {
-        left.doomed = Some(Doomed::new(row.run, &row.namespace, GcStrategy::OnWorkflowDeletion, garbage.clone()));
+        left.deletion =
+            Some(QueuedDeletion::new(row.run, &row.namespace, GcStrategy::OnWorkflowDeletion, garbage.clone()));
     }
-    if let Err(error) = doom_with_run(data_dir, row.run, &row.namespace, garbage) {
+    if let Err(error) = queue_artifact_deletion(data_dir, row.run, &row.namespace, garbage) {
         kept(error.to_string());
     }
     let numbers = read::numbers(&store.reader()?, row.run).unwrap_or_else(|_| vec![row.run]);

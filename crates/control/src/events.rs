@@ -16,13 +16,13 @@ use crate::{
 #[derive(Debug)]
 pub struct Dispatched {
     pub binding: String,
-    pub outcome: Outcome,
+    pub outcome: EventOutcome,
 }
 
 #[derive(Debug)]
-pub enum Outcome {
+pub enum EventOutcome {
     /// The selector does not match.
-    Passed,
+    NoMatch,
     /// The submitted run.
     Submitted(Box<Value>),
     /// The binding is invalid, or its workflow was not admitted.
@@ -47,25 +47,25 @@ impl Registry {
         let bindings = self.read(|reader| Ok(reader.objects(kind.key, Some(&event.namespace))?))?;
         let one = |object: octoflow_store::Object| {
             let outcome = match serde_json::from_slice::<Value>(&object.body) {
-                Ok(body) => self.show(&body, &event),
-                Err(error) => Outcome::Malformed(format!("it cannot be read: {error}")),
+                Ok(body) => self.dispatch_to(&body, &event),
+                Err(error) => EventOutcome::Malformed(format!("it cannot be read: {error}")),
             };
             Dispatched { binding: object.name, outcome }
         };
         Ok(bindings.into_iter().map(one).collect())
     }
 
-    fn show(&self, body: &Value, event: &Event) -> Outcome {
+    fn dispatch_to(&self, body: &Value, event: &Event) -> EventOutcome {
         let workflow = match binding::submission(body, event) {
             Ok(Some(workflow)) => workflow,
-            Ok(None) => return Outcome::Passed,
-            Err(why) => return Outcome::Malformed(why),
+            Ok(None) => return EventOutcome::NoMatch,
+            Err(why) => return EventOutcome::Malformed(why),
         };
         let kind = &WORKFLOW;
         match self.create(kind, &event.namespace, workflow, &WriteOptions::default()) {
-            Ok(run) => Outcome::Submitted(Box::new(run)),
-            Err(fault @ Fault::Controller(_)) => Outcome::Failed(fault),
-            Err(fault) => Outcome::Malformed(fault.to_string()),
+            Ok(run) => EventOutcome::Submitted(Box::new(run)),
+            Err(fault @ Fault::Controller(_)) => EventOutcome::Failed(fault),
+            Err(fault) => EventOutcome::Malformed(fault.to_string()),
         }
     }
 }

@@ -10,17 +10,17 @@ use crate::{Controller, Error, clock, controller::world, registry::kinds::of_run
 
 mod retention;
 
-pub use retention::{BadRetention, Keep, RetentionPolicy};
+pub use retention::{BadRetention, PhaseRetention, RetentionPolicy};
 
 /// Maximum number of runs deleted in one pass, so that other maintenance gets its turn.
-const AT_ONCE: usize = 64;
+const MAX_BATCH: usize = 64;
 
 /// Interval for counting runs and retrying artifacts.
-const PAUSE: Duration = Duration::from_secs(30);
+const INTERVAL: Duration = Duration::from_secs(30);
 
 /// Pause after the first failure; doubled after each further one, up to an hour.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
 
 /// Deletes what has expired.
 pub struct Expirer {
@@ -34,7 +34,7 @@ pub struct Expirer {
 #[derive(Clone, Debug)]
 struct Failure {
     tries: u32,
-    again: Time,
+    retry_at: Time,
     why: String,
 }
 
@@ -52,12 +52,12 @@ impl Expirer {
     }
 
     /// Deletes what is due in engine time. Returns the latest time for the next call.
-    pub fn look(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
+    pub fn run_due(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
         let expired = self.expire(controller, now)?;
         let kept = self.retain(controller, now)?;
         let swept = self.sweep(controller, now)?;
-        let again = self.failures.values().map(|failure| failure.again).min();
-        Ok([expired, kept, swept, again].into_iter().flatten().min())
+        let retry_at = self.failures.values().map(|failure| failure.retry_at).min();
+        Ok([expired, kept, swept, retry_at].into_iter().flatten().min())
     }
 
     /// Returns failed deletions with their errors.
@@ -74,7 +74,7 @@ impl Expirer {
     fn expire(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
         let reader = controller.store().reader()?;
         // Failed ones come first, so more than their number must be read.
-        for (due, run) in reader.expiries(AT_ONCE + self.failures.len())? {
+        for (due, run) in reader.expiries(MAX_BATCH + self.failures.len())? {
             if due > now {
                 return Ok(Some(due));
             }
@@ -88,7 +88,7 @@ impl Expirer {
                 controller.store().commit_wait(Batch::from(Change::Expire { run, due: None }))?;
             }
         }
-        let more = reader.expiries(AT_ONCE + self.failures.len())?;
+        let more = reader.expiries(MAX_BATCH + self.failures.len())?;
         Ok(more.into_iter().find(|(_, run)| !self.failures.contains_key(run)).map(|(due, _)| due.max(now)))
     }
 
@@ -97,26 +97,26 @@ impl Expirer {
         if self.retention.keeps_all() {
             return Ok(None);
         }
-        if let Some(next) = rest(self.counted, now) {
+        if let Some(next) = next_time(self.counted, now) {
             return Ok(Some(next));
         }
         self.counted = Some(now);
-        let mut wake = now.saturating_add(PAUSE);
+        let mut wake = now.saturating_add(INTERVAL);
         // Each kind is counted separately: many runs of one do not evict those of another.
         let retention = self.retention;
         let kinds = of_runs().flat_map(|kind| retention.phases().map(|(phase, keep)| (kind.key, phase, keep)));
         for (kind, phase, keep) in kinds {
             let reader = controller.store().reader()?;
-            let count = match keep.most {
+            let count = match keep.max_count {
                 Some(_) => reader.count_finished(kind, phase)?,
                 None => 0,
             };
-            let surplus = count.saturating_sub(keep.most.unwrap_or(0));
-            let oldest = reader.finished(kind, phase, AT_ONCE + self.failures.len())?;
+            let surplus = count.saturating_sub(keep.max_count.unwrap_or(0));
+            let oldest = reader.finished(kind, phase, MAX_BATCH + self.failures.len())?;
             let mut tried = 0;
             for (at, row) in oldest.into_iter().enumerate() {
                 let old = keep
-                    .longest
+                    .max_age
                     .is_some_and(|longest| row.finished.is_some_and(|finished| clock::age(finished, now) >= longest));
                 if at as u64 >= surplus && !old {
                     break;
@@ -126,7 +126,7 @@ impl Expirer {
                     tried += 1;
                 }
             }
-            if tried >= AT_ONCE {
+            if tried >= MAX_BATCH {
                 // There may be more to delete at once.
                 (self.counted, wake) = (None, now);
             }
@@ -136,24 +136,24 @@ impl Expirer {
 
     /// Retries artifact deletions whose pause is over.
     fn sweep(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
-        if !sweep::is_open(controller.data_dir()) {
+        if !sweep::has_queued(controller.data_dir()) {
             return Ok(None);
         }
-        if let Some(next) = rest(self.swept, now) {
+        if let Some(next) = next_time(self.swept, now) {
             return Ok(Some(next));
         }
         self.swept = Some(now);
         let reader = controller.store().reader()?;
-        let waiting = sweep::leftovers(controller.data_dir(), &reader)?;
+        let waiting = sweep::due_deletions(controller.data_dir(), &reader)?;
         if !waiting.is_empty() {
             let world = world(&reader)?;
-            waiting.into_iter().for_each(|doomed| controller.sweep(doomed.mission(&world)));
+            waiting.into_iter().for_each(|doomed| controller.sweep(doomed.locate(&world)));
         }
-        Ok(Some(now.saturating_add(PAUSE)))
+        Ok(Some(now.saturating_add(INTERVAL)))
     }
 
     fn may_try(&self, run: RunId, now: Time) -> bool {
-        self.failures.get(&run).is_none_or(|failure| failure.again <= now)
+        self.failures.get(&run).is_none_or(|failure| failure.retry_at <= now)
     }
 
     fn delete(&mut self, controller: &Controller, run: RunId, now: Time) -> Result<(), Error> {
@@ -165,8 +165,8 @@ impl Expirer {
             Err(error @ Error::Gone) => Err(error),
             Err(error) => {
                 let tries = self.failures.get(&run).map_or(0, |failure| failure.tries) + 1;
-                let pause = FIRST_PAUSE.saturating_mul(1 << (tries - 1).min(20)).min(LONGEST_PAUSE);
-                let failure = Failure { tries, again: now.saturating_add(pause), why: told(&error) };
+                let pause = FIRST_PAUSE.saturating_mul(1 << (tries - 1).min(20)).min(MAX_PAUSE);
+                let failure = Failure { tries, retry_at: now.saturating_add(pause), why: error_text(&error) };
                 self.failures.insert(run, failure);
                 Ok(())
             }
@@ -175,13 +175,13 @@ impl Expirer {
 }
 
 /// Returns the next time if it is in the future.
-fn rest(last: Option<Time>, now: Time) -> Option<Time> {
+fn next_time(last: Option<Time>, now: Time) -> Option<Time> {
     // A clock that was set back is ignored.
-    let next = last.filter(|last| *last <= now)?.saturating_add(PAUSE);
+    let next = last.filter(|last| *last <= now)?.saturating_add(INTERVAL);
     (next > now).then_some(next)
 }
 
-fn told(error: &Error) -> String {
+fn error_text(error: &Error) -> String {
     let source = std::error::Error::source(error).map_or(String::new(), |source| format!(": {source}"));
     format!("{error}{source}")
 }

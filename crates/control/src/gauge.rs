@@ -16,7 +16,7 @@ use crate::{
 
 /// Phase that runs entered, for a counter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entering {
+pub struct PhaseEntry {
     pub kind: &'static str,
     pub namespace: String,
     pub phase: &'static str,
@@ -33,14 +33,14 @@ pub struct Gauges {
     pub locks_held: usize,
     pub lock_waiters: usize,
     /// Number of runs that entered each phase since the controller was opened.
-    pub entered: Vec<(Entering, u64)>,
+    pub entered: Vec<(PhaseEntry, u64)>,
     /// Histogram of turn durations: upper bounds in seconds with cumulative counts; `turns_seconds` is the sum.
     pub turns: Vec<(f64, u64)>,
     pub turns_seconds: f64,
 }
 
 /// Bucket bounds: from a tenth of a millisecond to a second, which is far too long.
-pub(crate) const TURNS: &[f64] = &[0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
+pub(crate) const TURN_BUCKETS: &[f64] = &[0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 
 impl Registry {
     pub fn gauges(&self) -> Result<Gauges, Fault> {
@@ -65,7 +65,7 @@ impl Registry {
 
     /// Returns why runs cannot be accepted or executed at present, as far as that is known without trying. A thread
     /// that is busy with one thing for longer than `longest` is stuck. Never blocks.
-    pub fn hindrance(&self, longest: Duration) -> Option<String> {
+    pub fn not_ready_reason(&self, longest: Duration) -> Option<String> {
         let controller = self.controller();
         if let Some(why) = controller.stalled(longest) {
             return Some(why);

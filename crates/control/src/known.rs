@@ -19,10 +19,10 @@ const ORIGINS: [&str; 3] = [
 ];
 
 /// Of a larger run only the total is estimated: its nodes would be read and kept for every later run.
-const MOST_NODES: usize = 10_000;
+const MAX_NODES: usize = 10_000;
 
 /// The same limit in bytes of its final record, whatever kinds of nodes it has.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_RECORD_BYTES: u64 = 4 << 20;
 
 /// Returns whether submitting this manifest reads the record of an earlier run, which may take a while.
 pub fn looks_back(manifest: &Value) -> bool {
@@ -69,7 +69,7 @@ fn of(reader: &Reader, row: &RunRow) -> Result<Earlier, Error> {
     let span = row.started.zip(row.finished).map_or(Duration::ZERO, |(started, finished)| finished.since(started));
     let mut earlier = Earlier { run: whole_seconds(span), ..Earlier::default() };
     let tasks = row.progress.split_once('/').and_then(|(_, all)| all.parse::<usize>().ok()).unwrap_or(0);
-    if tasks > MOST_NODES || reader.archive_size(row.run)?.is_some_and(|bytes| bytes > MOST_BYTES) {
+    if tasks > MAX_NODES || reader.archive_size(row.run)?.is_some_and(|bytes| bytes > MAX_RECORD_BYTES) {
         return Ok(earlier);
     }
     let object = match read::object(reader, row.run) {
@@ -78,7 +78,7 @@ fn of(reader: &Reader, row: &RunRow) -> Result<Earlier, Error> {
         object => object?,
     };
     let time = |node: &Value, field: &str| node[field].as_str().and_then(Time::parse);
-    for node in object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()).take(MOST_NODES) {
+    for node in object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()).take(MAX_NODES) {
         let suffix = node["name"].as_str().and_then(|name| name.strip_prefix(row.name.as_str()));
         if let (Some(suffix), Some(started), Some(finished)) =
             (suffix, time(node, "startedAt"), time(node, "finishedAt"))

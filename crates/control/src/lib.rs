@@ -29,10 +29,10 @@ pub mod registry;
 mod supervisor;
 mod sweep;
 
-pub use claim::{Claim, KEPT};
+pub use claim::{CLAIM_RETENTION, Claim};
 pub use clock::now;
 pub use controller::{Config, Controller, Place, StartProgress, Submit, owned};
-pub use delete::{Forgotten, Removed, family, forget};
+pub use delete::{Removed, RunLeftovers, remove_run, with_owned_runs};
 pub use driver::{Cut, Driver};
 pub use error::Error;
 pub use meters::metrics;
@@ -46,4 +46,4 @@ pub use octoflow_runtime::port::{Condition, ConditionKind};
 pub use random::{name_suffix, new_uid};
 pub use record::Record;
 pub use supervisor::{Supervisor, ThreadFailure};
-pub use sweep::{doom_with_run, sweep_deleted};
+pub use sweep::{queue_artifact_deletion, sweep_deleted};

@@ -6,10 +6,10 @@ use octoflow_runtime::logs::{Error, Frame, Logs, Reader, Stream};
 
 mod merged;
 
-pub(crate) use merged::{Found, Merged};
+pub(crate) use merged::{LogSource, MergedLog};
 
 /// Longer lines are split here.
-const LONGEST_LINE: usize = 1 << 20;
+const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// One line of one source, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +27,12 @@ pub struct Line {
 #[derive(Debug, Default)]
 struct Assembler {
     /// Unfinished line of each stream of each container.
-    begun: Vec<Begun>,
+    unfinished: Vec<Unfinished>,
     last: Time,
 }
 
 #[derive(Debug)]
-struct Begun {
+struct Unfinished {
     container: Option<Box<str>>,
     stream: Stream,
     bytes: Vec<u8>,
@@ -53,21 +53,24 @@ impl Assembler {
             *from = bytes.len();
             return Some(line(rest.strip_suffix(b"\n").unwrap_or(rest).to_vec()));
         }
-        let known = self.begun.iter().position(|begun| begun.stream == *stream && begun.container == *container);
+        let known = self
+            .unfinished
+            .iter()
+            .position(|unfinished| unfinished.stream == *stream && unfinished.container == *container);
         let place = known.unwrap_or_else(|| {
-            self.begun.push(Begun { container: container.clone(), stream: *stream, bytes: Vec::new() });
-            self.begun.len() - 1
+            self.unfinished.push(Unfinished { container: container.clone(), stream: *stream, bytes: Vec::new() });
+            self.unfinished.len() - 1
         });
-        let begun = &mut self.begun[place].bytes;
-        let room = LONGEST_LINE - begun.len();
+        let unfinished = &mut self.unfinished[place].bytes;
+        let room = MAX_LINE_BYTES - unfinished.len();
         let end = rest.iter().take(room).position(|byte| *byte == b'\n');
         let taken = end.map_or(rest.len().min(room), |end| end + 1);
         *from += taken;
-        begun.extend_from_slice(&rest[..taken]);
-        if end.is_none() && begun.len() < LONGEST_LINE {
+        unfinished.extend_from_slice(&rest[..taken]);
+        if end.is_none() && unfinished.len() < MAX_LINE_BYTES {
             return None;
         }
-        let mut bytes = std::mem::take(begun);
+        let mut bytes = std::mem::take(unfinished);
         if end.is_some() {
             bytes.pop();
             if bytes.ends_with(b"\r") {
@@ -79,7 +82,9 @@ impl Assembler {
 
     /// Returns unfinished lines at the end of the log.
     fn finish(&mut self, source: usize) -> Option<Line> {
-        while let Some(Begun { container, stream, bytes }) = (!self.begun.is_empty()).then(|| self.begun.remove(0)) {
+        while let Some(Unfinished { container, stream, bytes }) =
+            (!self.unfinished.is_empty()).then(|| self.unfinished.remove(0))
+        {
             if !bytes.is_empty() {
                 return Some(Line { at: self.last, source, stream, container, bytes });
             }
@@ -103,7 +108,7 @@ impl Source {
     }
 
     /// Returns the complete lines that were written since the last call.
-    pub fn look(&mut self) -> Result<Vec<Line>, Error> {
+    pub fn new_lines(&mut self) -> Result<Vec<Line>, Error> {
         self.all(false)
     }
 
@@ -166,16 +171,16 @@ mod tests {
     }
 
     fn all(logs: &Logs, sources: &[(Time, AttemptId)]) -> Vec<(usize, String)> {
-        let mut merged = Merged::new(logs.clone(), None);
-        let found = |(began, attempt): &(Time, AttemptId)| Found { attempt: *attempt, began: *began, over: true };
-        merged.find(&sources.iter().map(found).collect::<Vec<_>>(), true, &mut |_| true).unwrap();
+        let mut merged = MergedLog::new(logs.clone(), None);
+        let found = |(began, attempt): &(Time, AttemptId)| LogSource { attempt: *attempt, began: *began, over: true };
+        merged.add(&sources.iter().map(found).collect::<Vec<_>>(), true, &mut |_| true).unwrap();
         let lines = told(&mut merged).into_iter().map(|(source, _, text)| (source, text)).collect();
         assert!(merged.is_over());
         lines
     }
 
     /// Returns source, number and text of each line.
-    fn told(merged: &mut Merged) -> Vec<(usize, u64, String)> {
+    fn told(merged: &mut MergedLog) -> Vec<(usize, u64, String)> {
         let mut lines = Vec::new();
         while let Some((number, line)) = merged.next_line(&mut |line| line.bytes != b"-").unwrap() {
             lines.push((line.source, number, String::from_utf8_lossy(&line.bytes).into_owned()));
@@ -187,17 +192,17 @@ mod tests {
     fn a_tail_counts_what_is_wanted_and_leaves_nothing_out_of_what_comes_up_later() {
         let dir = tempdir().unwrap();
         let logs = Logs::new(dir.path());
-        let mut merged = Merged::new(logs.clone(), Some(1));
-        let find = |merged: &mut Merged, tasks: &[u32], settled: bool| {
-            let found = |task: &u32| Found { attempt: attempt(*task), began: Time(0), over: false };
-            let found: Vec<Found> = tasks.iter().map(found).collect();
-            merged.find(&found, settled, &mut |line| line.bytes != b"-").unwrap();
+        let mut merged = MergedLog::new(logs.clone(), Some(1));
+        let find = |merged: &mut MergedLog, tasks: &[u32], settled: bool| {
+            let found = |task: &u32| LogSource { attempt: attempt(*task), began: Time(0), over: false };
+            let found: Vec<LogSource> = tasks.iter().map(found).collect();
+            merged.add(&found, settled, &mut |line| line.bytes != b"-").unwrap();
         };
         let line = |source: usize, number: u64, text: &str| (source, number, text.to_owned());
         write(&logs, 0, &[(1, 1, b"a\nb\n-\n")]);
         find(&mut merged, &[0], false);
         assert_eq!(told(&mut merged), [line(0, 1, "b")]);
-        assert!(merged.is_dry() && !merged.is_over());
+        assert!(merged.is_drained() && !merged.is_over());
         write(&logs, 0, &[(1, 1, b"a\nb\n-\n"), (1, 5, b"c\nd\n"), (1, 6, b"e")]);
         write(&logs, 1, &[(1, 4, b"x\ny\n")]);
         find(&mut merged, &[0, 1], false);
@@ -249,8 +254,8 @@ mod tests {
         let logs = Logs::new(dir.path());
         write(&logs, 0, &[(1, 1, b"one\ntw")]);
         let mut source = Source::open(0, &logs, attempt(0));
-        assert_eq!(source.look().unwrap().len(), 1);
-        assert_eq!(source.look().unwrap().len(), 0);
+        assert_eq!(source.new_lines().unwrap().len(), 1);
+        assert_eq!(source.new_lines().unwrap().len(), 0);
         assert_eq!(source.finish().unwrap()[0].bytes, b"tw");
     }
 
@@ -276,10 +281,10 @@ mod tests {
         write(&logs, 0, &frames);
         write(&logs, 1, &[(1, 2, b"other\n")]);
         for (tail, expected) in [(None, vec!["other", "one", "two"]), (Some(1), vec!["other", "two"])] {
-            let mut merged = Merged::new(logs.clone(), tail);
-            let found = |task: u32| Found { attempt: attempt(task), began: Time(0), over: true };
+            let mut merged = MergedLog::new(logs.clone(), tail);
+            let found = |task: u32| LogSource { attempt: attempt(task), began: Time(0), over: true };
             let mut wants = |line: &Line| !line.bytes.starts_with(b"-");
-            merged.find(&[found(0), found(1)], true, &mut wants).unwrap();
+            merged.add(&[found(0), found(1)], true, &mut wants).unwrap();
             let (mut lines, mut steps) = (Vec::new(), 0);
             while !merged.is_over() {
                 match merged.next_line(&mut wants).unwrap() {

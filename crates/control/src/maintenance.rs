@@ -9,58 +9,58 @@ use std::{
 
 use crate::{
     Error, clock,
-    cron::Timekeeper,
+    cron::CronScheduler,
     expire::{Expirer, Overdue, RetentionPolicy},
     registry::Registry,
 };
 
 /// Longest sleep while there is a schedule.
-const MINUTE: Duration = Duration::from_secs(60);
+const MAX_SLEEP: Duration = Duration::from_secs(60);
 
 /// Debounce time after a commit.
-const GATHER: Duration = Duration::from_millis(100);
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// Pause after a failed pass.
-const AFTER_FAILURE: Duration = Duration::from_secs(5);
+const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
 pub(crate) struct MaintenanceThread {
-    line: Arc<Line>,
+    shared: Arc<MaintenanceLoop>,
     thread: JoinHandle<Result<(), Error>>,
 }
 
 #[derive(Default)]
-struct Line {
+struct MaintenanceLoop {
     state: Mutex<State>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    rung: bool,
+    changed: bool,
     closing: bool,
     overdue: Vec<Overdue>,
 }
 
 impl Registry {
     /// Starts the maintenance thread, which runs until the registry is closed.
-    pub fn attend(&self, retention: RetentionPolicy) -> Result<(), Error> {
+    pub fn start_maintenance(&self, retention: RetentionPolicy) -> Result<(), Error> {
         let mut place = self.maintenance().lock().unwrap_or_else(PoisonError::into_inner);
         assert!(place.is_none(), "a controller has one maintenance thread");
-        let line = Arc::new(Line::default());
-        let ears = Arc::downgrade(&line);
+        let shared = Arc::new(MaintenanceLoop::default());
+        let weak = Arc::downgrade(&shared);
         self.on_change(move |_| {
-            if let Some(line) = ears.upgrade() {
-                line.state.lock().unwrap_or_else(PoisonError::into_inner).rung = true;
-                line.bell.notify_one();
+            if let Some(shared) = weak.upgrade() {
+                shared.state.lock().unwrap_or_else(PoisonError::into_inner).changed = true;
+                shared.condvar.notify_one();
             }
         });
-        let (registry, own) = (self.clone(), line.clone());
+        let (registry, own) = (self.clone(), shared.clone());
         let work = move || {
             own.work(&registry, retention);
             Ok(())
         };
         let thread = self.controller().supervisor().spawn("maintenance", work).map_err(Error::Thread)?;
-        *place = Some(MaintenanceThread { line, thread });
+        *place = Some(MaintenanceThread { shared, thread });
         Ok(())
     }
 
@@ -68,7 +68,7 @@ impl Registry {
     pub fn overdue(&self) -> Vec<Overdue> {
         let place = self.maintenance().lock().unwrap_or_else(PoisonError::into_inner);
         let seen = |maintenance: &MaintenanceThread| {
-            maintenance.line.state.lock().unwrap_or_else(PoisonError::into_inner).overdue.clone()
+            maintenance.shared.state.lock().unwrap_or_else(PoisonError::into_inner).overdue.clone()
         };
         let mut found = place.as_ref().map(seen).unwrap_or_default();
         found.extend(crate::sweep::overdue(self.controller().data_dir()));
@@ -79,33 +79,33 @@ impl Registry {
 impl MaintenanceThread {
     /// Stops the thread and waits for its current pass.
     pub(crate) fn finish(self) {
-        self.line.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
-        self.line.bell.notify_one();
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
+        self.shared.condvar.notify_one();
         let _ = self.thread.join();
     }
 }
 
-impl Line {
+impl MaintenanceLoop {
     fn work(&self, registry: &Registry, retention: RetentionPolicy) {
-        let mut timekeeper = Timekeeper::new(registry);
+        let mut scheduler = CronScheduler::new(registry);
         let mut expirer = Expirer::new(retention);
         loop {
             // Schedules follow the wall clock; retention is elapsed time.
-            let scheduled = timekeeper.look(clock::now());
-            let expiring = expirer.look(registry.controller(), clock::steady());
+            let scheduled = scheduler.run_due(clock::now());
+            let expiring = expirer.run_due(registry.controller(), clock::steady());
             let failed: Vec<String> =
                 [&scheduled, &expiring].iter().filter_map(|looked| Some(looked.as_ref().err()?.to_string())).collect();
             let scheduled = scheduled.ok().flatten().map(|wake| wake.since(clock::now()));
             let expiring = expiring.ok().flatten().map(|wake| wake.since(clock::steady()));
-            let mut patience = [scheduled, expiring].into_iter().flatten().min();
-            if timekeeper.is_needed() {
-                patience = Some(patience.map_or(MINUTE, |patience| patience.min(MINUTE)));
+            let mut timeout = [scheduled, expiring].into_iter().flatten().min();
+            if scheduler.is_needed() {
+                timeout = Some(timeout.map_or(MAX_SLEEP, |timeout| timeout.min(MAX_SLEEP)));
             }
-            if !failed.is_empty() || !timekeeper.troubles().is_empty() {
-                patience = Some(patience.map_or(AFTER_FAILURE, |patience| patience.min(AFTER_FAILURE)));
+            if !failed.is_empty() || !scheduler.failures().is_empty() {
+                timeout = Some(timeout.map_or(FAILURE_PAUSE, |timeout| timeout.min(FAILURE_PAUSE)));
             }
             let mut overdue = expirer.overdue();
-            overdue.extend(timekeeper.troubles().iter().map(|(name, why)| Overdue {
+            overdue.extend(scheduler.failures().iter().map(|(name, why)| Overdue {
                 what: format!("schedule {name}"),
                 tries: 1,
                 why: why.clone(),
@@ -115,34 +115,34 @@ impl Line {
                 tries: 1,
                 why,
             }));
-            if self.wait(patience, overdue) {
+            if self.wait(timeout, overdue) {
                 return;
             }
         }
     }
 
     /// Sleeps until a commit or the timeout. Returns whether the thread must end.
-    fn wait(&self, patience: Option<Duration>, overdue: Vec<Overdue>) -> bool {
+    fn wait(&self, timeout: Option<Duration>, overdue: Vec<Overdue>) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.overdue = overdue;
-        match patience {
+        match timeout {
             None => {
-                while !state.rung && !state.closing {
-                    state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                while !state.changed && !state.closing {
+                    state = self.condvar.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }
-            Some(patience) => {
-                let waiting = |state: &mut State| !state.rung && !state.closing;
-                let waited = self.bell.wait_timeout_while(state, patience, waiting);
+            Some(timeout) => {
+                let waiting = |state: &mut State| !state.changed && !state.closing;
+                let waited = self.condvar.wait_timeout_while(state, timeout, waiting);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
-        if state.rung && !state.closing {
+        if state.changed && !state.closing {
             let open = |state: &mut State| !state.closing;
-            let gather = patience.map_or(GATHER, |patience| patience.min(GATHER));
-            let waited = self.bell.wait_timeout_while(state, gather, open);
+            let gather = timeout.map_or(DEBOUNCE, |timeout| timeout.min(DEBOUNCE));
+            let waited = self.condvar.wait_timeout_while(state, gather, open);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            state.rung = false;
+            state.changed = false;
         }
         state.closing
     }

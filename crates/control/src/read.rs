@@ -7,15 +7,15 @@ use octoflow_model::{AttemptId, Fact, NodeIx, RunId, garbage::Garbage};
 use octoflow_store::{Reader, RunRow};
 use serde_json::{Value, json};
 
-use crate::{Error, brief, record, supervisor::whole};
+use crate::{Error, brief, record, supervisor::error_chain};
 
 pub mod lines;
 
 /// Returns the run as clients see it.
 pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
-    Ok(match kept(reader, run)? {
-        Kept::Archived(mut record) => record["object"].take(),
-        Kept::Open(run) => run.object(),
+    Ok(match stored(reader, run)? {
+        StoredRun::Archived(mut record) => record["object"].take(),
+        StoredRun::Open(run) => run.object(),
     })
 }
 
@@ -83,23 +83,23 @@ pub fn summary(reader: &Reader, run: RunId) -> Result<Value, Error> {
         }
         return Ok(object);
     }
-    Ok(match kept(reader, run)? {
-        Kept::Archived(mut record) => {
+    Ok(match stored(reader, run)? {
+        StoredRun::Archived(mut record) => {
             let mut object = record["object"].take();
             if let Some(status) = object["status"].as_object_mut() {
                 status.remove("nodes");
             }
             object
         }
-        Kept::Open(run) => run.summary(),
+        StoredRun::Open(run) => run.summary(),
     })
 }
 
 /// Returns the artifacts that are to be deleted with the run, or before.
 pub fn garbage(reader: &Reader, run: RunId) -> Result<Vec<Garbage>, Error> {
-    Ok(match kept(reader, run)? {
-        Kept::Archived(mut record) => serde_json::from_value(record["garbage"].take()).unwrap_or_default(),
-        Kept::Open(run) => run.garbage(None),
+    Ok(match stored(reader, run)? {
+        StoredRun::Archived(mut record) => serde_json::from_value(record["garbage"].take()).unwrap_or_default(),
+        StoredRun::Open(run) => run.garbage(None),
     })
 }
 
@@ -158,30 +158,30 @@ pub fn numbers(reader: &Reader, run: RunId) -> Result<Vec<RunId>, Error> {
 }
 
 pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
-    Ok(match kept(reader, run)? {
-        Kept::Archived(record) => {
+    Ok(match stored(reader, run)? {
+        StoredRun::Archived(record) => {
             let object = &record["object"];
             let known = dialect::of(object).map_err(|why| Error::Journal { run, why })?;
             (known.explain_ended)(object)
         }
-        Kept::Open(run) => run.explain(None, None),
+        StoredRun::Open(run) => run.explain(None, None),
     })
 }
 
 /// Stored form of a run.
-enum Kept {
+enum StoredRun {
     Archived(Value),
     Open(Box<Run>),
 }
 
-fn kept(reader: &Reader, run: RunId) -> Result<Kept, Error> {
+fn stored(reader: &Reader, run: RunId) -> Result<StoredRun, Error> {
     if let Some(record) = archived(reader, run)? {
-        return Ok(Kept::Archived(record));
+        return Ok(StoredRun::Archived(record));
     }
     match folded(reader, run) {
         // It may have ended between the two reads, and then it is in the archive now.
-        Err(Error::UnknownRun(run)) => archived(reader, run)?.map(Kept::Archived).ok_or(Error::UnknownRun(run)),
-        found => found.map(|run| Kept::Open(Box::new(run))),
+        Err(Error::UnknownRun(run)) => archived(reader, run)?.map(StoredRun::Archived).ok_or(Error::UnknownRun(run)),
+        found => found.map(|run| StoredRun::Open(Box::new(run))),
     }
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn journal(reader: &Reader, run: RunId) -> Result<Journal, Error> {
     match read {
         // A retry may help.
         Err(error) if error.is_outage() => return Err(error.into()),
-        Err(error) => journal.damage = Some(whole(&error.into())),
+        Err(error) => journal.damage = Some(error_chain(&error.into())),
         Ok(()) if journal.facts.is_empty() && journal.damage.is_none() => {
             journal.damage = Some("it is empty".to_owned());
         }
@@ -235,7 +235,7 @@ pub fn facts(reader: &Reader, run: RunId) -> Result<Vec<Fact>, Error> {
     match read {
         // The rest of the database may be intact.
         Err(Error::Store(error)) if !error.is_outage() => {
-            return Err(Error::Journal { run, why: whole(&error.into()) });
+            return Err(Error::Journal { run, why: error_chain(&error.into()) });
         }
         read => read?,
     }

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::{Controller, Error, controller::Handle, maintenance::MaintenanceThread};
 
+mod admission;
 mod apply;
 mod artifact;
 mod collect;
@@ -17,14 +18,13 @@ mod fault;
 mod feed;
 mod fields;
 mod history;
-mod homes;
-mod judge;
 mod lint;
 mod list;
 mod logs;
 mod managed;
 pub(crate) mod meta;
 mod namespace;
+mod namespace_tracker;
 mod remove;
 mod rendered;
 pub(crate) mod run;
@@ -41,10 +41,10 @@ mod write;
 
 pub use crate::{known::looks_back, objects::patch};
 pub use apply::{Applied, ApplyOptions};
-pub use artifact::{Artifact, Lent, Side};
+pub use artifact::{Artifact, ArtifactRead, Side};
 pub use fault::{Cause, Fault};
-pub use fields::{Unknown, idle, prune};
-pub use history::{History, NameTest, Wanted};
+pub use fields::{Unknown, ineffective_fields, prune};
+pub use history::{History, HistoryFilter, NameTest};
 pub use list::{ListOptions, Listing};
 pub use logs::{
     LogBatch, LogBytes, LogChunk, LogLine, LogPiece, LogQuery, LogReader, RunFrame, RunFrames, RunLine, RunLines,
@@ -55,16 +55,16 @@ pub use octoflow_engine::{
     kinds::{self, Keeping, Kind},
 };
 pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
-pub use run::Named;
+pub use run::FoundRun;
 pub use schema::{schema_name, schemas};
-pub use select::{FieldSelector, FieldTest, LabelSelector, Selection};
+pub use select::{FieldSelector, FieldTest, LabelSelector, Selection, SelectorError};
 pub use submit::Submitted;
 pub use watch::{Change, Event, Watch};
 pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
 
+use admission::AdmissionCache;
 use collect::Collector;
 use feed::Feed;
-use judge::Rulings;
 use logs::Snapshots;
 use rendered::RenderedCache;
 
@@ -78,7 +78,7 @@ struct Inner {
     feed: Arc<Feed>,
     rendered: RenderedCache,
     snapshots: Snapshots,
-    rulings: Arc<Rulings>,
+    admissions: Arc<AdmissionCache>,
     /// Maintenance thread, once it has been started.
     maintenance: Mutex<Option<MaintenanceThread>>,
     /// Background thread that finishes deletions.
@@ -89,27 +89,27 @@ impl Registry {
     pub fn new(controller: Controller) -> Result<Self, Error> {
         let store = controller.store().clone();
         let feed = Arc::new(Feed::starting_at(store.reader()?.revision()?));
-        let rulings = Arc::new(Rulings::default());
-        let (ears, known) = (feed.clone(), rulings.clone());
+        let admissions = Arc::new(AdmissionCache::default());
+        let (feed_observer, cache_observer) = (feed.clone(), admissions.clone());
         store.observe(Arc::new(move |told| match told {
             Told::Commits(notes) => {
                 if notes.iter().any(|note| matches!(note.what, What::Put { .. } | What::Deleted(_))) {
-                    known.forget();
+                    cache_observer.clear();
                 }
-                ears.publish(notes);
+                feed_observer.publish(notes);
             }
             // The disk may hold commits that observers were not notified of.
             Told::Reopened(revision) => {
-                known.forget();
-                ears.reset(revision);
+                cache_observer.clear();
+                feed_observer.reset(revision);
             }
         }));
-        feed.forget_until(store.reader()?.revision()?);
+        feed.raise_floor(store.reader()?.revision()?);
         let handle = controller.handle().clone();
         let (rendered, snapshots) = (RenderedCache::default(), Snapshots::default());
         let (maintenance, collector) = (Mutex::new(None), Collector::new());
         let registry =
-            Self(Arc::new(Inner { controller, handle, feed, rendered, snapshots, rulings, maintenance, collector }));
+            Self(Arc::new(Inner { controller, handle, feed, rendered, snapshots, admissions, maintenance, collector }));
         registry.0.collector.start(&registry)?;
         Ok(registry)
     }
@@ -126,8 +126,8 @@ impl Registry {
         &self.0.maintenance
     }
 
-    fn rulings(&self) -> &Rulings {
-        &self.0.rulings
+    fn admissions(&self) -> &AdmissionCache {
+        &self.0.admissions
     }
 
     pub(crate) fn feed(&self) -> &Feed {

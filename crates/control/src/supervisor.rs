@@ -58,9 +58,10 @@ impl Supervisor {
         let (own, thread) = (self.clone(), name.to_owned());
         thread::Builder::new().name(name.to_owned()).spawn(move || {
             let ended = catch_unwind(AssertUnwindSafe(work));
-            let ended = ended.unwrap_or_else(|panic| Err(Error::Broken(format!("it panicked: {}", said(&*panic)))));
+            let ended =
+                ended.unwrap_or_else(|panic| Err(Error::Broken(format!("it panicked: {}", panic_message(&*panic)))));
             if let Err(error) = &ended {
-                own.failed(&thread, &whole(error));
+                own.failed(&thread, &error_chain(error));
             }
             ended
         })
@@ -103,13 +104,13 @@ impl Supervisor {
 }
 
 /// Returns the message of a panic.
-pub(crate) fn said(panic: &(dyn Any + Send)) -> &str {
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why")
 }
 
 /// Formats an error with its chain of sources.
-pub(crate) fn whole(error: &Error) -> String {
+pub(crate) fn error_chain(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {

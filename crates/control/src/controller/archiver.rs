@@ -22,7 +22,7 @@ use super::{
     message::{Detail, Shown},
     row::{packed, update},
 };
-use crate::{Error, Supervisor, sweep::Doomed};
+use crate::{Error, Supervisor, sweep::QueuedDeletion};
 
 /// Tells the archiving of a run from an earlier one, which an outage interrupted.
 type Ticket = u64;
@@ -33,7 +33,7 @@ pub(crate) struct Packed {
     run: RunId,
     /// An error is why the record could not be written.
     changes: Result<Vec<Change>, StoreError>,
-    doomed: Option<Doomed>,
+    doomed: Option<QueuedDeletion>,
 }
 
 struct Job {
@@ -167,7 +167,7 @@ impl EventLoop {
             Ok(changes) => changes,
             Err(error) => return self.not_written(run, waiting, error),
         };
-        let mission = doomed.map(|doomed| doomed.mission(self.driver.engine.world()));
+        let mission = doomed.map(|doomed| doomed.locate(self.driver.engine.world()));
         let (watchers, own, sweeper) = (self.watchers.clone(), self.own.clone(), self.keeper.sweeper.clone());
         let outcome = self.recovery.outcome();
         self.store.commit(Batch::from_iter(changes), move |kept| {
@@ -236,7 +236,7 @@ fn pack(job: &Job, store: &Store) -> Packed {
     // none of it.
     let garbage = run.garbage(Some(GcStrategy::OnWorkflowCompletion));
     let doomed = (!garbage.is_empty())
-        .then(|| Doomed::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, garbage));
+        .then(|| QueuedDeletion::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, garbage));
     if let Some(doomed) = &doomed {
         // Not written down it is still done now; only a crash in between would leave the bytes behind.
         let _ = doomed.write(store.data_dir());

@@ -13,12 +13,12 @@ use super::{
 };
 use crate::{
     Cut, Error, cache,
-    sweep::{Doomed, Mission},
+    sweep::{LocatedDeletion, QueuedDeletion},
 };
 
 impl EventLoop {
     /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
-    pub(super) fn doom(&self, cut: &Cut) -> Vec<Mission> {
+    pub(super) fn doom(&self, cut: &Cut) -> Vec<LocatedDeletion> {
         let mut missions = Vec::new();
         let ended = cut.ended.iter().filter_map(|run| self.driver.engine.run(*run));
         // Of large runs the archiver does this.
@@ -27,10 +27,10 @@ impl EventLoop {
             if items.is_empty() {
                 continue;
             }
-            let doomed = Doomed::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, items);
+            let doomed = QueuedDeletion::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, items);
             // Not written down it is still done now; only a crash in between would leave the bytes behind.
             let _ = doomed.write(&self.keeper.data_dir);
-            missions.push(doomed.mission(self.driver.engine.world()));
+            missions.push(doomed.locate(self.driver.engine.world()));
         }
         missions
     }

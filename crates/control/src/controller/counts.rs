@@ -8,7 +8,7 @@ use octoflow_model::{AttemptId, Report, RunId};
 use super::event_loop::EventLoop;
 use crate::{
     Cut,
-    gauge::{Entering, Gauges},
+    gauge::{Gauges, PhaseEntry},
 };
 
 impl EventLoop {
@@ -38,7 +38,7 @@ impl EventLoop {
             let (kind, phase) = (run.kind().name, run.phase());
             let (namespace, name) = (run.namespace().to_owned(), run.name().to_owned());
             tracing::info!(run = run.id().0, uid = run.uid(), namespace, name, phase, kind, "run");
-            *self.entered.entry(Entering { kind, namespace, phase }).or_default() += 1;
+            *self.entered.entry(PhaseEntry { kind, namespace, phase }).or_default() += 1;
         }
     }
 }

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     Cut, Driver, Error, clock,
-    gauge::{Entering, Histogram, TURNS},
+    gauge::{Histogram, PhaseEntry, TURN_BUCKETS},
     keyed::KeyedObject,
     meters,
     sweep::Sweeper,
@@ -76,7 +76,7 @@ pub(super) struct EventLoop {
     pub(super) named: Vec<Name>,
     pub(super) claims: Claims,
     /// How many runs entered a phase here.
-    pub(super) entered: BTreeMap<Entering, u64>,
+    pub(super) entered: BTreeMap<PhaseEntry, u64>,
     pub(super) turns: Histogram,
     /// By new run: the one whose place it takes with its first commit.
     pub(super) replaces: BTreeMap<RunId, RunId>,
@@ -147,7 +147,7 @@ impl EventLoop {
             named: Vec::new(),
             claims: Claims::default(),
             entered: BTreeMap::new(),
-            turns: Histogram::new(TURNS),
+            turns: Histogram::new(TURN_BUCKETS),
             replaces: BTreeMap::new(),
             replaced: HashSet::new(),
             beside: BTreeMap::new(),

@@ -4,10 +4,10 @@ use octoflow_engine::{Command, argo::admit::admit, cron::child};
 use octoflow_model::{RunId, Time};
 use octoflow_store::{Batch, Change, Tick};
 
-use super::{Entry, Status, Timekeeper};
+use super::{CronScheduler, Entry, Status};
 use crate::{Error, controller::Submit, new_uid, registry::Fault};
 
-impl Timekeeper {
+impl CronScheduler {
     pub(super) fn start(
         &self,
         entry: &mut Entry,
@@ -65,7 +65,7 @@ impl Timekeeper {
 
     /// Counts a run that could not be created as failed.
     fn refused(&self, entry: &Entry, status: &mut Status, nominal: Time, now: Time, why: String) -> Result<(), Fault> {
-        self.pass(entry, nominal, now, &format!("not started: {why}"))?;
+        self.skip(entry, nominal, now, &format!("not started: {why}"))?;
         status.failed += 1;
         status.last = Some(nominal);
         status.submission_error(Some(why));
@@ -73,7 +73,7 @@ impl Timekeeper {
     }
 
     /// Records that the time is skipped.
-    pub(super) fn pass(&self, entry: &Entry, nominal: Time, now: Time, why: &str) -> Result<(), Fault> {
+    pub(super) fn skip(&self, entry: &Entry, nominal: Time, now: Time, why: &str) -> Result<(), Fault> {
         let tick = Tick { uid: entry.uid.clone(), nominal, at: now, run: None, outcome: why.to_owned() };
         match self.registry.controller().store().commit_wait(Batch::from(Change::Tick(Box::new(tick)))) {
             Ok(_) | Err(octoflow_store::Error::TickTaken { .. }) => Ok(()),

@@ -14,14 +14,14 @@ use octoflow_runtime::logs::{Error, Logs};
 use super::{Line, Source};
 
 /// Logs up to this size are read at once.
-const SMALL: u64 = 16 * 1024;
+const MAX_HELD_BYTES: u64 = 16 * 1024;
 
 /// Maximum bytes of non-matching lines scanned per call, so that the caller can do other work in between.
-const SCAN: usize = 4 << 20;
+const MAX_SCAN_BYTES: usize = 4 << 20;
 
 /// Attempt that has or will have a log.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct LogSource {
     pub attempt: AttemptId,
     /// Earliest time of its first line.
     pub began: Time,
@@ -30,15 +30,15 @@ pub(crate) struct Found {
 }
 
 /// Filter for lines.
-pub(crate) type Wants<'w> = dyn FnMut(&Line) -> bool + 'w;
+pub(crate) type LineTest<'w> = dyn FnMut(&Line) -> bool + 'w;
 
-pub(crate) struct Merged {
+pub(crate) struct MergedLog {
     logs: Logs,
     /// Number of last lines to return of each source, counted at the first call.
     tail: Option<usize>,
-    looked: bool,
-    known: HashMap<AttemptId, usize>,
-    sources: Vec<Opened>,
+    tail_counted: bool,
+    numbers: HashMap<AttemptId, usize>,
+    sources: Vec<SourceState>,
     /// Sources not yet opened, by start time; the earliest is last.
     waiting: Vec<(Time, usize)>,
     /// Next line of each open source. Equal times keep the order of the sources.
@@ -51,11 +51,11 @@ pub(crate) struct Merged {
     settled: bool,
 }
 
-struct Opened {
+struct SourceState {
     attempt: AttemptId,
     over: bool,
     tail: Option<usize>,
-    flow: Flow,
+    read_state: ReadState,
     head: Option<(Line, u64)>,
     /// Number of lines read.
     count: u64,
@@ -63,7 +63,7 @@ struct Opened {
     skip: usize,
 }
 
-enum Flow {
+enum ReadState {
     Closed,
     /// Counting lines for a tail before any is returned.
     Counted(Box<Source>, usize),
@@ -71,13 +71,13 @@ enum Flow {
     Read(Box<Source>),
 }
 
-impl Merged {
+impl MergedLog {
     pub(crate) fn new(logs: Logs, tail: Option<usize>) -> Self {
         Self {
             logs,
             tail,
-            looked: false,
-            known: HashMap::new(),
+            tail_counted: false,
+            numbers: HashMap::new(),
             sources: Vec::new(),
             waiting: Vec::new(),
             heads: BinaryHeap::new(),
@@ -88,7 +88,7 @@ impl Merged {
     }
 
     /// Returns true if all found lines were returned, so that looking for more attempts is worth it.
-    pub(crate) fn is_dry(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         !self.settled && self.heads.is_empty() && self.waiting.is_empty() && self.scanning.is_empty()
     }
 
@@ -105,33 +105,41 @@ impl Merged {
 
     /// Adds attempts, numbered in order of first appearance. The caller determined `over` and `settled` before anything
     /// is read, so everything written before those ends is read.
-    pub(crate) fn find(&mut self, found: &[Found], settled: bool, wants: &mut Wants<'_>) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, found: &[LogSource], settled: bool, matches: &mut LineTest<'_>) -> Result<(), Error> {
         self.settled = settled;
         for one in found {
-            if let Some(number) = self.known.get(&one.attempt) {
+            if let Some(number) = self.numbers.get(&one.attempt) {
                 self.sources[*number].over = one.over;
                 continue;
             }
             let number = self.sources.len();
-            self.known.insert(one.attempt, number);
+            self.numbers.insert(one.attempt, number);
             self.waiting.push((one.began, number));
-            let tail = self.tail.filter(|_| !self.looked);
+            let tail = self.tail.filter(|_| !self.tail_counted);
             let (attempt, over) = (one.attempt, one.over);
-            self.sources.push(Opened { attempt, over, tail, flow: Flow::Closed, head: None, count: 0, skip: 0 });
+            self.sources.push(SourceState {
+                attempt,
+                over,
+                tail,
+                read_state: ReadState::Closed,
+                head: None,
+                count: 0,
+                skip: 0,
+            });
         }
-        self.looked = true;
+        self.tail_counted = true;
         self.waiting.sort_by_key(|(began, number)| Reverse((*began, *number)));
         for number in std::mem::take(&mut self.idle) {
-            self.advance(number, wants)?;
+            self.advance(number, matches)?;
         }
         Ok(())
     }
 
     /// Returns the next matching line and its number in its source, from 0. `None` if there is none now, or if finding
     /// it takes longer ([`Self::is_scanning`]).
-    pub(crate) fn next_line(&mut self, wants: &mut Wants<'_>) -> Result<Option<(u64, Line)>, Error> {
+    pub(crate) fn next_line(&mut self, matches: &mut LineTest<'_>) -> Result<Option<(u64, Line)>, Error> {
         for number in std::mem::take(&mut self.scanning) {
-            self.advance(number, wants)?;
+            self.advance(number, matches)?;
         }
         if self.is_scanning() {
             // Its next line may be earlier than the known ones.
@@ -143,14 +151,14 @@ impl Merged {
             }
             self.waiting.pop();
             self.start(number)?;
-            self.advance(number, wants)?;
+            self.advance(number, matches)?;
             if self.is_scanning() {
                 return Ok(None);
             }
         }
         let Some(Reverse((_, number))) = self.heads.pop() else { return Ok(None) };
         let (line, place) = self.sources[number].head.take().expect("a source in the heap has its next line");
-        self.advance(number, wants)?;
+        self.advance(number, matches)?;
         Ok(Some((place, line)))
     }
 
@@ -158,37 +166,37 @@ impl Merged {
     fn start(&mut self, number: usize) -> Result<(), Error> {
         let opened = &mut self.sources[number];
         let source = Source::open(number, &self.logs, opened.attempt);
-        opened.flow = match opened.tail {
-            Some(_) => Flow::Counted(Box::new(source), 0),
-            None => flow(&self.logs, opened.attempt, source, opened.over || self.settled)?,
+        opened.read_state = match opened.tail {
+            Some(_) => ReadState::Counted(Box::new(source), 0),
+            None => read_state(&self.logs, opened.attempt, source, opened.over || self.settled)?,
         };
         Ok(())
     }
 
     /// Finds the next line of a source to return.
-    fn advance(&mut self, number: usize, wants: &mut Wants<'_>) -> Result<(), Error> {
+    fn advance(&mut self, number: usize, matches: &mut LineTest<'_>) -> Result<(), Error> {
         let opened = &mut self.sources[number];
         let over = opened.over || self.settled;
         let mut passed = 0;
         loop {
-            if passed >= SCAN {
+            if passed >= MAX_SCAN_BYTES {
                 self.scanning.push(number);
                 return Ok(());
             }
-            let line = match &mut opened.flow {
-                Flow::Closed => None,
-                Flow::Held(lines) => lines.pop_front(),
-                Flow::Read(source) => source.next(over)?,
-                Flow::Counted(source, count) => match source.next(over)? {
+            let line = match &mut opened.read_state {
+                ReadState::Closed => None,
+                ReadState::Held(lines) => lines.pop_front(),
+                ReadState::Read(source) => source.next(over)?,
+                ReadState::Counted(source, count) => match source.next(over)? {
                     Some(line) => {
-                        *count += usize::from(wants(&line));
+                        *count += usize::from(matches(&line));
                         passed += line.bytes.len() + 1;
                         continue;
                     }
                     None => {
                         opened.skip = count.saturating_sub(opened.tail.unwrap_or_default());
                         let again = Source::open(number, &self.logs, opened.attempt);
-                        opened.flow = flow(&self.logs, opened.attempt, again, over)?;
+                        opened.read_state = read_state(&self.logs, opened.attempt, again, over)?;
                         continue;
                     }
                 },
@@ -197,7 +205,7 @@ impl Merged {
             let place = opened.count;
             opened.count += 1;
             passed += line.bytes.len() + 1;
-            if !wants(&line) {
+            if !matches(&line) {
                 continue;
             }
             if opened.skip > 0 {
@@ -209,7 +217,7 @@ impl Merged {
             return Ok(());
         }
         if over {
-            opened.flow = Flow::Closed;
+            opened.read_state = ReadState::Closed;
         } else {
             self.idle.push(number);
         }
@@ -218,7 +226,11 @@ impl Merged {
 }
 
 /// Chooses how to read a log: short ones whole, if they are complete.
-fn flow(logs: &Logs, attempt: AttemptId, source: Source, over: bool) -> Result<Flow, Error> {
+fn read_state(logs: &Logs, attempt: AttemptId, source: Source, over: bool) -> Result<ReadState, Error> {
     let size = fs::metadata(logs.path(attempt)).map_or(0, |about| about.len());
-    Ok(if over && size <= SMALL { Flow::Held(source.finish()?.into()) } else { Flow::Read(Box::new(source)) })
+    Ok(if over && size <= MAX_HELD_BYTES {
+        ReadState::Held(source.finish()?.into())
+    } else {
+        ReadState::Read(Box::new(source))
+    })
 }

@@ -4,7 +4,7 @@ use octoflow_model::AttemptId;
 use sha2::{Digest, Sha256};
 
 /// Number of tries when a generated name is taken.
-const DRAWS: u32 = 16;
+const NAME_TRIES: u32 = 16;
 
 pub(super) struct Identity {
     seed: String,
@@ -28,7 +28,7 @@ impl Identity {
     /// Returns the candidates for a generated name, in order.
     pub(super) fn names<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = String> + 'a {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        (0..DRAWS).map(move |draw| {
+        (0..NAME_TRIES).map(move |draw| {
             let bytes = self.hash(&format!("name/{draw}"));
             let suffix = bytes[..5].iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]));
             prefix.chars().chain(suffix).collect()

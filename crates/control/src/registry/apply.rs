@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{
     Cause, Fault, Kind, Registry, WriteOptions,
-    managed::{self, Clash, Managed, Way},
+    managed::{self, FieldConflict, ManagedFields, Operation},
     stored,
-    write::Writer,
+    write::FieldManager,
 };
 use crate::clock;
 
@@ -49,7 +49,7 @@ impl Registry {
         if !wanted["metadata"]["managedFields"].is_null() {
             return Err(Fault::BadRequest("metadata.managedFields must be nil".to_owned()));
         }
-        self.settle(kind, namespace, Some(name), &mut wanted)?;
+        self.match_path(kind, namespace, Some(name), &mut wanted)?;
         stored::prepare(kind, &mut wanted);
         if let Some(fields) = wanted.as_object_mut() {
             // The status cannot be applied.
@@ -61,10 +61,10 @@ impl Registry {
                 done => return done.map(|object| Applied { object, created: false }),
             }
             let now = clock::now().to_string();
-            let managed = Managed::made(&wanted, &options.manager, Way::Apply, &now);
+            let managed = ManagedFields::created(&wanted, &options.manager, Operation::Apply, &now);
             let (dry_run, manager) = (options.dry_run, options.manager.clone());
             let write = WriteOptions { dry_run, manager, ..WriteOptions::default() };
-            match self.create_by(kind, namespace, wanted.clone(), &write, Writer::Known(managed)) {
+            match self.create_by(kind, namespace, wanted.clone(), &write, FieldManager::Known(managed)) {
                 Err(Fault::Exists { .. }) => {}
                 done => return done.map(|object| Applied { object, created: true }),
             }
@@ -86,7 +86,7 @@ impl Registry {
             let mut after = applied.map_err(|clashes| Fault::Owned {
                 kind,
                 name: name.to_owned(),
-                causes: clashes.iter().map(Clash::cause).collect(),
+                causes: clashes.iter().map(FieldConflict::cause).collect(),
             })?;
             for field in ["resourceVersion", "uid"] {
                 if let Some(given) = wanted["metadata"][field].as_str() {
@@ -98,7 +98,7 @@ impl Registry {
     }
 }
 
-impl Clash {
+impl FieldConflict {
     fn cause(&self) -> Cause {
         Cause {
             reason: "FieldManagerConflict",

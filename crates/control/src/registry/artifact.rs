@@ -29,8 +29,8 @@ pub struct Artifact {
 }
 
 #[derive(Debug)]
-pub enum Lent {
-    Here(Artifact),
+pub enum ArtifactRead {
+    Found(Artifact),
     /// The artifact does not exist or has no content; the text says why.
     Absent(String),
 }
@@ -44,11 +44,11 @@ impl Registry {
         side: Side,
         name: &str,
         inner: Option<&str>,
-    ) -> Result<Lent, Fault> {
+    ) -> Result<ArtifactRead, Fault> {
         let object = self.run_with_node(row, node)?;
         let nodes = &object["status"]["nodes"];
         let Some(found) = nodes.get(node) else {
-            return Ok(Lent::Absent(format!("workflow `{}` has no node with the id `{node}`", row.name)));
+            return Ok(ArtifactRead::Absent(format!("workflow `{}` has no node with the id `{node}`", row.name)));
         };
         let put = match side {
             Side::Inputs => "inputs",
@@ -56,23 +56,23 @@ impl Registry {
         };
         let listed = found[put]["artifacts"].as_array().into_iter().flatten().find(|one| one["name"] == name);
         let Some(listed) = listed else {
-            return Ok(Lent::Absent(format!("node `{node}` has no artifact `{name}` among its {put}")));
+            return Ok(ArtifactRead::Absent(format!("node `{node}` has no artifact `{name}` among its {put}")));
         };
         let inner = inner.or(listed["subPath"].as_str());
-        let loan = match self.lend(&row.namespace, listed, inner) {
+        let loan = match self.open_artifact(&row.namespace, listed, inner) {
             Ok(loan) => loan,
             Err(CarrierError::Absent(why)) => {
-                return Ok(Lent::Absent(format!("artifact `{name}` is not there: {why}")));
+                return Ok(ArtifactRead::Absent(format!("artifact `{name}` is not there: {why}")));
             }
             Err(CarrierError::Failed(why)) => {
                 return Err(Fault::Controller(Error::Object { what: format!("artifact `{name}`"), why }));
             }
         };
         let Loan { file, size, tarball } = loan;
-        Ok(Lent::Here(Artifact { name: file_name(listed, name, inner, tarball), file, size }))
+        Ok(ArtifactRead::Found(Artifact { name: file_name(listed, name, inner, tarball), file, size }))
     }
 
-    fn lend(&self, namespace: &str, listed: &Value, inner: Option<&str>) -> Result<Loan, CarrierError> {
+    fn open_artifact(&self, namespace: &str, listed: &Value, inner: Option<&str>) -> Result<Loan, CarrierError> {
         let failed = CarrierError::Failed;
         if listed["deleted"] == true {
             return Err(CarrierError::Absent("it was deleted".to_owned()));
@@ -85,23 +85,23 @@ impl Registry {
             let kept = StoredArtifact::deserialize(kept).map_err(|error| failed(error.to_string()))?;
             match carrier.lend(&kept, inner) {
                 // It may still be in the external storage it was uploaded to.
-                Err(CarrierError::Absent(_)) if is_elsewhere(listed) => {}
+                Err(CarrierError::Absent(_)) if is_external(listed) => {}
                 answer => return answer,
             }
         }
-        if !is_elsewhere(listed) {
+        if !is_external(listed) {
             return Err(CarrierError::Absent("it is optional, and nothing was given".to_owned()));
         }
         let reader = self.handle().store.reader().map_err(|error| failed(error.to_string()))?;
         let world = world(&reader).map_err(|error| failed(error.to_string()))?;
         let place = StoredArtifact { noted: Some(listed.clone()), ..StoredArtifact::default() };
         let location = whereabouts(&world, namespace, &place).map_err(failed)?;
-        let location = location.ok_or_else(|| failed("nobody knows where it is".to_owned()))?;
+        let location = location.ok_or_else(|| failed("its location is unknown".to_owned()))?;
         carrier.lend_from(&location, inner)
     }
 }
 
-fn is_elsewhere(listed: &Value) -> bool {
+fn is_external(listed: &Value) -> bool {
     const PLACES: [&str; 9] = ["s3", "http", "git", "gcs", "oss", "azure", "hdfs", "artifactory", "plugin"];
     PLACES.iter().any(|place| listed[place].is_object())
 }

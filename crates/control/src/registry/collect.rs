@@ -14,39 +14,39 @@ use serde_json::Value;
 
 use super::{
     DeleteOptions, Deleted, Fault, Inner, Keeping, Kind, Propagation, Registry, kinds, meta,
-    namespace::dwellers,
-    remove::{FOREGROUND, Found, ORPHAN},
+    namespace::namespaced_kinds,
+    remove::{DeleteTarget, FOREGROUND, ORPHAN},
 };
 use crate::{Error, controller::unit};
 
 /// Pause after a failure.
-const AFTER_FAILURE: Duration = Duration::from_secs(2);
+const FAILURE_PAUSE: Duration = Duration::from_secs(2);
 
 /// Commits within this time are handled together, unless a deletion is requested.
-const GATHER: Duration = Duration::from_millis(2);
+const DEBOUNCE: Duration = Duration::from_millis(2);
 
 /// Limit when following chains of owners.
-const MOST_ANCESTORS: usize = 1000;
+const MAX_ANCESTORS: usize = 1000;
 
 /// Batch size when emptying a namespace.
-const HANDFUL: usize = 500;
+const BATCH: usize = 500;
 
 pub(super) struct Collector {
-    line: Arc<Line>,
+    signal: Arc<CollectorSignal>,
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
 }
 
 #[derive(Default)]
-struct Line {
+struct CollectorSignal {
     state: Mutex<State>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     /// True once runs were resumed or a deletion was requested: objects left terminating may be worked on.
     ready: bool,
-    rung: bool,
+    changed: bool,
     closing: bool,
     /// Objects marked as terminating since the last pass.
     marked: Vec<(Name, Option<RunId>)>,
@@ -54,22 +54,29 @@ struct State {
 
 impl Collector {
     pub(super) fn new() -> Self {
-        Self { line: Arc::default(), thread: Mutex::new(None) }
+        Self { signal: Arc::default(), thread: Mutex::new(None) }
     }
 
     /// Starts the thread and subscribes to commits. Work begins after [`Collector::ready`].
     pub(super) fn start(&self, registry: &Registry) -> Result<(), Error> {
-        let line = self.line.clone();
+        let signal = self.signal.clone();
         let (of, since) = (Arc::downgrade(&registry.0), registry.0.feed.latest());
-        let ears = Arc::downgrade(&line);
+        let weak = Arc::downgrade(&signal);
         registry.on_change(move |_| {
-            if let Some(line) = ears.upgrade() {
-                line.ring(|state| state.rung = true);
+            if let Some(signal) = weak.upgrade() {
+                signal.update(|state| state.changed = true);
             }
         });
         let work = move || {
-            Work { of, cursor: since, going: HashSet::new(), runs: HashMap::new(), todo: BTreeSet::new(), all: true }
-                .go_on(&line);
+            CollectorLoop {
+                of,
+                cursor: since,
+                terminating: HashSet::new(),
+                runs: HashMap::new(),
+                todo: BTreeSet::new(),
+                all: true,
+            }
+            .run(&signal);
             Ok(())
         };
         let thread = registry.0.controller.supervisor().spawn("collector", work).map_err(Error::Thread)?;
@@ -78,18 +85,18 @@ impl Collector {
     }
 
     pub(super) fn ready(&self) {
-        self.line.ring(|state| (state.ready, state.rung) = (true, true));
+        self.signal.update(|state| (state.ready, state.changed) = (true, true));
     }
 
     fn mark(&self, name: Name, run: Option<RunId>) {
-        self.line.ring(|state| {
+        self.signal.update(|state| {
             state.marked.push((name, run));
-            (state.ready, state.rung) = (true, true);
+            (state.ready, state.changed) = (true, true);
         });
     }
 
     pub(super) fn finish(&self) {
-        self.line.ring(|state| state.closing = true);
+        self.signal.update(|state| state.closing = true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
             let _ = thread.join();
@@ -99,14 +106,14 @@ impl Collector {
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        self.line.ring(|state| state.closing = true);
+        self.signal.update(|state| state.closing = true);
     }
 }
 
-impl Line {
-    fn ring(&self, change: impl FnOnce(&mut State)) {
+impl CollectorSignal {
+    fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.bell.notify_one();
+        self.condvar.notify_one();
     }
 }
 
@@ -117,22 +124,22 @@ impl Registry {
     }
 
     /// Tells the collector that this object was just marked as terminating.
-    pub(super) fn going(&self, kind: &Kind, namespace: &str, name: &str) {
+    pub(super) fn terminating(&self, kind: &Kind, namespace: &str, name: &str) {
         let name = Name { kind: kind.key.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() };
         self.0.collector.mark(name, None);
     }
 
-    pub(super) fn going_run(&self, row: &RunRow) {
+    pub(super) fn run_terminating(&self, row: &RunRow) {
         let name = Name { kind: row.kind.clone(), namespace: row.namespace.clone(), name: row.name.clone() };
         self.0.collector.mark(name, Some(row.run));
     }
 }
 
-struct Work {
+struct CollectorLoop {
     of: Weak<Inner>,
     cursor: Revision,
     /// Objects marked as terminating.
-    going: HashSet<Name>,
+    terminating: HashSet<Name>,
     /// The runs among them.
     runs: HashMap<RunId, Name>,
     todo: BTreeSet<Name>,
@@ -140,46 +147,46 @@ struct Work {
     all: bool,
 }
 
-impl Work {
-    fn go_on(mut self, line: &Line) {
+impl CollectorLoop {
+    fn run(mut self, signal: &CollectorSignal) {
         let mut pause = None;
         loop {
             let marked = {
-                let mut state = line.state.lock().unwrap_or_else(PoisonError::into_inner);
-                while !state.closing && !(state.ready && (state.rung || pause.is_some())) {
-                    state = line.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                let mut state = signal.state.lock().unwrap_or_else(PoisonError::into_inner);
+                while !state.closing && !(state.ready && (state.changed || pause.is_some())) {
+                    state = signal.condvar.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
-                if let (Some(pause), false, false) = (pause, state.closing, state.rung) {
-                    state = line.bell.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
+                if let (Some(pause), false, false) = (pause, state.closing, state.changed) {
+                    state = signal.condvar.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
                 }
                 if state.marked.is_empty() && !state.closing {
                     // No caller waits for this pass: what is committed meanwhile is handled with it.
                     drop(state);
-                    thread::sleep(GATHER);
-                    state = line.state.lock().unwrap_or_else(PoisonError::into_inner);
+                    thread::sleep(DEBOUNCE);
+                    state = signal.state.lock().unwrap_or_else(PoisonError::into_inner);
                 }
                 if state.closing {
                     return;
                 }
-                state.rung = false;
+                state.changed = false;
                 std::mem::take(&mut state.marked)
             };
             marked.into_iter().for_each(|(name, run)| self.marked(name, run));
             let Some(inner) = self.of.upgrade() else { return };
             let registry = Registry(inner);
-            pause = self.work(&registry).err().map(|_| AFTER_FAILURE);
+            pause = self.work(&registry).err().map(|_| FAILURE_PAUSE);
         }
     }
 
     /// Works through the queue. Failed objects stay in it for a retry.
     fn work(&mut self, registry: &Registry) -> Result<(), Fault> {
-        self.listen(registry)?;
+        self.read_feed(registry)?;
         let mut failed = Ok(());
         while let Some(name) = self.todo.pop_first() {
             let Some(kind) = kinds::of_key(&name.kind) else { continue };
-            match progress(registry, kind, &name, self.going.len()) {
+            match progress(registry, kind, &name, self.terminating.len()) {
                 Ok(Progress::Gone) => self.forget(&name),
-                Ok(Progress::Waits) => {}
+                Ok(Progress::Waiting) => {}
                 // A concurrent change came first; the current state is handled in the next pass.
                 Err(fault) => {
                     self.todo.insert(name);
@@ -192,25 +199,25 @@ impl Work {
     }
 
     /// Turns the commits since the last pass into objects to check.
-    fn listen(&mut self, registry: &Registry) -> Result<(), Fault> {
-        let heard = registry.0.feed.since(self.cursor, |_| true);
-        let Ok((notes, latest)) = heard else {
+    fn read_feed(&mut self, registry: &Registry) -> Result<(), Fault> {
+        let changes = registry.0.feed.since(self.cursor, |_| true);
+        let Ok((notes, latest)) = changes else {
             self.cursor = registry.0.feed.latest();
             self.all = true;
-            return self.look_everywhere(registry);
+            return self.scan_all(registry);
         };
         if self.all {
             self.cursor = latest;
-            return self.look_everywhere(registry);
+            return self.scan_all(registry);
         }
         for note in notes {
-            self.hear(registry, note.what)?;
+            self.on_change(registry, note.what)?;
         }
         self.cursor = latest;
         Ok(())
     }
 
-    fn hear(&mut self, registry: &Registry, what: What) -> Result<(), Fault> {
+    fn on_change(&mut self, registry: &Registry, what: What) -> Result<(), Fault> {
         match what {
             What::Put { kind, namespace, name, new } => self.touched(registry, Name { kind, namespace, name }, new),
             What::NewRun { kind, namespace, name, .. } => self.touched(registry, Name { kind, namespace, name }, true),
@@ -218,43 +225,43 @@ impl Work {
                 self.todo.extend(self.runs.get(&run).cloned());
                 Ok(())
             }
-            What::Deleted(object) => self.lost(registry, &object.uid, &object.namespace),
-            What::DeletedRun(row) => self.lost(registry, &row.uid, &row.namespace),
+            What::Deleted(object) => self.owner_deleted(registry, &object.uid, &object.namespace),
+            What::DeletedRun(row) => self.owner_deleted(registry, &row.uid, &row.namespace),
         }
     }
 
     fn touched(&mut self, registry: &Registry, name: Name, new: bool) -> Result<(), Fault> {
         // A new object may belong to an owner that is gone already.
-        if self.going.contains(&name) || new && registry.read(|reader| Ok(reader.has_owner(&name)?))? {
+        if self.terminating.contains(&name) || new && registry.read(|reader| Ok(reader.has_owner(&name)?))? {
             self.todo.insert(name);
         }
         Ok(())
     }
 
     /// Queues the dependents of a deleted object, and terminating objects that may have waited for it.
-    fn lost(&mut self, registry: &Registry, uid: &str, namespace: &str) -> Result<(), Fault> {
+    fn owner_deleted(&mut self, registry: &Registry, uid: &str, namespace: &str) -> Result<(), Fault> {
         self.todo.extend(registry.read(|reader| Ok(reader.owned_by(uid)?))?);
         // A namespace waits for everything in it, an owner perhaps for this object.
         let waits = |name: &&Name| name.kind != "Namespace" || name.name == namespace;
-        self.todo.extend(self.going.iter().filter(waits).cloned());
+        self.todo.extend(self.terminating.iter().filter(waits).cloned());
         Ok(())
     }
 
     fn marked(&mut self, name: Name, run: Option<RunId>) {
         self.runs.extend(run.map(|run| (run, name.clone())));
-        self.going.insert(name.clone());
+        self.terminating.insert(name.clone());
         self.todo.insert(name);
     }
 
     fn forget(&mut self, name: &Name) {
-        if self.going.remove(name) {
+        if self.terminating.remove(name) {
             self.runs.retain(|_, known| known != name);
         }
     }
 
-    fn look_everywhere(&mut self, registry: &Registry) -> Result<(), Fault> {
-        let (going, owned) = registry.read(|reader| Ok((reader.leaving()?, reader.all_owned()?)))?;
-        for name in going {
+    fn scan_all(&mut self, registry: &Registry) -> Result<(), Fault> {
+        let (terminating, owned) = registry.read(|reader| Ok((reader.leaving()?, reader.all_owned()?)))?;
+        for name in terminating {
             let run = match kinds::of_key(&name.kind) {
                 Some(kind) if kind.runs() => registry.row(kind, &name.namespace, &name.name)?.map(|row| row.run),
                 _ => None,
@@ -270,11 +277,11 @@ impl Work {
 #[derive(Debug, PartialEq, Eq)]
 enum Progress {
     Gone,
-    Waits,
+    Waiting,
 }
 
 /// Does what can be done now about one object that is terminating or has owners.
-fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize) -> Result<Progress, Fault> {
+fn progress(registry: &Registry, kind: &'static Kind, name: &Name, terminating: usize) -> Result<Progress, Fault> {
     let Some(found) = registry.find(kind, &name.namespace, &name.name)? else { return Ok(Progress::Gone) };
     let metadata = &found.object()["metadata"];
     let ties = Ties::of(metadata);
@@ -282,7 +289,7 @@ fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize)
         return orphaned(registry, kind, name, found.object(), &ties);
     }
     if kind.name == "Namespace" {
-        return empty(registry, kind, name, &found, going);
+        return empty_namespace(registry, kind, name, &found, terminating);
     }
     let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
     if ties.finalizers.iter().any(|one| one == ORPHAN) {
@@ -296,18 +303,18 @@ fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize)
         return dependents_first(registry, kind, name, &uid);
     }
     if meta::is_held(&ties) {
-        return Ok(Progress::Waits);
+        return Ok(Progress::Waiting);
     }
-    if let Found::Run { row, .. } = &found
+    if let DeleteTarget::Run { row, .. } = &found
         && !row.archived
     {
         if registry.handle().size_at_work(row.run)?.is_some() {
-            registry.end(row)?;
-            return Ok(Progress::Waits);
+            registry.terminate(row)?;
+            return Ok(Progress::Waiting);
         }
         // It may have ended between the two reads; otherwise no event loop runs it, and none will.
         if registry.row(kind, &name.namespace, &name.name)?.is_some_and(|now| now.archived) {
-            return progress(registry, kind, name, going);
+            return progress(registry, kind, name, terminating);
         }
     }
     registry.erase(kind, &found)?;
@@ -324,29 +331,29 @@ fn orphaned(
 ) -> Result<Progress, Fault> {
     let mut gone = HashSet::new();
     for owner in &ties.owners {
-        if !is_there(registry, &name.namespace, owner)? {
+        if !owner_exists(registry, &name.namespace, owner)? {
             gone.extend(owner["uid"].as_str().map(str::to_owned));
         }
     }
     if gone.is_empty() {
-        return Ok(Progress::Waits);
+        return Ok(Progress::Waiting);
     }
     if gone.len() < ties.owner_uids().len() {
         disown(registry, name, &gone)?;
-        return Ok(Progress::Waits);
+        return Ok(Progress::Waiting);
     }
     let options = DeleteOptions {
         uid: object["metadata"]["uid"].as_str().map(str::to_owned),
         propagation: Propagation::Background,
         ..DeleteOptions::default()
     };
-    gone_or(registry.delete(kind, &name.namespace, &name.name, &options).map(drop))?;
-    Ok(Progress::Waits)
+    ok_if_gone(registry.delete(kind, &name.namespace, &name.name, &options).map(drop))?;
+    Ok(Progress::Waiting)
 }
 
 /// Returns whether an owner exists. Owners of kinds that are not served here count as existing: their absence cannot be
 /// known.
-fn is_there(registry: &Registry, namespace: &str, owner: &Value) -> Result<bool, Fault> {
+fn owner_exists(registry: &Registry, namespace: &str, owner: &Value) -> Result<bool, Fault> {
     let text = |field: &str| owner[field].as_str().unwrap_or_default();
     let Some(kind) =
         kinds::find(kinds::group_of(text("apiVersion")), text("kind")).filter(|kind| kind.speaks(text("apiVersion")))
@@ -373,7 +380,7 @@ fn disown(registry: &Registry, name: &Name, uids: &HashSet<String>) -> Result<()
         }
         Ok(after)
     });
-    gone_or(changed.map(drop))
+    ok_if_gone(changed.map(drop))
 }
 
 /// Removes a finalizer, and the object if nothing else holds it.
@@ -385,7 +392,7 @@ fn release(registry: &Registry, kind: &'static Kind, name: &Name, finalizer: &st
         }
         Ok(after)
     });
-    gone_or(changed.map(drop))?;
+    ok_if_gone(changed.map(drop))?;
     match registry.find(kind, &name.namespace, &name.name)? {
         Some(_) => progress(registry, kind, name, 0),
         None => Ok(Progress::Gone),
@@ -410,17 +417,17 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
         let others = ties.owners.iter().filter(|owner| owner["uid"] != uid);
         let mut kept = false;
         for other in others {
-            kept |= is_there(registry, &dependent.namespace, other)?;
+            kept |= owner_exists(registry, &dependent.namespace, other)?;
         }
         if kept {
             // Another owner still exists.
             disown(registry, &dependent, &HashSet::from([uid.to_owned()]))?;
         } else if let Some(set) = set.as_ref().filter(|_| is_unit(&found)) {
             // A control unit is deleted with the attempt it represents, after that attempt's pods.
-            registry.end(set)?;
+            registry.terminate(set)?;
         } else if ties.deleted.is_none() {
             let options = DeleteOptions { propagation: Propagation::Foreground, ..DeleteOptions::default() };
-            gone_or(registry.delete(of, &dependent.namespace, &dependent.name, &options).map(drop))?;
+            ok_if_gone(registry.delete(of, &dependent.namespace, &dependent.name, &options).map(drop))?;
         }
     }
     if blocked {
@@ -436,14 +443,14 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
                 !above && ties.owners.iter().any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true);
         }
         if waits {
-            return Ok(Progress::Waits);
+            return Ok(Progress::Waiting);
         }
     }
     release(registry, kind, name, FOREGROUND)
 }
 
 /// Returns whether the object is the control unit of an attempt.
-fn is_unit(found: &Found) -> bool {
+fn is_unit(found: &DeleteTarget) -> bool {
     kinds::of_manifest(found.object()).is_ok_and(|kind| kind == unit::KIND) && unit::owner(found.object()).is_some()
 }
 
@@ -451,7 +458,7 @@ fn is_unit(found: &Found) -> bool {
 fn ancestors(registry: &Registry, name: &Name) -> Result<HashSet<String>, Fault> {
     let mut known = HashSet::new();
     let mut open = vec![name.clone()];
-    while let Some(name) = open.pop().filter(|_| known.len() < MOST_ANCESTORS) {
+    while let Some(name) = open.pop().filter(|_| known.len() < MAX_ANCESTORS) {
         let Some(kind) = kinds::of_key(&name.kind) else { continue };
         let Some(found) = registry.find(kind, &name.namespace, &name.name)? else { continue };
         for owner in Ties::of(&found.object()["metadata"]).owners {
@@ -468,16 +475,17 @@ fn ancestors(registry: &Registry, name: &Name) -> Result<HashSet<String>, Fault>
 }
 
 /// Deletes what is in a namespace, and the namespace once it is empty.
-fn empty(
+fn empty_namespace(
     registry: &Registry,
     kind: &'static Kind,
     name: &Name,
-    found: &Found,
-    going: usize,
+    found: &DeleteTarget,
+    terminating: usize,
 ) -> Result<Progress, Fault> {
     loop {
         // Objects with finalizers come first in the result, so more than their number must be fetched.
-        let inside = registry.read(|reader| Ok(reader.contents(&name.name, &dwellers(), HANDFUL + going)?))?;
+        let inside =
+            registry.read(|reader| Ok(reader.contents(&name.name, &namespaced_kinds(), BATCH + terminating)?))?;
         if inside.is_empty() {
             registry.erase(kind, found)?;
             return Ok(Progress::Gone);
@@ -494,17 +502,17 @@ fn empty(
                 Err(fault) => return Err(fault),
             }
         }
-        if waits && inside.len() < HANDFUL + going {
-            return Ok(Progress::Waits);
+        if waits && inside.len() < BATCH + terminating {
+            return Ok(Progress::Waiting);
         }
         if waits && inside.iter().all(|one| kinds::of_key(&one.kind).is_none()) {
-            return Ok(Progress::Waits);
+            return Ok(Progress::Waiting);
         }
     }
 }
 
 /// Treats an object that is gone already as done.
-fn gone_or(done: Result<(), Fault>) -> Result<(), Fault> {
+fn ok_if_gone(done: Result<(), Fault>) -> Result<(), Fault> {
     match done {
         Err(Fault::NotFound { .. }) => Ok(()),
         done => done,

@@ -3,7 +3,7 @@
 use octoflow_engine::{Problem, Problems, Severity};
 
 use super::Kind;
-use crate::{Error, supervisor::whole};
+use crate::{Error, supervisor::error_chain};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -16,11 +16,11 @@ pub enum Fault {
     #[error("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.resource())]
     Conflict { kind: &'static Kind, name: String, why: String },
 
-    #[error("{} \"{name}\" is invalid: {}", kind.name, told(causes))]
+    #[error("{} \"{name}\" is invalid: {}", kind.name, join_causes(causes))]
     Invalid { kind: &'static Kind, name: String, causes: Vec<Cause> },
 
     /// Other managers own some of the applied fields.
-    #[error("Apply failed with {} conflict{}: {}", causes.len(), if causes.len() == 1 { "" } else { "s" }, told(causes))]
+    #[error("Apply failed with {} conflict{}: {}", causes.len(), if causes.len() == 1 { "" } else { "s" }, join_causes(causes))]
     Owned { kind: &'static Kind, name: String, causes: Vec<Cause> },
 
     #[error("{} \"{name}\" is forbidden: {why}", kind.resource())]
@@ -36,7 +36,7 @@ pub enum Fault {
     #[error(
         "{} \"{name}\" has {nodes} nodes, and at most {} are shown at once; ask for less: `fields=-status.nodes` leaves out the nodes, `octoflow logs` and the pods of the workflow (label workflows.argoproj.io/workflow={name}, with a limit) tell of single ones",
         kind.resource(),
-        super::size::MOST_NODES
+        super::size::MAX_NODES
     )]
     TooLarge { kind: &'static Kind, name: String, nodes: u64 },
 
@@ -44,7 +44,7 @@ pub enum Fault {
     #[error("too old resource version: list again and watch from there")]
     Expired,
 
-    #[error("{}", whole(.0))]
+    #[error("{}", error_chain(.0))]
     Controller(#[source] Error),
 }
 
@@ -99,7 +99,7 @@ impl From<octoflow_store::Error> for Fault {
     }
 }
 
-fn told(causes: &[Cause]) -> String {
+fn join_causes(causes: &[Cause]) -> String {
     let one = |cause: &Cause| match cause.field.as_str() {
         "" => cause.message.clone(),
         field => format!("{field}: {}", cause.message),

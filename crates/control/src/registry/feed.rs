@@ -11,13 +11,13 @@ use octoflow_model::{Revision, RunId};
 use octoflow_store::{Note, What};
 
 /// Maximum number of notes in the window.
-const WINDOW: usize = 16 * 1024;
+const MAX_NOTES: usize = 16 * 1024;
 
-type Bell = Box<dyn Fn(Revision) + Send + Sync>;
+type Callback = Box<dyn Fn(Revision) + Send + Sync>;
 
 pub(crate) struct Feed {
     state: Mutex<State>,
-    bells: Mutex<Vec<Bell>>,
+    subscribers: Mutex<Vec<Callback>>,
 }
 
 struct State {
@@ -33,13 +33,13 @@ struct State {
 
 /// The revision is older than the window.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Forgotten;
+pub(crate) struct Expired;
 
 impl Feed {
     pub(crate) fn starting_at(revision: Revision) -> Self {
         let state =
             State { notes: BTreeMap::new(), changed: HashMap::new(), next: 0, floor: revision, latest: revision };
-        Self { state: Mutex::new(state), bells: Mutex::new(Vec::new()) }
+        Self { state: Mutex::new(state), subscribers: Mutex::new(Vec::new()) }
     }
 
     pub(crate) fn publish(&self, notes: Vec<Note>) {
@@ -49,7 +49,7 @@ impl Feed {
             notes.into_iter().for_each(|note| state.take(note));
             state.latest = state.latest.max(latest);
         }
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell(latest));
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|callback| callback(latest));
     }
 
     /// Resets the window after the store was reopened at `revision`. If that is further than was published, the commits
@@ -66,12 +66,12 @@ impl Feed {
             state.floor = revision.max(state.latest);
             state.latest = state.floor;
         }
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell(revision));
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|callback| callback(revision));
     }
 
     /// Adds a subscriber, called after every commit on the writer's thread: it must only forward the notification.
-    pub(crate) fn ring(&self, bell: Bell) {
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(bell);
+    pub(crate) fn subscribe(&self, callback: Callback) {
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(callback);
     }
 
     pub(crate) fn latest(&self) -> Revision {
@@ -83,13 +83,13 @@ impl Feed {
     /// is published, and one transaction brings several revisions at once. A client that listed in between already
     /// knows them, and must not get them again as news of an older revision. A revision that the store has not reached
     /// cannot have come from it.
-    pub(crate) fn begin(&self, since: Revision, stored: Revision) -> Result<Revision, Forgotten> {
+    pub(crate) fn resume_from(&self, since: Revision, stored: Revision) -> Result<Revision, Expired> {
         let state = self.lock();
-        if since < state.floor { Err(Forgotten) } else { Ok(since.min(state.latest.max(stored))) }
+        if since < state.floor { Err(Expired) } else { Ok(since.min(state.latest.max(stored))) }
     }
 
     /// Moves the floor up: commits from before the feed observed the store were never published.
-    pub(crate) fn forget_until(&self, revision: Revision) {
+    pub(crate) fn raise_floor(&self, revision: Revision) {
         let mut state = self.lock();
         state.floor = state.floor.max(revision);
         state.latest = state.latest.max(revision);
@@ -100,10 +100,10 @@ impl Feed {
         &self,
         revision: Revision,
         concerned: impl Fn(&What) -> bool,
-    ) -> Result<(Vec<Note>, Revision), Forgotten> {
+    ) -> Result<(Vec<Note>, Revision), Expired> {
         let state = self.lock();
         if revision < state.floor {
-            return Err(Forgotten);
+            return Err(Expired);
         }
         // Watchers are nearly always up to date, so the newest notes are checked first.
         let new = state.notes.values().rev().take_while(|note| note.revision > revision);
@@ -127,7 +127,7 @@ impl State {
             self.notes.remove(&earlier);
         }
         self.notes.insert(number, note);
-        while self.notes.len() > WINDOW {
+        while self.notes.len() > MAX_NOTES {
             let Some((number, oldest)) = self.notes.pop_first() else { break };
             self.floor = self.floor.max(oldest.revision);
             if let What::Run(run) = oldest.what
@@ -166,14 +166,14 @@ mod tests {
         assert!(matches!(notes[0].what, What::Put { .. }));
         assert_eq!(latest, Revision(7));
         assert!(feed.since(Revision(7), |_| true).unwrap().0.is_empty());
-        assert_eq!(feed.since(Revision(4), |_| true).unwrap_err(), Forgotten);
+        assert_eq!(feed.since(Revision(4), |_| true).unwrap_err(), Expired);
     }
 
     #[test]
     fn who_listed_before_a_commit_was_told_does_not_hear_of_it_again() {
         let feed = Feed::starting_at(Revision(2));
         // One transaction brought 3 and 4; a list saw both before the writer published them.
-        let mut cursor = feed.begin(Revision(4), Revision(4)).unwrap();
+        let mut cursor = feed.resume_from(Revision(4), Revision(4)).unwrap();
         let mut listen = |told: &[u64]| {
             let (notes, latest) = feed.since(cursor, |_| true).unwrap();
             assert_eq!(notes.iter().map(|note| note.revision.0).collect::<Vec<_>>(), told);
@@ -190,11 +190,11 @@ mod tests {
     #[test]
     fn a_revision_that_nobody_gave_out_means_the_newest() {
         let feed = Feed::starting_at(Revision(2));
-        assert_eq!(feed.begin(Revision(900), Revision(3)).unwrap(), Revision(3));
-        assert_eq!(feed.begin(Revision(900), Revision(1)).unwrap(), Revision(2));
-        assert_eq!(feed.begin(Revision(1), Revision(3)), Err(Forgotten));
-        feed.forget_until(Revision(3));
-        assert_eq!(feed.begin(Revision(2), Revision(3)), Err(Forgotten));
+        assert_eq!(feed.resume_from(Revision(900), Revision(3)).unwrap(), Revision(3));
+        assert_eq!(feed.resume_from(Revision(900), Revision(1)).unwrap(), Revision(2));
+        assert_eq!(feed.resume_from(Revision(1), Revision(3)), Err(Expired));
+        feed.raise_floor(Revision(3));
+        assert_eq!(feed.resume_from(Revision(2), Revision(3)), Err(Expired));
         assert_eq!(feed.latest(), Revision(3));
     }
 
@@ -205,7 +205,7 @@ mod tests {
         feed.reset(Revision(6));
         assert_eq!(feed.since(Revision(5), |_| true).unwrap().0.len(), 1, "nothing was missed");
         feed.reset(Revision(8));
-        assert_eq!(feed.since(Revision(6), |_| true).unwrap_err(), Forgotten);
+        assert_eq!(feed.since(Revision(6), |_| true).unwrap_err(), Expired);
         assert_eq!(feed.latest(), Revision(8));
         feed.publish(vec![put(9, "b")]);
         assert_eq!(feed.since(Revision(8), |_| true).unwrap().0.len(), 1);
@@ -216,13 +216,13 @@ mod tests {
         let feed = Feed::starting_at(Revision(0));
         let rung = Arc::new(AtomicU64::new(0));
         let ear = rung.clone();
-        feed.ring(Box::new(move |revision| ear.store(revision.0, Ordering::Relaxed)));
-        let many = WINDOW as u64 + 10;
+        feed.subscribe(Box::new(move |revision| ear.store(revision.0, Ordering::Relaxed)));
+        let many = MAX_NOTES as u64 + 10;
         for revision in 1..=many {
             feed.publish(vec![put(revision, "x")]);
         }
         assert_eq!(rung.load(Ordering::Relaxed), many);
         assert!(feed.since(Revision(9), |_| true).is_err());
-        assert_eq!(feed.since(Revision(10), |_| true).unwrap().0.len(), WINDOW);
+        assert_eq!(feed.since(Revision(10), |_| true).unwrap().0.len(), MAX_NOTES);
     }
 }

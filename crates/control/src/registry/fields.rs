@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Kind;
 
 /// Maximum number of unknown fields to report.
-const MOST: usize = 20;
+const MAX_REPORTED: usize = 20;
 
 /// Field that the kind does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub fn prune(kind: &Kind, object: &mut Value) -> Vec<Unknown> {
 
 /// Returns warnings about fields that are accepted without effect, or with another effect than expected. Fields that
 /// only servers write are left out.
-pub fn idle(kind: &Kind, object: &Value) -> Vec<String> {
+pub fn ineffective_fields(kind: &Kind, object: &Value) -> Vec<String> {
     let Some(shape) = kind.shape else { return Vec::new() };
     let warnings = match kind.advise {
         Some(advise) => advise(object),
@@ -43,7 +43,7 @@ pub fn idle(kind: &Kind, object: &Value) -> Vec<String> {
         let ours = path == "status" || path.starts_with("metadata.");
         (!ours).then(|| format!("{path}: {} [{}]", problem.message, problem.code))
     });
-    told.take(MOST).collect()
+    told.take(MAX_REPORTED).collect()
 }
 
 /// Recursion is bounded by the nesting limit of the reader.
@@ -60,7 +60,7 @@ fn walk(value: &mut Value, shape: &Shape, path: &mut String, found: &mut Vec<Unk
                 match known {
                     Some(field) if field.support == Support::Yes => walk(value, field.shape, path, found),
                     Some(_) => {}
-                    None if found.len() < MOST => {
+                    None if found.len() < MAX_REPORTED => {
                         let meant = nearest(name, shape.fields().map(|field| field.name));
                         found.push(Unknown { path: path.clone(), meant });
                     }

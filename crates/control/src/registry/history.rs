@@ -7,10 +7,10 @@ use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
 use super::{Fault, Kind, Registry, Selection, list::as_fields};
 
 /// Page size when filters that the index does not support leave only some of the rows.
-const STRIDE: usize = 500;
+const PAGE: usize = 500;
 
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct HistoryFilter {
     /// `None` for all namespaces.
     pub namespace: Option<String>,
     pub selection: Selection,
@@ -43,28 +43,28 @@ pub struct History {
 }
 
 impl Registry {
-    pub fn history(&self, kind: &'static Kind, wanted: &Wanted) -> Result<History, Fault> {
+    pub fn history(&self, kind: &'static Kind, filter_by: &HistoryFilter) -> Result<History, Fault> {
         let filter = Filter {
             kind: Some(kind.key.to_owned()),
-            namespace: wanted.namespace.clone(),
-            name_prefix: match &wanted.name {
+            namespace: filter_by.namespace.clone(),
+            name_prefix: match &filter_by.name {
                 Some(NameTest::Is(name) | NameTest::Begins(name)) => Some(name.clone()),
                 Some(NameTest::IsNot(_) | NameTest::Contains(_)) | None => None,
             },
-            labels: wanted.selection.labels.0.clone(),
-            since: wanted.created_after,
+            labels: filter_by.selection.labels.0.clone(),
+            since: filter_by.created_after,
             ..Filter::default()
         };
-        let limit = wanted.limit.unwrap_or(usize::MAX);
-        let stride = limit.saturating_add(wanted.skip).saturating_add(1).clamp(STRIDE, MAX_PAGE);
+        let limit = filter_by.limit.unwrap_or(usize::MAX);
+        let stride = limit.saturating_add(filter_by.skip).saturating_add(1).clamp(PAGE, MAX_PAGE);
         self.read(|reader| {
             let revision = reader.revision()?;
             let mut history = History { rows: Vec::new(), revision, more: false };
-            let mut to_skip = wanted.skip;
+            let mut to_skip = filter_by.skip;
             let mut after: Option<Cursor> = None;
             loop {
                 let (rows, next) = reader.list(&filter, Page { limit: stride, after })?;
-                for row in rows.into_iter().filter(|row| wanted.takes(row)) {
+                for row in rows.into_iter().filter(|row| filter_by.check_not_terminating(row)) {
                     if to_skip > 0 {
                         to_skip -= 1;
                     } else if history.rows.len() < limit {
@@ -93,9 +93,9 @@ impl Registry {
     }
 }
 
-impl Wanted {
+impl HistoryFilter {
     /// Checks the conditions that the index does not support.
-    fn takes(&self, row: &RunRow) -> bool {
+    fn check_not_terminating(&self, row: &RunRow) -> bool {
         let named = match &self.name {
             None => true,
             Some(NameTest::Is(name)) => row.name == *name,

@@ -11,7 +11,7 @@ const STAND_IN: &str = "unnamed";
 impl Registry {
     /// Returns the object as it was given, or all its problems.
     pub fn lint(&self, kind: &'static Kind, namespace: &str, mut object: Value) -> Result<Value, Fault> {
-        self.settle(kind, namespace, None, &mut object)?;
+        self.match_path(kind, namespace, None, &mut object)?;
         let mut named = object.clone();
         let metadata = &mut named["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();

@@ -6,7 +6,7 @@ use octoflow_model::Revision;
 use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
 use serde_json::{Value, json};
 
-use super::{Fault, Keeping, Kind, Registry, Selection, run::of_row, stored::dress};
+use super::{Fault, Keeping, Kind, Registry, Selection, run::of_row, stored::with_identity};
 
 #[derive(Clone, Debug, Default)]
 pub struct ListOptions {
@@ -32,12 +32,12 @@ impl Registry {
     pub fn list(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
         match kind.keeping {
             Keeping::Run(_) => {
-                let closely = asks_for_more(kind, &options.selection);
+                let whole = needs_whole_object(kind, &options.selection);
                 let rows = self.list_rows(kind, options)?;
                 let mut items = Vec::with_capacity(rows.items.len());
                 for row in rows.items {
                     match self.listed_run(&row) {
-                        Ok(object) if closely && !options.selection.matches(&object) => {}
+                        Ok(object) if whole && !options.selection.matches(&object) => {}
                         Ok(object) => items.push(object),
                         // It was deleted meanwhile.
                         Err(Fault::NotFound { .. }) => {}
@@ -55,7 +55,7 @@ impl Registry {
     /// Lists the rows of runs that may match. Where the row lacks a selected field, the caller must check the whole
     /// object.
     pub fn list_rows(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing<RunRow>, Fault> {
-        if !asks_for_more(kind, &options.selection) {
+        if !needs_whole_object(kind, &options.selection) {
             return self.list_runs(kind, options, &Filter::default());
         }
         let labels = options.selection.labels.clone();
@@ -109,7 +109,7 @@ impl Registry {
         })?;
         let mut items = Vec::new();
         for object in &objects {
-            let kept = dress(kind, object)?.object;
+            let kept = with_identity(kind, object)?.object;
             if options.selection.matches(&kept) {
                 items.push((format!("{}/{}", object.namespace, object.name), kept));
             }
@@ -141,7 +141,7 @@ pub(super) fn as_fields(row: &RunRow) -> Value {
 }
 
 /// Returns whether the selection tests fields that only the whole object has, for kinds that support this.
-fn asks_for_more(kind: &Kind, selection: &Selection) -> bool {
+fn needs_whole_object(kind: &Kind, selection: &Selection) -> bool {
     let Some(dialect) = kind.dialect().filter(|dialect| dialect.selects_by_object) else { return false };
     let is_known = |field: &str| match field.split_once('.') {
         Some(("metadata", field)) => matches!(field, "name" | "namespace" | "uid"),

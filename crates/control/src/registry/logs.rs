@@ -9,7 +9,7 @@ use octoflow_runtime::logs::Logs;
 use serde_json::Value;
 
 use super::{Fault, Kind, LabelSelector, Registry, kinds, run::of_row};
-use crate::read::lines::Sieve;
+use crate::read::lines::LineFilter;
 
 mod bytes;
 mod merge;
@@ -19,9 +19,9 @@ mod whole;
 pub use bytes::{LogBytes, LogChunk};
 pub use merge::{LogBatch, LogLine, LogReader};
 pub(super) use snapshot::Snapshots;
-pub use whole::{Piece as LogPiece, RunFrame, RunFrames, RunLine, RunLines};
+pub use whole::{LogPiece, RunFrame, RunFrames, RunLine, RunLines};
 
-use snapshot::{Shared, Snapshot};
+use snapshot::{SharedSnapshot, Snapshot};
 
 /// Selection of log lines.
 #[derive(Clone, Debug, Default)]
@@ -68,14 +68,14 @@ struct Scope {
     query: LogQuery,
     files: Logs,
     /// Latest snapshot of the run, shared by all readers of its logs.
-    shared: Arc<Shared>,
+    shared: Arc<SharedSnapshot>,
     /// Snapshot that this reader saw last.
     seen: Option<Arc<Snapshot>>,
 }
 
 /// Pod that has or will have a log.
 #[derive(Clone)]
-struct Written {
+struct LogPod {
     pod: Arc<str>,
     attempt: AttemptId,
     began: Time,
@@ -87,8 +87,8 @@ struct Written {
 }
 
 /// Pods to read now.
-struct Look {
-    pods: Vec<Written>,
+struct LogSources {
+    pods: Vec<LogPod>,
     /// True if the run is finished.
     over: bool,
 }
@@ -115,14 +115,14 @@ impl Scope {
 
     /// Returns the current pods, or `None` if nothing changed since the last look. Looking before reading ensures that
     /// everything written before a reported end is read.
-    fn look(&mut self) -> Result<Option<Look>, Fault> {
+    fn look(&mut self) -> Result<Option<LogSources>, Fault> {
         let snapshot = self.shared.latest(&self.registry, self.run)?;
         if self.seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &snapshot)) {
             return Ok(None);
         }
         self.seen = Some(snapshot.clone());
         self.files.expect(&snapshot.sizes);
-        let Some(row) = &snapshot.row else { return Ok(Some(Look { pods: Vec::new(), over: true })) };
+        let Some(row) = &snapshot.row else { return Ok(Some(LogSources { pods: Vec::new(), over: true })) };
         let view = of_row(row).dialect().map(|dialect| dialect.view);
         let selects = |metadata: &Value| self.query.selector.matches(metadata);
         let filter = LogFilter {
@@ -130,7 +130,7 @@ impl Scope {
             selects: if self.query.selector.0.is_empty() { None } else { Some(&selects) },
         };
         let found = view.map(|view| view.pod_logs(&snapshot.object, &snapshot.attempts, &filter)).unwrap_or_default();
-        let written = |one: PodLog| Written {
+        let written = |one: PodLog| LogPod {
             pod: one.pod.into(),
             attempt: one.attempt,
             began: one.began.unwrap_or(row.created),
@@ -138,18 +138,18 @@ impl Scope {
             main: one.main.into(),
             has_main: one.has_main,
         };
-        let mut pods: Vec<Written> = found.into_iter().map(written).collect();
+        let mut pods: Vec<LogPod> = found.into_iter().map(written).collect();
         pods.sort_by_key(|pod| (pod.began, pod.attempt));
-        Ok(Some(Look { pods, over: row.archived }))
+        Ok(Some(LogSources { pods, over: row.archived }))
     }
 
-    fn sieve(&self) -> Result<Sieve, Fault> {
-        let sieve = Sieve::new(None, self.query.since, self.query.grep.as_deref());
-        sieve.map_err(|error| Fault::BadRequest(format!("grep: {error}")))
+    fn filter(&self) -> Result<LineFilter, Fault> {
+        let filter = LineFilter::new(None, self.query.since, self.query.grep.as_deref());
+        filter.map_err(|error| Fault::BadRequest(format!("grep: {error}")))
     }
 
     /// Returns the container to read; `None` for all of them.
-    fn container<'a>(&'a self, pod: &'a Written) -> Option<&'a str> {
+    fn container<'a>(&'a self, pod: &'a LogPod) -> Option<&'a str> {
         match self.query.container.as_deref().filter(|name| !name.is_empty()) {
             Some(name) => Some(name),
             None => pod.has_main.then_some(&*pod.main),

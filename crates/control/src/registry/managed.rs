@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::meta::OURS;
+use super::meta::SERVER_FIELDS;
 
 /// Path of a field: the names that lead to it.
 pub(super) type Path = Vec<String>;
@@ -17,10 +17,10 @@ const ITSELF: &str = ".";
 const IDENTITY: [&str; 3] = ["name", "generateName", "namespace"];
 
 /// Manager of fields that were written before ownership was recorded.
-const BEFORE: &str = "before-first-apply";
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Operation {
     Apply,
     Update,
 }
@@ -29,7 +29,7 @@ pub(super) enum Way {
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
     manager: String,
-    way: Way,
+    operation: Operation,
     version: String,
     time: Value,
     fields: BTreeSet<Path>,
@@ -39,17 +39,17 @@ struct Entry {
 
 /// All managers of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Managed(Vec<Entry>);
+pub(super) struct ManagedFields(Vec<Entry>);
 
 /// Field whose applied value differs from what another manager wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Clash {
+pub(super) struct FieldConflict {
     pub path: Path,
     pub manager: String,
     pub version: String,
 }
 
-impl Managed {
+impl ManagedFields {
     pub(super) fn of(object: &Value) -> Self {
         let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
         Self(entries.filter_map(Entry::read).collect())
@@ -65,12 +65,12 @@ impl Managed {
     }
 
     /// Records the creation of an object.
-    pub(super) fn made(object: &Value, manager: &str, way: Way, now: &str) -> Self {
+    pub(super) fn created(object: &Value, manager: &str, operation: Operation, now: &str) -> Self {
         if manager.is_empty() {
             return Self::default();
         }
         let mut managed = Self::default();
-        managed.entry(object, manager, way, now).fields = leaves(object);
+        managed.entry(object, manager, operation, now).fields = leaves(object);
         managed.tidy();
         managed
     }
@@ -85,28 +85,30 @@ impl Managed {
             return;
         }
         for entry in self.0.iter_mut().filter(|entry| entry.subresource.is_none()) {
-            let own = entry.manager == manager && entry.way == Way::Update;
+            let own = entry.manager == manager && entry.operation == Operation::Update;
             entry
                 .fields
                 .retain(|field| !removed.contains(field) && (own || !changed.iter().any(|path| overlap(path, field))));
         }
         if !manager.is_empty() && !changed.is_empty() {
-            let entry = self.entry(after, manager, Way::Update, now);
+            let entry = self.entry(after, manager, Operation::Update, now);
             entry.fields.extend(changed);
             entry.time = json!(now);
         }
         self.tidy();
     }
 
-    fn entry(&mut self, object: &Value, manager: &str, way: Way, now: &str) -> &mut Entry {
-        let known =
-            self.0.iter().position(|entry| entry.manager == manager && entry.way == way && entry.subresource.is_none());
+    fn entry(&mut self, object: &Value, manager: &str, operation: Operation, now: &str) -> &mut Entry {
+        let known = self
+            .0
+            .iter()
+            .position(|entry| entry.manager == manager && entry.operation == operation && entry.subresource.is_none());
         let place = known.unwrap_or_else(|| {
             let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
             let fields = BTreeSet::new();
             self.0.push(Entry {
                 manager: manager.to_owned(),
-                way,
+                operation,
                 version,
                 time: json!(now),
                 fields,
@@ -129,18 +131,19 @@ pub(super) fn apply(
     manager: &str,
     force: bool,
     now: &str,
-) -> Result<Value, Vec<Clash>> {
+) -> Result<Value, Vec<FieldConflict>> {
     let wanted = leaves(applied);
-    let mut managed = Managed::of(before);
+    let mut managed = ManagedFields::of(before);
     if managed.0.is_empty() {
-        managed = Managed::made(before, BEFORE, Way::Update, now);
+        managed = ManagedFields::created(before, BEFORE_FIRST_APPLY, Operation::Update, now);
     }
     let differing: BTreeSet<&Path> = wanted.iter().filter(|path| at(before, path) != at(applied, path)).collect();
-    let ours = |entry: &Entry| entry.manager == manager && entry.way == Way::Apply && entry.subresource.is_none();
+    let ours =
+        |entry: &Entry| entry.manager == manager && entry.operation == Operation::Apply && entry.subresource.is_none();
     let mut clashes = Vec::new();
     for entry in managed.0.iter().filter(|entry| !ours(entry) && entry.subresource.is_none()) {
         let hit = differing.iter().filter(|path| entry.fields.iter().any(|field| overlap(path, field)));
-        clashes.extend(hit.map(|path| Clash {
+        clashes.extend(hit.map(|path| FieldConflict {
             path: (*path).clone(),
             manager: entry.manager.clone(),
             version: entry.version.clone(),
@@ -152,7 +155,7 @@ pub(super) fn apply(
     for entry in managed.0.iter_mut().filter(|entry| !ours(entry) && entry.subresource.is_none()) {
         entry.fields.retain(|field| !differing.iter().any(|path| overlap(path, field)));
     }
-    let entry = managed.entry(applied, manager, Way::Apply, now);
+    let entry = managed.entry(applied, manager, Operation::Apply, now);
     let dropped: Vec<Path> = entry.fields.iter().filter(|field| !wanted.contains(*field)).cloned().collect();
     let same = entry.fields == wanted && differing.is_empty();
     entry.fields.clone_from(&wanted);
@@ -179,16 +182,16 @@ pub(super) fn apply(
 impl Entry {
     fn read(value: &Value) -> Option<Self> {
         let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
-        let way = match value["operation"].as_str()? {
-            "Apply" => Way::Apply,
-            "Update" => Way::Update,
+        let operation = match value["operation"].as_str()? {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
             _ => return None,
         };
         let mut fields = BTreeSet::new();
         unfold(&value["fieldsV1"], &mut Vec::new(), &mut fields);
         let subresource = value["subresource"].as_str().is_some_and(|text| !text.is_empty()).then(|| value.clone());
         let (manager, version) = (text("manager"), text("apiVersion"));
-        Some(Self { manager, way, version, time: value["time"].clone(), fields, subresource })
+        Some(Self { manager, operation, version, time: value["time"].clone(), fields, subresource })
     }
 
     fn value(&self) -> Value {
@@ -205,9 +208,9 @@ impl Entry {
                 }
             }
         }
-        let operation = match self.way {
-            Way::Apply => "Apply",
-            Way::Update => "Update",
+        let operation = match self.operation {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
         };
         json!({
             "manager": self.manager, "operation": operation, "apiVersion": self.version, "time": self.time,
@@ -223,9 +226,9 @@ fn leaves(object: &Value) -> BTreeSet<Path> {
         match field.as_str() {
             "apiVersion" | "kind" | "status" => {}
             "metadata" => {
-                let nobodys = |name: &str| IDENTITY.contains(&name) || OURS.contains(&name);
+                let is_unowned = |name: &str| IDENTITY.contains(&name) || SERVER_FIELDS.contains(&name);
                 let fields = value.as_object().into_iter().flatten();
-                for (name, value) in fields.filter(|(name, _)| !nobodys(name)) {
+                for (name, value) in fields.filter(|(name, _)| !is_unowned(name)) {
                     gather(value, &mut vec![field.clone(), name.clone()], &mut found);
                 }
             }
@@ -341,7 +344,7 @@ mod tests {
 
     fn first(data: Value, manager: &str) -> Value {
         let mut object = map(data);
-        Managed::made(&object, manager, Way::Apply, "1").write(&mut object);
+        ManagedFields::created(&object, manager, Operation::Apply, "1").write(&mut object);
         object
     }
 
@@ -371,7 +374,7 @@ mod tests {
         assert_eq!((shown(&clashes[0].path).as_str(), clashes[0].manager.as_str()), (".data.a", "one"));
         let taken = apply(&object, &map(json!({"a": "x", "b": "2"})), "two", true, "2").unwrap();
         assert_eq!(taken["data"]["a"], "x");
-        let managed = Managed::of(&taken);
+        let managed = ManagedFields::of(&taken);
         assert_eq!(managed.0[0].fields, [vec!["data".to_owned(), "b".to_owned()]].into());
         // The first now conflicts in turn, and both still have what they agree on.
         assert_eq!(apply(&taken, &map(json!({"a": "1", "b": "2"})), "one", false, "3").unwrap_err()[0].manager, "two");
@@ -383,7 +386,7 @@ mod tests {
         let before = first(json!({"a": "1", "b": "2"}), "one");
         let mut after = before.clone();
         after["data"] = json!({"a": "x"});
-        let mut managed = Managed::of(&before);
+        let mut managed = ManagedFields::of(&before);
         managed.changed(&before, &after, "hand", "2");
         managed.write(&mut after);
         assert_eq!(managed.0.len(), 1, "nothing is left of the first");
@@ -394,7 +397,10 @@ mod tests {
     #[test]
     fn an_object_nobody_is_known_to_have_written_belongs_to_somebody() {
         let before = map(json!({"a": "1"}));
-        assert_eq!(apply(&before, &map(json!({"a": "2"})), "one", false, "1").unwrap_err()[0].manager, BEFORE);
+        assert_eq!(
+            apply(&before, &map(json!({"a": "2"})), "one", false, "1").unwrap_err()[0].manager,
+            BEFORE_FIRST_APPLY
+        );
         let after = apply(&before, &map(json!({"a": "1", "b": "2"})), "one", false, "1").unwrap();
         assert_eq!(after["data"], json!({"a": "1", "b": "2"}));
     }
@@ -403,12 +409,12 @@ mod tests {
     fn lists_and_what_lies_deeper_belong_together() {
         let object = |spec: Value| json!({"apiVersion": "v", "metadata": {"name": "t"}, "spec": spec});
         let mut before = object(json!({"templates": [{"name": "a"}], "arguments": {}}));
-        Managed::made(&before, "one", Way::Update, "1").write(&mut before);
+        ManagedFields::created(&before, "one", Operation::Update, "1").write(&mut before);
         let after = apply(&before, &object(json!({"arguments": {"parameters": []}})), "two", false, "2").unwrap();
         assert_eq!(
             after["spec"]["arguments"],
             json!({"parameters": []}),
-            "an empty map is no wish about what is in it"
+            "an empty map says nothing about what is in it"
         );
         let clashes = apply(&after, &object(json!({"arguments": 1})), "two", false, "2").unwrap_err();
         assert_eq!(shown(&clashes[0].path), ".spec.arguments");

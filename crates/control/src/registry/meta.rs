@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Cause, Fault, Kind};
 
 /// Metadata fields that only the server sets.
-pub(super) const OURS: [&str; 8] = [
+pub(super) const SERVER_FIELDS: [&str; 8] = [
     "uid",
     "resourceVersion",
     "generation",
@@ -19,16 +19,16 @@ pub(super) const OURS: [&str; 8] = [
 ];
 
 /// Maximum size of all annotations of one object together.
-const LARGEST_ANNOTATIONS: usize = 256 * 1024;
+const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
 
 /// Checks the metadata of an object to be created and removes fields that only the server sets.
-pub(super) fn fresh(kind: &'static Kind, object: &mut Value) -> Result<(), Fault> {
+pub(super) fn check_create(kind: &'static Kind, object: &mut Value) -> Result<(), Fault> {
     let metadata = &mut object["metadata"];
     if metadata["resourceVersion"].as_str().is_some_and(|text| !text.is_empty()) {
         return Err(Fault::BadRequest("resourceVersion should not be set on objects to be created".to_owned()));
     }
     if let Some(fields) = metadata.as_object_mut() {
-        OURS.iter().for_each(|field| drop(fields.remove(*field)));
+        SERVER_FIELDS.iter().for_each(|field| drop(fields.remove(*field)));
         fields.retain(|_, value| !value.is_null());
     }
     let name = metadata["name"].as_str().unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn fresh(kind: &'static Kind, object: &mut Value) -> Result<(), Fault
 
 /// Checks the metadata of a changed object: preconditions must hold, and fields that only the server sets keep their
 /// values.
-pub(super) fn unmoved(kind: &'static Kind, name: &str, before: &Value, after: &mut Value) -> Result<(), Fault> {
+pub(super) fn check_update(kind: &'static Kind, name: &str, before: &Value, after: &mut Value) -> Result<(), Fault> {
     let (was, is) = (&before["metadata"], &mut after["metadata"]);
     if let Some(read) = is["resourceVersion"].as_str().filter(|text| !text.is_empty())
         && was["resourceVersion"] != read
@@ -69,7 +69,7 @@ pub(super) fn unmoved(kind: &'static Kind, name: &str, before: &Value, after: &m
         return Err(Fault::Conflict { kind, name: name.to_owned(), why });
     }
     // Managed fields are handled by the caller, which knows the manager; an empty list asks to reset them.
-    for field in OURS.iter().filter(|field| **field != "managedFields") {
+    for field in SERVER_FIELDS.iter().filter(|field| **field != "managedFields") {
         is[*field] = was[*field].clone();
     }
     if let Some(fields) = is.as_object_mut() {
@@ -129,8 +129,8 @@ pub(super) fn wrong(kind: &Kind, object: &Value) -> Vec<Cause> {
         .flatten()
         .map(|(key, value)| key.len() + text(value).len())
         .sum();
-    if size > LARGEST_ANNOTATIONS {
-        bad("annotations", format!("they have {size} bytes, and may have {LARGEST_ANNOTATIONS}"));
+    if size > MAX_ANNOTATION_BYTES {
+        bad("annotations", format!("they have {size} bytes, and may have {MAX_ANNOTATION_BYTES}"));
     }
     texts(&metadata["annotations"], "annotations", &mut bad, |key, _| qualified(key));
     match &metadata["finalizers"] {
@@ -285,7 +285,7 @@ mod tests {
         }
         assert!(dns_name("a.b-c.d0").is_ok() && label_name("a-0").is_ok() && label_name("a.b").is_err());
         let mut drawn = json!({"metadata": {"generateName": "../", "namespace": "default"}});
-        assert!(fresh(kind, &mut drawn).is_err());
+        assert!(check_create(kind, &mut drawn).is_err());
     }
 
     #[test]

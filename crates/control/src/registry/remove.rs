@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, kinds, meta, run::of_row,
-    size::Wish, steer, stored::Kept,
+    size::NodeDetail, steer, stored::StoredObject,
 };
 use crate::{Error, clock, controller::Message, delete, objects::Key, read};
 
@@ -32,7 +32,7 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<Deleted, Fault> {
         if kind.name == "Pod" {
-            return self.let_go(kind, namespace, name, Closing::Deleted, options);
+            return self.end_pod(kind, namespace, name, Closing::Deleted, options);
         }
         if kind.is_view() {
             return Err(Fault::ReadOnly { kind });
@@ -80,11 +80,11 @@ impl Registry {
     /// Evicts a pod, so that it gives up its resources to others.
     pub fn evict(&self, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Fault> {
         let kind = &kinds::core::POD;
-        self.let_go(kind, namespace, name, Closing::Evicted, options)
+        self.end_pod(kind, namespace, name, Closing::Evicted, options)
     }
 
     /// Ends a pod whose run replaces it.
-    fn let_go(
+    fn end_pod(
         &self,
         kind: &'static Kind,
         namespace: &str,
@@ -132,7 +132,7 @@ impl Registry {
         let before = found.object();
         preconditions(kind, name, before, options)?;
         let mut ties = Ties::of(&before["metadata"]);
-        let going = ties.deleted.is_some();
+        let terminating = ties.deleted.is_some();
         ties.deleted = ties.deleted.or(Some(Time::from_secs(clock::now().seconds())));
         let wanted = match options.propagation {
             Propagation::Background => None,
@@ -162,30 +162,30 @@ impl Registry {
                 Err(fault) => Err(fault),
             };
         }
-        let same = going && Ties::of(&before["metadata"]) == ties;
+        let same = terminating && Ties::of(&before["metadata"]) == ties;
         let marked = match &found {
             _ if same => Ok(()),
-            Found::Run { row, object } => {
+            DeleteTarget::Run { row, object } => {
                 let mut write = Marks::of(&object["metadata"]);
                 let read = write.clone();
                 write.ties = ties;
                 steer::mark(self.handle(), kind, row, Box::new(read), Box::new(write))
             }
-            Found::Kept(kept) => self.shelve(kind, &after, &kept.uid, Some(kept.revision)).map(drop),
+            DeleteTarget::Stored(kept) => self.store_object(kind, &after, &kept.uid, Some(kept.revision)).map(drop),
         };
         match marked {
             Ok(()) => {}
             Err(conflict @ Fault::Conflict { .. }) => return Ok(Err(conflict)),
             Err(fault) => return Err(fault),
         }
-        if let Found::Run { row, .. } = &found
+        if let DeleteTarget::Run { row, .. } = &found
             && !row.archived
         {
-            self.end(row)?;
+            self.terminate(row)?;
         }
         match &found {
-            Found::Run { row, .. } => self.going_run(row),
-            Found::Kept(_) => self.going(kind, namespace, name),
+            DeleteTarget::Run { row, .. } => self.run_terminating(row),
+            DeleteTarget::Stored(_) => self.terminating(kind, namespace, name),
         }
         match self.get(kind, namespace, name) {
             Ok(object) => Ok(Ok(Deleted::Going(object))),
@@ -196,7 +196,7 @@ impl Registry {
     }
 
     /// Terminates an open run.
-    pub(super) fn end(&self, row: &RunRow) -> Result<(), Fault> {
+    pub(super) fn terminate(&self, row: &RunRow) -> Result<(), Fault> {
         match self.handle().command(row.run, Command::Terminate) {
             Ok(()) | Err(Error::Refused(Refusal::Finished { .. } | Refusal::UnknownRun(_))) => Ok(()),
             Err(error) => Err(error.into()),
@@ -204,7 +204,7 @@ impl Registry {
     }
 
     /// Deletes an object that nothing holds back from the store, unless a concurrent change came first.
-    pub(super) fn erase(&self, kind: &'static Kind, found: &Found) -> Result<(), Fault> {
+    pub(super) fn erase(&self, kind: &'static Kind, found: &DeleteTarget) -> Result<(), Fault> {
         let stale = |error: Error, name: &str| match error {
             Error::Store(octoflow_store::Error::Stale { .. } | octoflow_store::Error::UnknownRun { .. }) => {
                 Fault::stale(kind, name)
@@ -212,20 +212,21 @@ impl Registry {
             other => Fault::Controller(other),
         };
         match found {
-            Found::Run { row, .. } => {
+            DeleteTarget::Run { row, .. } => {
                 let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
                 self.handle().ask(|reply| Message::Forget { run: row.run, name, reply })?;
                 // An open run is deleted without an expected revision: nothing runs it, so nothing else changes it.
                 let expect = row.archived.then_some(Change::ExpectRun { run: row.run, revision: row.revision });
                 let (controller, store) = (self.controller(), &self.handle().store);
-                let forgotten = delete::forget_if(store, controller.data_dir(), row, expect.into_iter().collect())
-                    .map_err(|error| stale(error, &row.name))?;
-                if let Some(doomed) = forgotten.doomed {
-                    controller.sweep(doomed.mission(&crate::controller::world(&store.reader()?)?));
+                let removed_run =
+                    delete::remove_run_if(store, controller.data_dir(), row, expect.into_iter().collect())
+                        .map_err(|error| stale(error, &row.name))?;
+                if let Some(deletion) = removed_run.deletion {
+                    controller.sweep(deletion.locate(&crate::controller::world(&store.reader()?)?));
                 }
                 Ok(())
             }
-            Found::Kept(kept) => {
+            DeleteTarget::Stored(kept) => {
                 let metadata = &kept.object["metadata"];
                 let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
                 let key = Key::new(kind.key, &text("namespace"), &text("name"));
@@ -241,14 +242,14 @@ impl Registry {
     }
 
     /// Returns the object together with its row or revision in the store.
-    pub(super) fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Option<Found>, Fault> {
+    pub(super) fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Option<DeleteTarget>, Fault> {
         match kind.keeping {
             Keeping::View => Ok(None),
-            Keeping::Stored => Ok(self.stored_object(kind, namespace, name)?.map(Found::Kept)),
+            Keeping::Stored => Ok(self.stored_object(kind, namespace, name)?.map(DeleteTarget::Stored)),
             Keeping::Run(_) => match self.row(kind, namespace, name)? {
                 // Whether it may be deleted does not depend on its nodes.
-                Some(row) => match self.exact_run_object(&row, Wish::Trim) {
-                    Ok(object) => Ok(Some(Found::Run { row: Box::new(row), object })),
+                Some(row) => match self.exact_run_object(&row, NodeDetail::Trim) {
+                    Ok(object) => Ok(Some(DeleteTarget::Run { row: Box::new(row), object })),
                     Err(Fault::NotFound { .. }) => Ok(None),
                     Err(fault) => Err(fault),
                 },
@@ -259,23 +260,23 @@ impl Registry {
 }
 
 /// Object to delete.
-pub(super) enum Found {
+pub(super) enum DeleteTarget {
     Run { row: Box<RunRow>, object: Value },
-    Kept(Kept),
+    Stored(StoredObject),
 }
 
-impl Found {
+impl DeleteTarget {
     pub(super) fn object(&self) -> &Value {
         match self {
             Self::Run { object, .. } => object,
-            Self::Kept(kept) => &kept.object,
+            Self::Stored(kept) => &kept.object,
         }
     }
 
     pub(super) fn into_object(self) -> Value {
         match self {
             Self::Run { object, .. } => object,
-            Self::Kept(kept) => kept.object,
+            Self::Stored(kept) => kept.object,
         }
     }
 

@@ -13,17 +13,17 @@ use serde_json::Value;
 use super::{Fault, Registry};
 
 /// Maximum number of cached runs. One more clears the cache.
-const MOST: usize = 4096;
+const MAX_RUNS: usize = 4096;
 /// Approximate memory limit of all cached objects together.
-const MOST_BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 32 << 20;
 /// Larger objects are not cached; each caller renders its own.
-const LARGEST: usize = 1 << 20;
+const MAX_OBJECT_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
-pub(super) struct RenderedCache(Mutex<Remembered>);
+pub(super) struct RenderedCache(Mutex<CachedRuns>);
 
 #[derive(Default)]
-struct Remembered {
+struct CachedRuns {
     runs: HashMap<RunId, Arc<Mutex<Entry>>>,
     bytes: usize,
 }
@@ -32,10 +32,10 @@ struct Remembered {
 struct Entry {
     /// Row for kind, namespace and name, which never change.
     row: Option<Arc<RunRow>>,
-    object: Option<Seen>,
+    object: Option<Rendered>,
 }
 
-struct Seen {
+struct Rendered {
     /// The object includes every change up to this revision.
     until: Revision,
     /// Revision of the run's own last change before it was rendered.
@@ -76,10 +76,10 @@ impl Registry {
             Err(Fault::NotFound { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         };
-        if let Some(size) = size(&object, LARGEST)
-            && self.0.rendered.has_room_for(size)
+        if let Some(size) = size(&object, MAX_OBJECT_BYTES)
+            && self.0.rendered.reserve(size)
         {
-            known.object = Some(Seen { until, revision, object: object.clone() });
+            known.object = Some(Rendered { until, revision, object: object.clone() });
         }
         Ok(Some(object))
     }
@@ -89,8 +89,8 @@ impl RenderedCache {
     fn of(&self, run: RunId) -> Arc<Mutex<Entry>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Dropped after the lock is released.
-        let mut old = Remembered::default();
-        if all.runs.len() >= MOST && !all.runs.contains_key(&run) {
+        let mut old = CachedRuns::default();
+        if all.runs.len() >= MAX_RUNS && !all.runs.contains_key(&run) {
             old = std::mem::take(&mut *all);
         }
         let known = all.runs.entry(run).or_default().clone();
@@ -102,10 +102,10 @@ impl RenderedCache {
     /// Counts another object. When the limit is exceeded the whole cache is cleared, this object included: what many
     /// watch is soon cached again. An object that replaces an older one is counted as well, so that the sum is never
     /// too small.
-    fn has_room_for(&self, size: usize) -> bool {
+    fn reserve(&self, size: usize) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.bytes += size;
-        if all.bytes > MOST_BYTES {
+        if all.bytes > MAX_BYTES {
             let old = std::mem::take(&mut *all);
             drop(all);
             drop(old);
@@ -118,16 +118,16 @@ impl RenderedCache {
 /// Estimates the bytes that a value takes in memory. Returns `None` if that is more than `most`, stopping early.
 fn size(value: &Value, most: usize) -> Option<usize> {
     /// Size of a value without its contents, plus the overhead of a map entry or an allocation.
-    const EACH: usize = 64;
+    const VALUE_OVERHEAD: usize = 64;
     let mut size = 0;
     let mut left = vec![value];
     while let Some(value) = left.pop() {
-        size += EACH;
+        size += VALUE_OVERHEAD;
         match value {
             Value::String(text) => size += text.len(),
             Value::Array(items) => left.extend(items),
             Value::Object(fields) => {
-                size += fields.keys().map(|key| key.len() + EACH).sum::<usize>();
+                size += fields.keys().map(|key| key.len() + VALUE_OVERHEAD).sum::<usize>();
                 left.extend(fields.values());
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -147,14 +147,14 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded_by_size() {
-        let large = json!({"text": "x".repeat(LARGEST)});
-        assert_eq!(size(&large, LARGEST), None);
+        let large = json!({"text": "x".repeat(MAX_OBJECT_BYTES)});
+        assert_eq!(size(&large, MAX_OBJECT_BYTES), None);
         let ordinary = json!({"text": "x".repeat(100_000), "list": [1, 2, {"a": null}]});
-        let each = size(&ordinary, LARGEST).unwrap();
+        let each = size(&ordinary, MAX_OBJECT_BYTES).unwrap();
         assert!((100_000..110_000).contains(&each), "{each}");
         let rendered = RenderedCache::default();
-        let kept = (0..10_000).filter(|_| rendered.has_room_for(each)).count();
+        let kept = (0..10_000).filter(|_| rendered.reserve(each)).count();
         assert!(kept > 9_000, "{kept}");
-        assert!(rendered.0.lock().unwrap().bytes <= MOST_BYTES);
+        assert!(rendered.0.lock().unwrap().bytes <= MAX_BYTES);
     }
 }

@@ -5,31 +5,31 @@ use octoflow_model::{Revision, RunId};
 use octoflow_store::{Filter, Page, RunRow};
 use serde_json::{Value, json};
 
-use super::{Fault, Kind, Registry, kinds, size::Wish};
+use super::{Fault, Kind, Registry, kinds, size::NodeDetail};
 use crate::Error;
 
 /// Number of tries to read a run that changes while it is rendered.
-const LOOKS: usize = 16;
+const MAX_READS: usize = 16;
 
 /// Alias for the newest run of a namespace.
 const LATEST: &str = "@latest";
 
 /// Run that was found by name.
 #[derive(Clone, Debug)]
-pub struct Named {
+pub struct FoundRun {
     pub run: RunId,
     pub row: RunRow,
 }
 
 impl Registry {
     /// Finds a run of this kind by name, or the newest one by `@latest`.
-    pub fn find_run(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Named, Fault> {
+    pub fn find_run(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<FoundRun, Fault> {
         let row = match name {
             LATEST => self.newest(kind, namespace)?,
             name => self.row(kind, namespace, name)?,
         };
         let row = row.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?;
-        Ok(Named { run: row.run, row })
+        Ok(FoundRun { run: row.run, row })
     }
 
     fn newest(&self, kind: &Kind, namespace: &str) -> Result<Option<RunRow>, Fault> {
@@ -40,10 +40,10 @@ impl Registry {
     }
 
     /// Finds a run of this kind by uid.
-    pub fn find_run_by_uid(&self, kind: &'static Kind, uid: &str) -> Result<Named, Fault> {
+    pub fn find_run_by_uid(&self, kind: &'static Kind, uid: &str) -> Result<FoundRun, Fault> {
         let row = self.read(|reader| Ok(reader.run_by_uid(uid)?))?.filter(|row| row.kind == kind.key);
         let row = row.ok_or_else(|| Fault::NotFound { kind, name: uid.to_owned() })?;
-        Ok(Named { run: row.run, row })
+        Ok(FoundRun { run: row.run, row })
     }
 
     /// Returns a run by its id.
@@ -59,15 +59,15 @@ impl Registry {
 
     /// Returns the run as clients see it. Its revision is a lower bound.
     pub fn run_object(&self, row: &RunRow) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Whole)
+        self.run_as(row, NodeDetail::Whole)
     }
 
-    pub(super) fn run_as(&self, row: &RunRow, wish: Wish<'_>) -> Result<Value, Fault> {
+    pub(super) fn run_as(&self, row: &RunRow, detail: NodeDetail<'_>) -> Result<Value, Fault> {
         let revision = self.run_revision(row)?;
-        let mut object = match self.draw(row, wish) {
+        let mut object = match self.render(row, detail) {
             Err(Fault::Controller(Error::UnknownRun(_))) => {
                 return match self.successor(row)? {
-                    Some(next) => self.run_as(&next, wish),
+                    Some(next) => self.run_as(&next, detail),
                     None => Err(Fault::NotFound { kind: of_row(row), name: row.name.clone() }),
                 };
             }
@@ -83,9 +83,9 @@ impl Registry {
 
     /// Returns the run with its exact revision, for callers that compare it. A run that keeps changing is a conflict.
     /// Of a run that is too large to render, nodes are left out as in lists.
-    pub(super) fn exact_run_object(&self, row: &RunRow, wish: Wish<'_>) -> Result<Value, Fault> {
-        for _ in 0..LOOKS {
-            let object = self.run_as(row, wish)?;
+    pub(super) fn exact_run_object(&self, row: &RunRow, detail: NodeDetail<'_>) -> Result<Value, Fault> {
+        for _ in 0..MAX_READS {
+            let object = self.run_as(row, detail)?;
             // No commit happened between the two reads of the revision, so the object is of that revision.
             if object["metadata"]["resourceVersion"] == self.run_revision(row)?.to_string() {
                 return Ok(object);

@@ -19,11 +19,11 @@ pub fn schema_name(kind: &Kind) -> String {
 /// Returns the schemas of all kinds of a group and of everything they refer to, by name. References have the form of
 /// OpenAPI 3.
 pub fn schemas(group: &str) -> Map<String, Value> {
-    let mut writer = Writer { prefix: prefix(group), ..Writer::default() };
+    let mut writer = SchemaWriter { prefix: schema_prefix(group), ..SchemaWriter::default() };
     for kind in kinds::all().filter(|kind| kind.group == group) {
         let mut schema = match kind.shape {
             Some(shape) => writer.object(shape, kind.name, true),
-            None => looked_at(),
+            None => view_schema(),
         };
         if let Some(fields) = schema["properties"].as_object_mut() {
             let about = "Its name, labels and what else the server knows of it.";
@@ -45,20 +45,20 @@ pub fn schemas(group: &str) -> Map<String, Value> {
 }
 
 /// Returns the common prefix of the schema names of a group.
-fn prefix(group: &str) -> &'static str {
+fn schema_prefix(group: &str) -> &'static str {
     kinds::all().find(|kind| kind.group == group).map_or("", |kind| kind.schema_prefix)
 }
 
 /// Generates schemas. Each object type is written once and referred to by name, so that recursive types terminate.
 #[derive(Default)]
-struct Writer {
+struct SchemaWriter {
     prefix: &'static str,
     names: HashMap<*const Shape, String>,
     waiting: VecDeque<(String, &'static Shape)>,
     done: Map<String, Value>,
 }
 
-impl Writer {
+impl SchemaWriter {
     fn object(&mut self, shape: &'static Shape, owner: &str, root: bool) -> Value {
         let mut properties = Map::new();
         for field in shape.fields().filter(|field| field.support != Support::Refused) {
@@ -66,7 +66,7 @@ impl Writer {
                 // Kinds share their metadata, which has a schema of its own.
                 _ if root && field.name == "metadata" => continue,
                 Support::Yes => self.value(field.shape, field.name, owner),
-                Support::Ignored(_) | Support::Refused if field.name == "status" => open(),
+                Support::Ignored(_) | Support::Refused if field.name == "status" => any_object(),
                 Support::Ignored(_) | Support::Refused => json!({}),
             };
             properties.insert(field.name.to_owned(), described(schema, field));
@@ -142,15 +142,15 @@ fn referred(name: &str, about: &str) -> Value {
 }
 
 /// Schema of an object with any fields, set by the server.
-fn open() -> Value {
+fn any_object() -> Value {
     json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
 /// Schema of a kind that is read-only.
-fn looked_at() -> Value {
-    let mut spec = open();
+fn view_schema() -> Value {
+    let mut spec = any_object();
     spec["description"] = json!("What it is made of.");
-    let mut status = open();
+    let mut status = any_object();
     status["description"] = json!("What became of it.");
     json!({
         "type": "object",

@@ -26,6 +26,21 @@ pub struct Selection {
     pub fields: FieldSelector,
 }
 
+/// Part of a selector that cannot be parsed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    #[error("`{0}` is not a label selector; write key=value, key!=value, key in (a,b), key notin (a,b), key or !key")]
+    Label(String),
+    #[error("`{0}` is not a field selector; write field=value or field!=value")]
+    Field(String),
+}
+
+impl From<SelectorError> for String {
+    fn from(error: SelectorError) -> Self {
+        error.to_string()
+    }
+}
+
 impl Selection {
     pub fn matches(&self, object: &Value) -> bool {
         self.labels.matches(object) && self.fields.matches(object)
@@ -37,7 +52,7 @@ impl Selection {
 }
 
 impl LabelSelector {
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let parts = split_outside_brackets(text).into_iter().map(str::trim).filter(|part| !part.is_empty());
         parts.map(label).collect::<Result<_, _>>().map(Self)
     }
@@ -56,7 +71,7 @@ impl LabelSelector {
 }
 
 impl FieldSelector {
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         parts
             .map(|part| {
@@ -64,9 +79,8 @@ impl FieldSelector {
                 let (field, value, equal) = match split("!=") {
                     Some((field, value)) => (field, value, false),
                     None => {
-                        let (field, value) = split("==").or_else(|| split("=")).ok_or_else(|| {
-                            format!("`{part}` is not a field selector; write field=value or field!=value")
-                        })?;
+                        let (field, value) =
+                            split("==").or_else(|| split("=")).ok_or_else(|| SelectorError::Field(part.to_owned()))?;
                         (field, value, true)
                     }
                 };
@@ -94,12 +108,8 @@ impl FieldSelector {
     }
 }
 
-fn label(part: &str) -> Result<LabelTest, String> {
-    let wrong = || {
-        format!(
-            "`{part}` is not a label selector; write key=value, key!=value, key in (a,b), key notin (a,b), key or !key"
-        )
-    };
+fn label(part: &str) -> Result<LabelTest, SelectorError> {
+    let wrong = || SelectorError::Label(part.to_owned());
     if let Some(key) = part.strip_prefix('!') {
         return Ok(LabelTest::Absent { key: name(key).ok_or_else(wrong)? });
     }

@@ -12,14 +12,14 @@ use crate::{
 };
 
 /// Maximum number of nodes in one answer: some sixty megabytes of text, and ten times that while rendering.
-pub(super) const MOST_NODES: u64 = 150_000;
+pub(super) const MAX_NODES: u64 = 150_000;
 
 /// Approximate size of a node in the final record of a run.
 const BYTES_A_NODE: u64 = 400;
 
 /// Which nodes of a large run to render.
 #[derive(Clone, Copy)]
-pub(super) enum Wish<'a> {
+pub(super) enum NodeDetail<'a> {
     /// All nodes, whatever it costs.
     Whole,
     /// All nodes; a run that is too large is refused with a hint how to ask for less.
@@ -42,46 +42,48 @@ enum Size {
 impl Registry {
     /// Renders a run, or refuses if it is too large.
     pub fn shown_run(&self, row: &RunRow) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Refuse)
+        self.run_as(row, NodeDetail::Refuse)
     }
 
     /// Renders a run for lists and watches: without nodes if there are too many.
     pub fn listed_run(&self, row: &RunRow) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Omit)
+        self.run_as(row, NodeDetail::Omit)
     }
 
     /// Renders a run for callers that do not need nodes: only a small run has them.
     pub fn trimmed_run(&self, row: &RunRow) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Trim)
+        self.run_as(row, NodeDetail::Trim)
     }
 
     /// Renders a run with at least its pods and their containers.
-    pub(super) fn podded_run(&self, row: &RunRow) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Only(&|_, of| matches!(of, "Pod" | "Container")))
+    pub(super) fn run_with_pods(&self, row: &RunRow) -> Result<Value, Fault> {
+        self.run_as(row, NodeDetail::Only(&|_, of| matches!(of, "Pod" | "Container")))
     }
 
     /// Renders a run with at least this node, if it exists.
     pub(super) fn run_with_node(&self, row: &RunRow, node: &str) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Only(&|id, _| id == node))
+        self.run_as(row, NodeDetail::Only(&|id, _| id == node))
     }
 
-    pub(super) fn draw(&self, row: &RunRow, wish: Wish<'_>) -> Result<Value, Fault> {
+    pub(super) fn render(&self, row: &RunRow, detail: NodeDetail<'_>) -> Result<Value, Fault> {
         let nodes = match self.sized(row)? {
             Size::Small(object) => return Ok(object),
             Size::Large(nodes) => nodes,
         };
-        match wish {
-            Wish::Refuse if nodes > MOST_NODES => {
+        match detail {
+            NodeDetail::Refuse if nodes > MAX_NODES => {
                 Err(Fault::TooLarge { kind: of_row(row), name: row.name.clone(), nodes })
             }
-            Wish::Omit if nodes > MOST_NODES => {
+            NodeDetail::Omit if nodes > MAX_NODES => {
                 let mut object = self.handle().summary(row.run)?;
                 omitted(&mut object, nodes);
                 Ok(object)
             }
-            Wish::Trim => Ok(self.handle().summary(row.run)?),
-            Wish::Only(keep) => self.read(|reader| Ok(read::object_where(reader, row.run, keep)?)),
-            Wish::Whole | Wish::Refuse | Wish::Omit => self.read(|reader| Ok(read::object(reader, row.run)?)),
+            NodeDetail::Trim => Ok(self.handle().summary(row.run)?),
+            NodeDetail::Only(keep) => self.read(|reader| Ok(read::object_where(reader, row.run, keep)?)),
+            NodeDetail::Whole | NodeDetail::Refuse | NodeDetail::Omit => {
+                self.read(|reader| Ok(read::object(reader, row.run)?))
+            }
         }
     }
 
@@ -107,7 +109,7 @@ impl Registry {
 fn omitted(object: &mut Value, nodes: u64) {
     let condition = json!({
         "type": "NodesOmitted", "status": "True",
-        "message": format!("{nodes} nodes are more than the {MOST_NODES} that are shown at once"),
+        "message": format!("{nodes} nodes are more than the {MAX_NODES} that are shown at once"),
     });
     match object["status"]["conditions"].as_array_mut() {
         Some(conditions) => conditions.push(condition),

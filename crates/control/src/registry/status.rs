@@ -27,7 +27,7 @@ impl Registry {
             if after == kept.object {
                 return Ok(Some(after));
             }
-            match self.shelve(kind, &after, uid, Some(kept.revision)) {
+            match self.store_object(kind, &after, uid, Some(kept.revision)) {
                 Err(Fault::Conflict { .. }) if last > 0 => {}
                 stored => return stored.map(Some),
             }

@@ -13,12 +13,12 @@ use super::{Cause, Fault, Kind, meta};
 use crate::{Error, clock, controller::Handle};
 
 /// Update of a run as metadata and commands.
-pub(crate) struct Steering {
+pub(crate) struct ObjectUpdate {
     marks: Option<(Box<Marks>, Box<Marks>)>,
     commands: Vec<Command>,
 }
 
-impl Steering {
+impl ObjectUpdate {
     /// Computes the difference between two versions of a run's object, or returns every change that is not allowed.
     pub(crate) fn between(kind: &'static Kind, before: &Value, after: &Value) -> Result<Self, Fault> {
         let mut causes = Vec::new();
@@ -68,12 +68,12 @@ impl Steering {
         Ok(Self { marks, commands })
     }
 
-    pub(crate) fn is_nothing(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.marks.is_none() && self.commands.is_empty()
     }
 
     /// Applies the update. A conflict means that a concurrent change came first and a retry may help.
-    pub(crate) fn carry_out(self, handle: &Handle, kind: &'static Kind, row: &RunRow) -> Result<(), Fault> {
+    pub(crate) fn apply(self, handle: &Handle, kind: &'static Kind, row: &RunRow) -> Result<(), Fault> {
         if let Some((read, write)) = self.marks {
             mark(handle, kind, row, read, write)?;
         }
@@ -85,7 +85,7 @@ impl Steering {
 }
 
 /// Marks a finished run as terminating if finalizers hold it. Returns whether they do.
-pub(crate) fn hold_back(handle: &Handle, row: &RunRow) -> Result<bool, Error> {
+pub(crate) fn mark_if_held(handle: &Handle, row: &RunRow) -> Result<bool, Error> {
     let object = handle.object(row.run)?;
     let read = Marks::of(&object["metadata"]);
     if !row.archived || !meta::is_held(&read.ties) {

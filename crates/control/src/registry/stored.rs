@@ -9,20 +9,25 @@ use super::{Cause, Fault, Kind, Registry, meta};
 use crate::{Error, controller::owned_namespace, keyed};
 
 /// Stored object with its identity in the store.
-pub(super) struct Kept {
+pub(super) struct StoredObject {
     pub object: Value,
     pub uid: String,
     pub revision: Revision,
 }
 
 impl Registry {
-    pub(super) fn stored_object(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Kept>, Fault> {
+    pub(super) fn stored_object(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<StoredObject>, Fault> {
         let found = self.read(|reader| Ok(reader.object(kind.key, namespace, name)?))?;
-        found.map(|object| dress(kind, &object)).transpose()
+        found.map(|object| with_identity(kind, &object)).transpose()
     }
 
     /// Stores a validated object, unless it changed since the expected revision.
-    pub(super) fn shelve(
+    pub(super) fn store_object(
         &self,
         kind: &'static Kind,
         object: &Value,
@@ -36,7 +41,7 @@ impl Registry {
             Change::Expect { kind: kind_name, namespace: namespace.clone(), name: name.clone(), revision: expected };
         match self.handle().put_object_with(object, uid.to_owned(), Batch::from(expect)) {
             // Not read back: it may be deleted a moment later, and was stored all the same.
-            Ok(revision) => Ok(dressed(kind, object.clone(), &namespace, uid, revision)),
+            Ok(revision) => Ok(add_identity(kind, object.clone(), &namespace, uid, revision)),
             Err(Error::Store(octoflow_store::Error::Stale { .. })) if expected.is_none() => {
                 Err(Fault::Exists { kind, name })
             }
@@ -47,15 +52,15 @@ impl Registry {
 }
 
 /// Decodes a stored object and adds the identity that the store assigned.
-pub(super) fn dress(kind: &Kind, kept: &Object) -> Result<Kept, Fault> {
+pub(super) fn with_identity(kind: &Kind, kept: &Object) -> Result<StoredObject, Fault> {
     let object: Value = serde_json::from_slice(&kept.body).map_err(|error| {
         Fault::Controller(Error::Object { what: format!("{} `{}`", kind.name, kept.name), why: error.to_string() })
     })?;
-    let object = dressed(kind, object, &kept.namespace, &kept.uid, kept.revision);
-    Ok(Kept { object, uid: kept.uid.clone(), revision: kept.revision })
+    let object = add_identity(kind, object, &kept.namespace, &kept.uid, kept.revision);
+    Ok(StoredObject { object, uid: kept.uid.clone(), revision: kept.revision })
 }
 
-fn dressed(kind: &Kind, mut object: Value, namespace: &str, uid: &str, revision: Revision) -> Value {
+fn add_identity(kind: &Kind, mut object: Value, namespace: &str, uid: &str, revision: Revision) -> Value {
     object["apiVersion"] = json!(kind.api_version());
     object["kind"] = json!(kind.name);
     object["metadata"]["uid"] = json!(uid);

@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 
 use super::{
     Fault, Kind, ListOptions, Registry, Selection,
-    homes::Homes,
     list::as_fields,
-    stored::dress,
-    view::{Told, may_want},
+    namespace_tracker::NamespaceTracker,
+    stored::with_identity,
+    view::{ViewTracker, may_want},
 };
 use crate::clock;
 
 /// Maximum number of open runs to seed when a watch of views resumes from a revision. Others are reported when they
 /// change.
-const RECALLED: usize = 200;
+const MAX_SEEDED_RUNS: usize = 200;
 
 /// Maximum assumed age of the list that a resumed watch is based on. Pods that disappeared earlier are not reported.
-const SINCE_LISTED: Duration = Duration::from_secs(30);
+const MAX_LIST_AGE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -51,15 +51,15 @@ pub struct Event {
 }
 
 /// Maximum number of pending initial objects or notes held in memory at a time.
-const SOME: usize = 200;
+const BATCH: usize = 200;
 
 /// Object that existed when the watch began. It is rendered when its event is emitted.
 enum Initial {
     Run(RunId),
     /// Namespace and name of a stored object.
-    Kept(String, String),
+    Stored(String, String),
     /// Run whose views (pods, events) are watched.
-    Viewed(RunId),
+    Views(RunId),
 }
 
 /// One watch. Callers poll it for new events; the callback of [`Registry::on_change`] says when polling is worth it.
@@ -83,16 +83,16 @@ pub struct Watch {
     /// Revision that the watch has reached once all `notes` are reported.
     noted: Revision,
     /// Views already reported; they are not stored, so changes are found by comparison.
-    told: Told,
+    tracker: ViewTracker,
     /// Namespaces already reported, in a watch of namespaces.
-    homes: Option<Homes>,
+    namespaces: Option<NamespaceTracker>,
 }
 
 impl Registry {
     /// Subscribes to commits: the callback gets the revision of each. It runs on the store's writer thread, so it must
     /// only forward the notification.
-    pub fn on_change(&self, bell: impl Fn(Revision) + Send + Sync + 'static) {
-        self.0.feed.ring(Box::new(bell));
+    pub fn on_change(&self, callback: impl Fn(Revision) + Send + Sync + 'static) {
+        self.0.feed.subscribe(Box::new(callback));
     }
 
     /// Returns the runs that changed after a revision and the revision reached. `None` if the feed no longer covers
@@ -124,32 +124,32 @@ impl Registry {
             rest: None,
             notes: VecDeque::new(),
             noted: Revision(0),
-            told: Told::default(),
-            homes: None,
+            tracker: ViewTracker::default(),
+            namespaces: None,
         };
         match since {
             Some(since) => {
-                let since = self.0.feed.begin(since, self.revision()?).map_err(|_| Fault::Expired)?;
+                let since = self.0.feed.resume_from(since, self.revision()?).map_err(|_| Fault::Expired)?;
                 watch.cursor = since;
-                watch.recall(since)?;
+                watch.seed_tracker(since)?;
                 if kind.name == "Namespace" {
-                    watch.homes = Some(Homes::since(self, kind, since)?);
+                    watch.namespaces = Some(NamespaceTracker::since(self, kind, since)?);
                 }
             }
             None if kind.is_view() => {
                 watch.cursor = self.0.feed.latest();
-                watch.look_around()?;
+                watch.emit_all_views()?;
             }
             None if kind.name == "Namespace" => {
                 watch.cursor = self.0.feed.latest();
-                let (homes, all) = Homes::now(self, kind)?;
-                watch.homes = Some(homes);
-                all.into_iter().for_each(|object| watch.tell(Change::Added, object));
+                let (namespaces, all) = NamespaceTracker::current(self, kind)?;
+                watch.namespaces = Some(namespaces);
+                all.into_iter().for_each(|object| watch.emit(Change::Added, object));
             }
             None if kind.is_kept() => {
                 watch.cursor = self.0.feed.latest();
                 let kept = self.read(|reader| Ok(reader.objects(kind.key, watch.namespace.as_deref())?))?;
-                watch.initial = kept.into_iter().map(|kept| Initial::Kept(kept.namespace, kept.name)).collect();
+                watch.initial = kept.into_iter().map(|kept| Initial::Stored(kept.namespace, kept.name)).collect();
             }
             None => {
                 // A change between the two reads is reported twice rather than not at all.
@@ -190,28 +190,28 @@ impl Watch {
             if let Some(event) = self.backlog.pop_front() {
                 return Ok(Some(event));
             }
-            if !self.go_on()? {
+            if !self.advance()? {
                 return Ok(None);
             }
         }
     }
 
     /// Loads the next initial object or change into the backlog. Returns `false` if there is none.
-    fn go_on(&mut self) -> Result<bool, Fault> {
+    fn advance(&mut self) -> Result<bool, Fault> {
         if let Some(initial) = self.initial.pop_front() {
-            self.tell_initial(initial)?;
+            self.emit_initial(initial)?;
             return Ok(true);
         }
         if let Some(after) = self.rest.take() {
             let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
-            let options = ListOptions { namespace, selection, limit: Some(SOME), after };
+            let options = ListOptions { namespace, selection, limit: Some(BATCH), after };
             let page = self.registry.list_rows(self.kind, &options)?;
             self.initial.extend(page.items.into_iter().map(|row| Initial::Run(row.run)));
             self.rest = page.next.map(Some);
             return Ok(true);
         }
         if let Some(note) = self.notes.pop_front() {
-            self.take(note.what, note.revision)?;
+            self.apply(note.what, note.revision)?;
             // The object may be newer than the note. Its stamped revision says up to where everything was reported, so
             // that a watch resumed from there misses nothing. Of several views of one run only the last advances the
             // watcher to the run's revision.
@@ -226,7 +226,7 @@ impl Watch {
         let (notes, latest) = feed.since(self.cursor, |what| concerns(self.kind, what)).map_err(|_| Fault::Expired)?;
         self.notes = notes.into();
         self.noted = latest;
-        if let Some(last) = self.notes.get(SOME).map(|note| note.revision) {
+        if let Some(last) = self.notes.get(BATCH).map(|note| note.revision) {
             // The rest is fetched once these are reported. Commits stay whole, so that a watch can resume between them.
             self.notes.retain(|note| note.revision <= last);
             self.noted = last;
@@ -236,25 +236,25 @@ impl Watch {
         }
         self.cursor = latest;
         let now = clock::now();
-        let Some(run) = self.told.due(now) else { return Ok(false) };
-        self.look_at(run, now)?;
+        let Some(run) = self.tracker.due(now) else { return Ok(false) };
+        self.emit_views_of(run, now)?;
         self.backlog.iter_mut().for_each(|event| event.stamp(latest));
         Ok(true)
     }
 
-    fn tell_initial(&mut self, initial: Initial) -> Result<(), Fault> {
+    fn emit_initial(&mut self, initial: Initial) -> Result<(), Fault> {
         match initial {
             Initial::Run(run) => {
                 if let Some(object) = self.registry.rendered(run, self.cursor)? {
-                    self.tell(Change::Added, Arc::unwrap_or_clone(object));
+                    self.emit(Change::Added, Arc::unwrap_or_clone(object));
                 }
             }
-            Initial::Kept(namespace, name) => {
+            Initial::Stored(namespace, name) => {
                 if let Some(kept) = self.registry.stored_object(self.kind, &namespace, &name)? {
-                    self.tell(Change::Added, kept.object);
+                    self.emit(Change::Added, kept.object);
                 }
             }
-            Initial::Viewed(run) => self.look_at(run, clock::now())?,
+            Initial::Views(run) => self.emit_views_of(run, clock::now())?,
         }
         // Objects that changed since the watch began are reported again; until then no watcher may resume after those
         // changes.
@@ -268,14 +268,14 @@ impl Watch {
 
     /// Returns the time until the next event that happens by time alone, without a commit.
     pub fn due_in(&self) -> Option<Duration> {
-        self.told.next_due().map(|due| due.since(clock::now()))
+        self.tracker.next_due().map(|due| due.since(clock::now()))
     }
 
     /// Returns true if nothing relevant to this watch has happened. Does not read from disk.
     pub fn is_quiet(&mut self) -> bool {
         let untold =
             self.rest.is_some() || !self.initial.is_empty() || !self.backlog.is_empty() || !self.notes.is_empty();
-        if untold || self.told.due(clock::now()).is_some() {
+        if untold || self.tracker.due(clock::now()).is_some() {
             return false;
         }
         match self.registry.0.feed.since(self.cursor, |what| concerns(self.kind, what)) {
@@ -287,10 +287,10 @@ impl Watch {
         }
     }
 
-    fn take(&mut self, what: What, revision: Revision) -> Result<(), Fault> {
-        if let Some(homes) = &mut self.homes {
-            let event = homes.hear(&self.registry, self.kind, &what, revision)?;
-            event.into_iter().for_each(|event| self.tell(event.change, event.object));
+    fn apply(&mut self, what: What, revision: Revision) -> Result<(), Fault> {
+        if let Some(namespaces) = &mut self.namespaces {
+            let event = namespaces.on_change(&self.registry, self.kind, &what, revision)?;
+            event.into_iter().for_each(|event| self.emit(event.change, event.object));
             return Ok(());
         }
         match what {
@@ -299,26 +299,26 @@ impl Watch {
                 if self.in_scope(&namespace)
                     && let Some(kept) = self.registry.stored_object(self.kind, &namespace, &name)?
                 {
-                    self.tell(change, kept.object);
+                    self.emit(change, kept.object);
                 }
             }
             What::Deleted(object) if self.in_scope(&object.namespace) => {
-                let mut last = dress(self.kind, &object)?.object;
+                let mut last = with_identity(self.kind, &object)?.object;
                 last["metadata"]["resourceVersion"] = json!(revision.to_string());
-                self.tell(Change::Deleted, last);
+                self.emit(Change::Deleted, last);
             }
             What::NewRun { run, .. } | What::Run(run) if self.kind.is_view() => {
-                self.look_at(run, clock::now())?;
+                self.emit_views_of(run, clock::now())?;
             }
             What::NewRun { run, .. } => self.run(run, Change::Added, revision)?,
             What::Run(run) => self.run(run, Change::Modified, revision)?,
             What::DeletedRun(row) if self.kind.is_view() => {
-                let gone = self.told.gone(row.run, self.kind.name, &row.namespace);
-                gone.into_iter().for_each(|event| self.tell(event.change, event.object));
+                let gone = self.tracker.gone(row.run, self.kind.name, &row.namespace);
+                gone.into_iter().for_each(|event| self.emit(event.change, event.object));
             }
             What::DeletedRun(row) if self.in_scope(&row.namespace) => {
-                let last = remains(self.kind, &row, revision);
-                self.tell(Change::Deleted, last);
+                let last = tombstone(self.kind, &row, revision);
+                self.emit(Change::Deleted, last);
             }
             What::Deleted(_) | What::DeletedRun(_) => {}
         }
@@ -332,31 +332,31 @@ impl Watch {
             return Ok(());
         }
         if let Some(object) = self.registry.rendered(run, revision)? {
-            self.tell(change, Arc::unwrap_or_clone(object));
+            self.emit(change, Arc::unwrap_or_clone(object));
         }
         Ok(())
     }
 
     /// Reports the changes to a run's views.
-    fn look_at(&mut self, run: RunId, now: Time) -> Result<(), Fault> {
+    fn emit_views_of(&mut self, run: RunId, now: Time) -> Result<(), Fault> {
         let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? else {
             // The note about the deletion reports it; until then no timer of the run is due.
-            self.told.rest(run);
+            self.tracker.cancel_timer(run);
             return Ok(());
         };
         if self.in_scope(&row.namespace) && may_want(self.kind, &self.selection, &row) {
-            let sight = self.registry.sight_of(self.kind, &row, now)?;
-            let events = self.told.changes(run, sight, self.kind.name, &row.namespace);
-            events.into_iter().for_each(|event| self.tell(event.change, event.object));
+            let views = self.registry.render_views(self.kind, &row, now)?;
+            let events = self.tracker.changes(run, views, self.kind.name, &row.namespace);
+            events.into_iter().for_each(|event| self.emit(event.change, event.object));
         }
         Ok(())
     }
 
     /// Reports all existing views, run by run, so that later only changes are reported.
-    fn look_around(&mut self) -> Result<(), Fault> {
+    fn emit_all_views(&mut self) -> Result<(), Fault> {
         if self.kind.name == "Node" {
             let node = self.registry.view_all(self.kind)?;
-            node.into_iter().for_each(|node| self.tell(Change::Added, node));
+            node.into_iter().for_each(|node| self.emit(Change::Added, node));
             return Ok(());
         }
         let options = ListOptions {
@@ -365,13 +365,13 @@ impl Watch {
             ..ListOptions::default()
         };
         let rows = self.registry.runs_in_view(self.kind, &options)?;
-        self.initial = rows.into_iter().map(|row| Initial::Viewed(row.run)).collect();
+        self.initial = rows.into_iter().map(|row| Initial::Views(row.run)).collect();
         Ok(())
     }
 
     /// Seeds the reported views of open runs that did not change since the client's list, so that they are not reported
     /// again. Finished runs count too while they have pods that will be deleted.
-    fn recall(&mut self, since: Revision) -> Result<(), Fault> {
+    fn seed_tracker(&mut self, since: Revision) -> Result<(), Fault> {
         if !self.kind.is_view() || self.kind.name == "Node" {
             return Ok(());
         }
@@ -380,27 +380,27 @@ impl Watch {
             self.namespace.as_deref().is_none_or(|wanted| wanted == row.namespace)
                 && may_want(self.kind, &self.selection, row)
         });
-        let mut rows: Vec<RunRow> = open.take(RECALLED).collect();
+        let mut rows: Vec<RunRow> = open.take(MAX_SEEDED_RUNS).collect();
         if self.kind.name == "Pod" {
             let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
             let options = ListOptions { namespace, selection, ..ListOptions::default() };
             let all = self.registry.runs_in_view(self.kind, &options)?.into_iter();
             let over = all.filter(|row| row.archived && may_want(self.kind, &self.selection, row));
-            rows.extend(over.take(RECALLED));
+            rows.extend(over.take(MAX_SEEDED_RUNS));
         }
-        let then = Time(clock::now().0.saturating_sub_unsigned(SINCE_LISTED.as_micros() as u64));
+        let then = Time(clock::now().0.saturating_sub_unsigned(MAX_LIST_AGE.as_micros() as u64));
         for row in rows {
             if self.registry.run_revision(&row)? <= since {
-                let sight = self.registry.sight_of(self.kind, &row, then)?;
-                if row.archived && sight.until.is_none() {
+                let views = self.registry.render_views(self.kind, &row, then)?;
+                if row.archived && views.until.is_none() {
                     continue;
                 }
-                for (_, item) in &sight.items {
+                for (_, item) in &views.items {
                     if self.selection.matches(item) {
                         self.seen.insert(item["metadata"]["uid"].as_str().unwrap_or_default().to_owned());
                     }
                 }
-                drop(self.told.changes(row.run, sight, self.kind.name, &row.namespace));
+                drop(self.tracker.changes(row.run, views, self.kind.name, &row.namespace));
             }
         }
         Ok(())
@@ -410,7 +410,7 @@ impl Watch {
         self.namespace.as_deref().is_none_or(|wanted| wanted == namespace)
     }
 
-    fn tell(&mut self, change: Change, object: Value) {
+    fn emit(&mut self, change: Change, object: Value) {
         if self.selection.is_empty() {
             return self.backlog.push_back(Event { change, object });
         }
@@ -456,7 +456,7 @@ fn concerns(kind: &Kind, what: &What) -> bool {
 }
 
 /// Last known object of a deleted run, for its DELETED event.
-fn remains(kind: &Kind, row: &RunRow, revision: Revision) -> Value {
+fn tombstone(kind: &Kind, row: &RunRow, revision: Revision) -> Value {
     json!({
         "apiVersion": kind.api_version(), "kind": kind.name,
         "metadata": {

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::{
     Cause, Fault, Keeping, Kind, Registry,
-    managed::{Managed, Way},
-    meta::{self, unmoved},
-    remove::Found,
-    size::Wish,
-    steer::Steering,
+    managed::{ManagedFields, Operation},
+    meta::{self, check_update},
+    remove::DeleteTarget,
+    size::NodeDetail,
+    steer::ObjectUpdate,
     stored,
     submit::Submitted,
 };
@@ -60,11 +60,11 @@ pub enum Deleted {
 }
 
 /// Field manager of a new object.
-pub(super) enum Writer {
+pub(super) enum FieldManager {
     /// Manager by name; empty records no ownership.
     Named(String),
     /// Ownership already determined by the caller.
-    Known(Managed),
+    Known(ManagedFields),
 }
 
 impl Registry {
@@ -75,7 +75,7 @@ impl Registry {
         object: Value,
         options: &WriteOptions,
     ) -> Result<Value, Fault> {
-        self.create_by(kind, namespace, object, options, Writer::Named(options.manager.clone()))
+        self.create_by(kind, namespace, object, options, FieldManager::Named(options.manager.clone()))
     }
 
     /// Creates a run. It reads the store and otherwise only awaits, so it may run on a thread that serves many
@@ -88,8 +88,8 @@ impl Registry {
         mut object: Value,
         options: &WriteOptions,
     ) -> Result<Submitted, Fault> {
-        self.ready(kind, namespace, &mut object, Writer::Named(options.manager.clone()))?;
-        self.enter(kind, namespace, object, options).await
+        self.prepare_new(kind, namespace, &mut object, FieldManager::Named(options.manager.clone()))?;
+        self.submit_async(kind, namespace, object, options).await
     }
 
     pub(super) fn create_by(
@@ -98,35 +98,41 @@ impl Registry {
         namespace: &str,
         mut object: Value,
         options: &WriteOptions,
-        writer: Writer,
+        manager: FieldManager,
     ) -> Result<Value, Fault> {
-        self.ready(kind, namespace, &mut object, writer)?;
+        self.prepare_new(kind, namespace, &mut object, manager)?;
         match kind.keeping {
             Keeping::View => Err(Fault::ReadOnly { kind }),
             Keeping::Run(_) => self.submit(kind, namespace, object, options),
-            Keeping::Stored => self.place(kind, namespace, object, options),
+            Keeping::Stored => self.store_new(kind, namespace, object, options),
         }
     }
 
     /// Prepares a new object: removes server-set fields, fills in what the path and defaults say.
-    fn ready(&self, kind: &'static Kind, namespace: &str, object: &mut Value, writer: Writer) -> Result<(), Fault> {
-        self.settle(kind, namespace, None, object)?;
-        meta::fresh(kind, object)?;
+    fn prepare_new(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        object: &mut Value,
+        manager: FieldManager,
+    ) -> Result<(), Fault> {
+        self.match_path(kind, namespace, None, object)?;
+        meta::check_create(kind, object)?;
         let given = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-        self.takes(kind, &given, object)?;
+        self.check_not_terminating(kind, &given, object)?;
         stored::prepare(kind, object);
-        match writer {
-            Writer::Known(managed) => managed.write(object),
-            Writer::Named(manager) => {
+        match manager {
+            FieldManager::Known(managed) => managed.write(object),
+            FieldManager::Named(manager) => {
                 let now = clock::now().to_string();
-                Managed::made(object, &manager, Way::Update, &now).write(object);
+                ManagedFields::created(object, &manager, Operation::Update, &now).write(object);
             }
         }
         Ok(())
     }
 
     /// Stores a new object.
-    fn place(
+    fn store_new(
         &self,
         kind: &'static Kind,
         namespace: &str,
@@ -153,7 +159,7 @@ impl Registry {
             object["metadata"]["uid"] = json!(uid);
             return Ok(object);
         }
-        self.shelve(kind, &object, &uid, None)
+        self.store_object(kind, &object, &uid, None)
     }
 
     /// Replaces the current version of an object.
@@ -165,7 +171,7 @@ impl Registry {
         mut object: Value,
         options: &WriteOptions,
     ) -> Result<Value, Fault> {
-        self.settle(kind, namespace, Some(name), &mut object)?;
+        self.match_path(kind, namespace, Some(name), &mut object)?;
         let read = object["metadata"]["resourceVersion"].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         self.update(kind, namespace, name, options, |before| {
             if let Some(read) = &read
@@ -201,8 +207,8 @@ impl Registry {
     ) -> Result<Value, Fault> {
         let mut change = |before: &Value| {
             let mut after = change(before)?;
-            self.settle(kind, namespace, Some(name), &mut after)?;
-            unmoved(kind, name, before, &mut after)?;
+            self.match_path(kind, namespace, Some(name), &mut after)?;
+            check_update(kind, name, before, &mut after)?;
             stored::prepare(kind, &mut after);
             if let Some(manager) = manager {
                 track(before, &mut after, manager);
@@ -239,13 +245,13 @@ impl Registry {
             Keeping::View => Err(Fault::ReadOnly { kind }),
             Keeping::Run(_) => {
                 let row = self.row(kind, namespace, name)?.ok_or_else(not_found)?;
-                let before = match self.exact_run_object(&row, Wish::Omit) {
+                let before = match self.exact_run_object(&row, NodeDetail::Omit) {
                     Err(conflict @ Fault::Conflict { .. }) => return Ok(Err(conflict)),
                     before => before?,
                 };
                 let mut after = change(&before)?;
-                let steering = Steering::between(kind, &before, &after)?;
-                if steering.is_nothing() {
+                let update = ObjectUpdate::between(kind, &before, &after)?;
+                if update.is_empty() {
                     return Ok(Ok(before));
                 }
                 if dry_run {
@@ -253,10 +259,10 @@ impl Registry {
                     return Ok(Ok(after));
                 }
                 if row.archived && meta::is_released(&after) {
-                    let found = Found::Run { row: Box::new(row), object: before };
+                    let found = DeleteTarget::Run { row: Box::new(row), object: before };
                     return Ok(self.erase(kind, &found).map(|()| after));
                 }
-                match steering.carry_out(self.handle(), kind, &row) {
+                match update.apply(self.handle(), kind, &row) {
                     // The change is done, so it is answered however large the run is.
                     Ok(()) => match self.row(kind, namespace, name)? {
                         Some(row) => self.listed_run(&row).map(Ok),
@@ -284,15 +290,15 @@ impl Registry {
                     return Ok(Ok(after));
                 }
                 if meta::is_released(&after) {
-                    return Ok(self.erase(kind, &Found::Kept(kept)).map(|()| after));
+                    return Ok(self.erase(kind, &DeleteTarget::Stored(kept)).map(|()| after));
                 }
-                Ok(self.shelve(kind, &after, &kept.uid, Some(kept.revision)))
+                Ok(self.store_object(kind, &after, &kept.uid, Some(kept.revision)))
             }
         }
     }
 
     /// Checks that kind, version, namespace and name match the request path, and fills in missing ones.
-    pub(super) fn settle(
+    pub(super) fn match_path(
         &self,
         kind: &'static Kind,
         namespace: &str,
@@ -353,8 +359,8 @@ impl Registry {
 fn track(before: &Value, after: &mut Value, manager: &str) {
     let was = before["metadata"]["managedFields"].clone();
     let given = &after["metadata"]["managedFields"];
-    let known = Managed::of(before);
-    let mut managed = if given.is_null() || *given == was { known.clone() } else { Managed::of(after) };
+    let known = ManagedFields::of(before);
+    let mut managed = if given.is_null() || *given == was { known.clone() } else { ManagedFields::of(after) };
     managed.changed(before, after, manager, &clock::now().to_string());
     if managed == known && !was.is_null() {
         after["metadata"]["managedFields"] = was;

@@ -3,7 +3,7 @@
 use octoflow_model::RunId;
 use octoflow_runtime::logs::{Reader, Stream};
 
-use super::{LogQuery, LogReader, Scope, Written, merge::damage};
+use super::{LogPod, LogQuery, LogReader, Scope, merge::damage};
 use crate::registry::{Fault, Registry};
 
 /// Maximum bytes of a chunk, not counting its last frame.
@@ -24,16 +24,16 @@ pub struct LogChunk {
     pub more: bool,
 }
 
-pub struct LogBytes(Way);
+pub struct LogBytes(Mode);
 
-enum Way {
+enum Mode {
     Raw(Box<Raw>),
     Lines(Box<LogReader>),
 }
 
 struct Raw {
     scope: Scope,
-    pod: Option<(Written, Reader)>,
+    pod: Option<(LogPod, Reader)>,
     /// True if the log is complete on disk.
     over: bool,
     /// True if the last read found nothing more.
@@ -46,8 +46,8 @@ impl LogBytes {
     /// Returns the run whose log this is.
     pub fn run(&self) -> RunId {
         match &self.0 {
-            Way::Raw(raw) => raw.scope.run,
-            Way::Lines(reader) => reader.run(),
+            Mode::Raw(raw) => raw.scope.run,
+            Mode::Lines(reader) => reader.run(),
         }
     }
 
@@ -58,18 +58,18 @@ impl LogBytes {
         let plain = query.grep.is_none() && query.tail.is_none() && query.since.is_none() && !query.timestamps;
         let scope = Scope::open(registry, query)?;
         if !plain {
-            return Ok(Self(Way::Lines(Box::new(LogReader::over(scope)?))));
+            return Ok(Self(Mode::Lines(Box::new(LogReader::over(scope)?))));
         }
         let left = scope.query.limit_bytes.unwrap_or(u64::MAX);
         let raw = Raw { scope, pod: None, over: false, dry: true, finished: false, left };
-        Ok(Self(Way::Raw(Box::new(raw))))
+        Ok(Self(Mode::Raw(Box::new(raw))))
     }
 
     /// Reads what is available now, at most a chunk.
     pub fn read(&mut self) -> Result<LogChunk, Fault> {
         match &mut self.0 {
-            Way::Raw(raw) => raw.read(),
-            Way::Lines(reader) => {
+            Mode::Raw(raw) => raw.read(),
+            Mode::Lines(reader) => {
                 let batch = reader.read(LINES)?;
                 let mut bytes = Vec::new();
                 for line in batch.lines {

@@ -5,10 +5,10 @@ use std::{collections::HashSet, sync::Arc};
 use octoflow_model::{AttemptId, RunId, Time};
 use octoflow_runtime::logs::{Error as Damage, Stream};
 
-use super::{LogQuery, Scope, Written};
+use super::{LogPod, LogQuery, Scope};
 use crate::{
-    lines::{Found, Line, Merged},
-    read::lines::Sieve,
+    lines::{Line, LogSource, MergedLog},
+    read::lines::LineFilter,
     registry::{Fault, Registry},
 };
 
@@ -36,11 +36,11 @@ pub struct LogBatch {
 
 pub struct LogReader {
     scope: Scope,
-    sieve: Sieve,
-    merged: Merged,
+    filter: LineFilter,
+    merged: MergedLog,
     known: HashSet<AttemptId>,
     /// In order of discovery.
-    pods: Vec<Written>,
+    pods: Vec<LogPod>,
     /// True if no more pods will appear and their logs are complete.
     settled: bool,
     finished: bool,
@@ -53,10 +53,10 @@ impl LogReader {
     }
 
     pub(super) fn over(scope: Scope) -> Result<Self, Fault> {
-        let sieve = scope.sieve()?;
-        let merged = Merged::new(scope.files.clone(), scope.query.tail);
+        let filter = scope.filter()?;
+        let merged = MergedLog::new(scope.files.clone(), scope.query.tail);
         let (known, pods) = (HashSet::new(), Vec::new());
-        Ok(Self { scope, sieve, merged, known, pods, settled: false, finished: false, sent: 0 })
+        Ok(Self { scope, filter, merged, known, pods, settled: false, finished: false, sent: 0 })
     }
 
     /// Reads at most `max` of the lines available now.
@@ -66,18 +66,18 @@ impl LogReader {
             return Ok(batch);
         }
         // While found lines are pending, looking for more pods would be wasted work.
-        if self.merged.is_dry() {
+        if self.merged.is_drained() {
             self.look()?;
         }
         let mut bytes = 0;
         while batch.lines.len() < max.max(1) && bytes < BATCH {
-            let (scope, sieve, pods) = (&self.scope, &self.sieve, &self.pods);
-            let next = self.merged.next_line(&mut |line| wants(scope, sieve, pods, line)).map_err(damage)?;
+            let (scope, filter, pods) = (&self.scope, &self.filter, &self.pods);
+            let next = self.merged.next_line(&mut |line| matches(scope, filter, pods, line)).map_err(damage)?;
             let Some((_, line)) = next else {
                 batch.more = self.merged.is_scanning();
                 return self.ended(batch);
             };
-            let line = self.told(line);
+            let line = self.to_log_line(line);
             bytes += line.content.len() + 64;
             batch.lines.push(line);
             if self.scope.query.limit_bytes.is_some_and(|limit| self.sent >= limit) {
@@ -108,16 +108,16 @@ impl LogReader {
             let one = self.scope.query.pod.is_some();
             let over = one && !look.pods.is_empty() && look.pods.iter().all(|pod| pod.over);
             self.settled = !follow || look.over || over;
-            let told = |pod: &Written| Found { attempt: pod.attempt, began: pod.began, over: pod.over };
+            let told = |pod: &LogPod| LogSource { attempt: pod.attempt, began: pod.began, over: pod.over };
             found.extend(look.pods.iter().map(told));
             self.pods.extend(look.pods.into_iter().filter(|pod| self.known.insert(pod.attempt)));
         }
         let settled = self.settled;
-        let (scope, sieve, pods) = (&self.scope, &self.sieve, &self.pods);
-        self.merged.find(&found, settled, &mut |line| wants(scope, sieve, pods, line)).map_err(damage)
+        let (scope, filter, pods) = (&self.scope, &self.filter, &self.pods);
+        self.merged.add(&found, settled, &mut |line| matches(scope, filter, pods, line)).map_err(damage)
     }
 
-    fn told(&mut self, line: Line) -> LogLine {
+    fn to_log_line(&mut self, line: Line) -> LogLine {
         let mut content = line.bytes;
         if self.scope.query.timestamps {
             let stamp = line.at.timestamp().strftime("%Y-%m-%dT%H:%M:%S%.6fZ ").to_string();
@@ -135,11 +135,11 @@ impl LogReader {
 }
 
 /// Notes by the controller itself pass whichever container is selected.
-fn wants(scope: &Scope, sieve: &Sieve, pods: &[Written], line: &Line) -> bool {
+fn matches(scope: &Scope, filter: &LineFilter, pods: &[LogPod], line: &Line) -> bool {
     let pod = &pods[line.source];
     let container = line.container.as_deref().unwrap_or(&pod.main);
     let wanted = scope.container(pod);
-    (line.stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container)) && sieve.passes(line)
+    (line.stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container)) && filter.passes(line)
 }
 
 /// An unreadable log is an error of the installation.

@@ -15,25 +15,25 @@ use serde_json::Value;
 use crate::registry::{Fault, Registry};
 
 /// A run that changes constantly is read at most one part in this many of the time.
-const SHARE: u32 = 10;
+const READ_TIME_SHARE: u32 = 10;
 
 /// Dropped entries are removed when there are more entries than this, and twice as many as after the last cleanup.
-const FEW: usize = 64;
+const CLEANUP_THRESHOLD: usize = 64;
 
 /// Runs whose logs are being read.
 #[derive(Default)]
-pub(in crate::registry) struct Snapshots(Mutex<Known>);
+pub(in crate::registry) struct Snapshots(Mutex<OpenRuns>);
 
 #[derive(Default)]
-struct Known {
-    runs: HashMap<RunId, Weak<Shared>>,
+struct OpenRuns {
+    runs: HashMap<RunId, Weak<SharedSnapshot>>,
     /// Number of entries after the last cleanup.
     left: usize,
 }
 
 /// Latest snapshot of one run.
 #[derive(Default)]
-pub(super) struct Shared(Mutex<State>);
+pub(super) struct SharedSnapshot(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -55,22 +55,22 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshots {
-    pub(super) fn of(&self, run: RunId) -> Arc<Shared> {
+    pub(super) fn of(&self, run: RunId) -> Arc<SharedSnapshot> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = known.runs.get(&run).and_then(Weak::upgrade) {
             return shared;
         }
-        if known.runs.len() > FEW.max(2 * known.left) {
+        if known.runs.len() > CLEANUP_THRESHOLD.max(2 * known.left) {
             known.runs.retain(|_, shared| shared.strong_count() > 0);
             known.left = known.runs.len();
         }
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedSnapshot::default());
         known.runs.insert(run, Arc::downgrade(&shared));
         shared
     }
 }
 
-impl Shared {
+impl SharedSnapshot {
     /// Returns the current state of the run, or a slightly old one if the run is large and changes constantly. The end
     /// of the run is always reported at once.
     pub(super) fn latest(&self, registry: &Registry, run: RunId) -> Result<Arc<Snapshot>, Fault> {
@@ -89,7 +89,7 @@ impl Shared {
         }
         let began = Instant::now();
         let latest = Arc::new(Snapshot::of(registry, run, revision)?);
-        state.next_look = Some(began + began.elapsed() * SHARE);
+        state.next_look = Some(began + began.elapsed() * READ_TIME_SHARE);
         state.latest = Some(latest.clone());
         Ok(latest)
     }
@@ -99,7 +99,7 @@ impl Snapshot {
     fn of(registry: &Registry, run: RunId, revision: Option<Revision>) -> Result<Self, Fault> {
         let gone = Self { revision, row: None, object: Value::Null, attempts: Vec::new(), sizes: Sizes::default() };
         let Some(row) = registry.read(|reader| Ok(reader.run(run)?))? else { return Ok(gone) };
-        let object = match registry.podded_run(&row) {
+        let object = match registry.run_with_pods(&row) {
             Err(Fault::NotFound { .. }) => return Ok(gone),
             object => object?,
         };

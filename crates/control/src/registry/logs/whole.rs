@@ -10,10 +10,10 @@ use std::{
 use octoflow_model::{AttemptId, NodeIx, RunId};
 use octoflow_runtime::logs::{Frame, Logs, Reader};
 
-use super::{merge::damage, snapshot::Shared};
+use super::{merge::damage, snapshot::SharedSnapshot};
 use crate::{
-    lines::{Line, Merged},
-    read::lines::{Sieve, Wanted, steps_of},
+    lines::{Line, MergedLog},
+    read::lines::{LineFilter, LineQuery, steps_of},
     registry::{Fault, Registry},
 };
 
@@ -31,7 +31,7 @@ pub struct RunLine {
 
 /// Result of one read.
 #[derive(Debug)]
-pub struct Piece<T> {
+pub struct LogPiece<T> {
     pub items: Vec<T>,
     /// True if the log is complete: no more items will come.
     pub finished: bool,
@@ -49,12 +49,12 @@ pub struct RunFrame {
 pub struct RunLines {
     registry: Registry,
     run: RunId,
-    wanted: Wanted,
-    sieve: Sieve,
-    shared: Arc<Shared>,
+    query: LineQuery,
+    filter: LineFilter,
+    shared: Arc<SharedSnapshot>,
     seen: Option<Arc<super::Snapshot>>,
     files: Logs,
-    merged: Merged,
+    merged: MergedLog,
     ids: HashMap<AttemptId, Arc<str>>,
     /// In order of discovery.
     order: Vec<AttemptId>,
@@ -65,23 +65,23 @@ pub struct RunFrames {
     registry: Registry,
     run: RunId,
     follow: bool,
-    shared: Arc<Shared>,
+    shared: Arc<SharedSnapshot>,
     files: Logs,
     reader: Option<Reader>,
     over: bool,
-    told: u64,
+    returned: u64,
 }
 
 impl Registry {
     /// Reads the selected and matching lines of a run's nodes, merged by time.
-    pub fn run_lines(&self, run: RunId, wanted: Wanted, sieve: Sieve) -> RunLines {
+    pub fn run_lines(&self, run: RunId, query: LineQuery, filter: LineFilter) -> RunLines {
         let files = self.log_files();
-        let merged = Merged::new(files.clone(), wanted.tail);
+        let merged = MergedLog::new(files.clone(), query.tail);
         RunLines {
             registry: self.clone(),
             run,
-            wanted,
-            sieve,
+            query,
+            filter,
             shared: self.0.snapshots.of(run),
             seen: None,
             files,
@@ -99,7 +99,7 @@ impl Registry {
         let attempt = snapshot.attempts.iter().find(|(id, _)| id == node).map(|(_, attempt)| *attempt);
         let files = self.log_files();
         let reader = attempt.map(|attempt| files.read(attempt));
-        Ok(RunFrames { registry: self.clone(), run, follow, shared, files, reader, over: false, told: 0 })
+        Ok(RunFrames { registry: self.clone(), run, follow, shared, files, reader, over: false, returned: 0 })
     }
 
     /// Returns the directory of all logs and that of one run's logs.
@@ -120,19 +120,19 @@ impl RunLines {
     }
 
     /// Returns the containers that have written something so far.
-    pub fn heard(&self) -> &BTreeSet<String> {
-        self.sieve.heard()
+    pub fn containers_seen(&self) -> &BTreeSet<String> {
+        self.filter.containers_seen()
     }
 
     /// Reads what is available now, at most a piece.
-    pub fn read(&mut self) -> Result<Piece<RunLine>, Fault> {
-        if self.merged.is_dry() {
+    pub fn read(&mut self) -> Result<LogPiece<RunLine>, Fault> {
+        if self.merged.is_drained() {
             self.look()?;
         }
         let (mut items, mut bytes, mut more) = (Vec::new(), 0, true);
         while bytes < PIECE {
-            let sieve = &mut self.sieve;
-            let next = self.merged.next_line(&mut |line| sieve.wants(line)).map_err(damage)?;
+            let filter = &mut self.filter;
+            let next = self.merged.next_line(&mut |line| filter.matches(line)).map_err(damage)?;
             let Some((number, line)) = next else {
                 more = self.merged.is_scanning();
                 break;
@@ -141,7 +141,7 @@ impl RunLines {
             let node = self.ids[&self.order[line.source]].clone();
             items.push(RunLine { node, number, line });
         }
-        Ok(Piece { items, finished: self.merged.is_over(), more })
+        Ok(LogPiece { items, finished: self.merged.is_over(), more })
     }
 
     /// Called before reading, so that everything written before a reported end is read afterwards.
@@ -149,9 +149,9 @@ impl RunLines {
         let snapshot = self.shared.latest(&self.registry, self.run)?;
         let mut found = Vec::new();
         if self.seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(seen, &snapshot)) {
-            self.settled = !self.wanted.follow || snapshot.is_over();
+            self.settled = !self.query.follow || snapshot.is_over();
             self.files.expect(&snapshot.sizes);
-            for (id, one) in steps_of(&snapshot.object, &snapshot.attempts, &self.wanted) {
+            for (id, one) in steps_of(&snapshot.object, &snapshot.attempts, &self.query) {
                 if self.ids.insert(one.attempt, id.into()).is_none() {
                     self.order.push(one.attempt);
                 }
@@ -159,8 +159,8 @@ impl RunLines {
             }
             self.seen = Some(snapshot);
         }
-        let sieve = &mut self.sieve;
-        self.merged.find(&found, self.settled, &mut |line| sieve.wants(line)).map_err(damage)
+        let filter = &mut self.filter;
+        self.merged.add(&found, self.settled, &mut |line| filter.matches(line)).map_err(damage)
     }
 }
 
@@ -169,9 +169,9 @@ impl RunFrames {
         self.run
     }
 
-    pub fn read(&mut self) -> Result<Piece<RunFrame>, Fault> {
+    pub fn read(&mut self) -> Result<LogPiece<RunFrame>, Fault> {
         let Some(reader) = &mut self.reader else {
-            return Ok(Piece { items: Vec::new(), finished: true, more: false });
+            return Ok(LogPiece { items: Vec::new(), finished: true, more: false });
         };
         if !self.over {
             let snapshot = self.shared.latest(&self.registry, self.run)?;
@@ -181,12 +181,12 @@ impl RunFrames {
         let (mut items, mut bytes) = (Vec::new(), 0);
         while bytes < PIECE {
             let Some(frame) = reader.next_frame().map_err(damage)? else {
-                return Ok(Piece { items, finished: self.over, more: false });
+                return Ok(LogPiece { items, finished: self.over, more: false });
             };
             bytes += frame.bytes.len() + 64;
-            items.push(RunFrame { number: self.told, frame });
-            self.told += 1;
+            items.push(RunFrame { number: self.returned, frame });
+            self.returned += 1;
         }
-        Ok(Piece { items, finished: false, more: true })
+        Ok(LogPiece { items, finished: false, more: true })
     }
 }

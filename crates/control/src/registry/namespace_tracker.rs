@@ -12,11 +12,11 @@ use super::{
     watch::{Change, Event},
 };
 
-pub(super) struct Homes(BTreeMap<String, Value>);
+pub(super) struct NamespaceTracker(BTreeMap<String, Value>);
 
-impl Homes {
+impl NamespaceTracker {
     /// Starts from the current namespaces, which are also returned for the first events.
-    pub(super) fn now(registry: &Registry, kind: &'static Kind) -> Result<(Self, Vec<Value>), Fault> {
+    pub(super) fn current(registry: &Registry, kind: &'static Kind) -> Result<(Self, Vec<Value>), Fault> {
         let all = registry.list_namespaces(kind, &ListOptions::default())?.items;
         let named =
             |object: &Value| (object["metadata"]["name"].as_str().unwrap_or_default().to_owned(), object.clone());
@@ -27,18 +27,18 @@ impl Homes {
     pub(super) fn since(registry: &Registry, kind: &'static Kind, since: Revision) -> Result<Self, Fault> {
         let (notes, _) =
             registry.feed().since(since, |what| !matches!(what, What::Run(_))).map_err(|_| Fault::Expired)?;
-        let (mut homes, _) = Self::now(registry, kind)?;
+        let (mut tracker, _) = Self::current(registry, kind)?;
         let names: BTreeSet<&str> = notes.iter().filter_map(|note| touched(&note.what)).collect();
         for name in names {
-            if homes.0.remove(name).is_none() {
+            if tracker.0.remove(name).is_none() {
                 let last = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-                homes.0.insert(name.to_owned(), last);
+                tracker.0.insert(name.to_owned(), last);
             }
         }
-        Ok(homes)
+        Ok(tracker)
     }
 
-    pub(super) fn hear(
+    pub(super) fn on_change(
         &mut self,
         registry: &Registry,
         kind: &'static Kind,

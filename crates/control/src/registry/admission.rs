@@ -15,18 +15,18 @@ use super::{Fault, Kind, Registry};
 use crate::Error;
 
 /// Maximum number of cached manifests.
-const MOST: usize = 32;
+const MAX_ENTRIES: usize = 32;
 
 /// Longer manifests are not cached, to bound the memory.
-const LONGEST: usize = 64 << 10;
+const MAX_MANIFEST_BYTES: usize = 64 << 10;
 
 /// Metadata fields that differ between runs of the same manifest. Neither admission nor compilation depends on them:
 /// any generated name behind the same prefix is as good.
-const OWN: [&str; 2] = ["name", "managedFields"];
+const PER_RUN_FIELDS: [&str; 2] = ["name", "managedFields"];
 
 /// Run that passed admission, with its compiled program.
 #[derive(Clone)]
-pub(super) struct Ruling {
+pub(super) struct AdmittedRun {
     /// The manifest without ineffective parts.
     pub manifest: Value,
     /// Copies of everything it refers to.
@@ -35,82 +35,89 @@ pub(super) struct Ruling {
 }
 
 #[derive(Default)]
-pub(super) struct Rulings(Mutex<Memory>);
+pub(super) struct AdmissionCache(Mutex<CacheState>);
 
 #[derive(Default)]
-struct Memory {
+struct CacheState {
     /// Most recent entries, newest first.
-    known: VecDeque<Arc<Known>>,
+    known: VecDeque<Arc<CachedAdmission>>,
     /// Number of times the cache was cleared.
-    age: u64,
+    generation: u64,
 }
 
-struct Known {
-    print: u64,
+struct CachedAdmission {
+    fingerprint: u64,
     object: Value,
-    ruling: Ruling,
+    admitted_run: AdmittedRun,
 }
 
 impl Registry {
     /// Admits an object, or returns all its problems. `drawn`: its name was generated here, so the cache may be used.
-    pub(super) fn judge(&self, kind: &'static Kind, name: &str, object: &Value, drawn: bool) -> Result<Ruling, Fault> {
-        let rulings = self.rulings();
-        let print = drawn.then(|| print(object));
-        if let Some(ruling) = print.and_then(|print| rulings.find(print, object)) {
-            return Ok(ruling);
+    pub(super) fn admit_run(
+        &self,
+        kind: &'static Kind,
+        name: &str,
+        object: &Value,
+        drawn: bool,
+    ) -> Result<AdmittedRun, Fault> {
+        let cache = self.admissions();
+        let fingerprint = drawn.then(|| fingerprint(object));
+        if let Some(admitted_run) = fingerprint.and_then(|fingerprint| cache.find(fingerprint, object)) {
+            return Ok(admitted_run);
         }
         // Read before anything else: if the generation changes from here on, the result must not be cached.
-        let age = rulings.lock().age;
+        let generation = cache.lock().generation;
         let catalog = self.handle().catalog()?;
         let admitted = admit(object, &catalog).map_err(|problems| Fault::problems(kind, name, &problems))?;
         let program = Program::compile(&admitted.manifest, &admitted.stored)
             .map_err(|why| Error::Refused(octoflow_engine::Refusal::Invalid(why)))?;
-        let ruling = Ruling { manifest: admitted.manifest, stored: admitted.stored, program };
-        if let Some(print) = print {
-            rulings.keep(print, object, &ruling, age);
+        let admitted_run = AdmittedRun { manifest: admitted.manifest, stored: admitted.stored, program };
+        if let Some(fingerprint) = fingerprint {
+            cache.insert(fingerprint, object, &admitted_run, generation);
         }
-        Ok(ruling)
+        Ok(admitted_run)
     }
 }
 
-impl Rulings {
+impl AdmissionCache {
     /// Clears the cache, called before a change of a stored object becomes visible.
-    pub(super) fn forget(&self) {
-        let mut memory = self.lock();
-        memory.known.clear();
-        memory.age += 1;
+    pub(super) fn clear(&self) {
+        let mut state = self.lock();
+        state.known.clear();
+        state.generation += 1;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Memory> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, print: u64, object: &Value) -> Option<Ruling> {
-        let known = self.lock().known.iter().find(|known| known.print == print).cloned()?;
+    fn find(&self, fingerprint: u64, object: &Value) -> Option<AdmittedRun> {
+        let known = self.lock().known.iter().find(|known| known.fingerprint == fingerprint).cloned()?;
         // Different objects may have the same fingerprint, though hardly ever.
         if !same(&known.object, object) {
             return None;
         }
-        let mut ruling = known.ruling.clone();
-        let metadata = ruling.manifest["metadata"].as_object_mut()?;
-        for field in OWN {
+        let mut admitted_run = known.admitted_run.clone();
+        let metadata = admitted_run.manifest["metadata"].as_object_mut()?;
+        for field in PER_RUN_FIELDS {
             match &object["metadata"][field] {
                 Value::Null => drop(metadata.remove(field)),
                 value => drop(metadata.insert(field.to_owned(), value.clone())),
             }
         }
-        Some(ruling)
+        Some(admitted_run)
     }
 
-    fn keep(&self, print: u64, object: &Value, ruling: &Ruling, age: u64) {
-        if object.to_string().len() > LONGEST {
+    fn insert(&self, fingerprint: u64, object: &Value, admitted_run: &AdmittedRun, generation: u64) {
+        if object.to_string().len() > MAX_MANIFEST_BYTES {
             return;
         }
-        let known = Arc::new(Known { print, object: object.clone(), ruling: ruling.clone() });
-        let mut memory = self.lock();
-        if memory.age == age {
-            memory.known.truncate(MOST - 1);
-            memory.known.push_front(known);
+        let known =
+            Arc::new(CachedAdmission { fingerprint, object: object.clone(), admitted_run: admitted_run.clone() });
+        let mut state = self.lock();
+        if state.generation == generation {
+            state.known.truncate(MAX_ENTRIES - 1);
+            state.known.push_front(known);
         }
     }
 }
@@ -118,11 +125,12 @@ impl Rulings {
 /// Returns everything that admission depends on: the fields of the object, then those of its metadata.
 fn parts(object: &Value) -> impl Iterator<Item = (&str, &String, &Value)> {
     let outer = object.as_object().into_iter().flatten().filter(|(key, _)| *key != "metadata");
-    let inner = object["metadata"].as_object().into_iter().flatten().filter(|(key, _)| !OWN.contains(&key.as_str()));
+    let inner =
+        object["metadata"].as_object().into_iter().flatten().filter(|(key, _)| !PER_RUN_FIELDS.contains(&key.as_str()));
     outer.map(|(key, value)| ("", key, value)).chain(inner.map(|(key, value)| ("metadata", key, value)))
 }
 
-fn print(object: &Value) -> u64 {
+fn fingerprint(object: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     parts(object).for_each(|part| part.hash(&mut hasher));
     hasher.finish()
@@ -146,25 +154,25 @@ mod tests {
         })
     }
 
-    fn ruling(manifest: Value) -> Ruling {
+    fn admitted_run(manifest: Value) -> AdmittedRun {
         let program = Program::compile(&manifest, &Stored::default()).unwrap();
-        Ruling { manifest, stored: Stored::default(), program }
+        AdmittedRun { manifest, stored: Stored::default(), program }
     }
 
     #[test]
     fn another_run_of_the_same_manifest_gets_its_own_name() {
-        let rulings = Rulings::default();
-        rulings.keep(print(&object()), &object(), &ruling(object()), 0);
+        let cache = AdmissionCache::default();
+        cache.insert(fingerprint(&object()), &object(), &admitted_run(object()), 0);
         let mut next = object();
         next["metadata"]["name"] = json!("a-2");
         next["metadata"].as_object_mut().unwrap().remove("managedFields");
-        assert_eq!(rulings.find(print(&next), &next).unwrap().manifest, next);
+        assert_eq!(cache.find(fingerprint(&next), &next).unwrap().manifest, next);
     }
 
     #[test]
     fn whatever_else_differs_is_judged_anew() {
-        let rulings = Rulings::default();
-        rulings.keep(print(&object()), &object(), &ruling(object()), 0);
+        let cache = AdmissionCache::default();
+        cache.insert(fingerprint(&object()), &object(), &admitted_run(object()), 0);
         let changes: [(&str, Value); 4] = [
             ("/spec/templates/0/container/image", json!("b")),
             ("/metadata/labels/x", json!("z")),
@@ -177,35 +185,35 @@ mod tests {
             let mut other = object();
             *other.pointer_mut(place).unwrap() = value;
             // Also when two fingerprints collide.
-            assert!(rulings.find(print(&object()), &other).is_none(), "{place}");
-            assert_ne!(print(&other), print(&object()), "{place}");
+            assert!(cache.find(fingerprint(&object()), &other).is_none(), "{place}");
+            assert_ne!(fingerprint(&other), fingerprint(&object()), "{place}");
         }
     }
 
     #[test]
     fn what_was_judged_before_something_changed_is_forgotten() {
-        let rulings = Rulings::default();
-        rulings.keep(print(&object()), &object(), &ruling(object()), 0);
-        rulings.forget();
-        assert!(rulings.find(print(&object()), &object()).is_none());
-        rulings.keep(print(&object()), &object(), &ruling(object()), 0);
-        assert!(rulings.find(print(&object()), &object()).is_none(), "it was judged before");
-        rulings.keep(print(&object()), &object(), &ruling(object()), 1);
-        assert!(rulings.find(print(&object()), &object()).is_some());
+        let cache = AdmissionCache::default();
+        cache.insert(fingerprint(&object()), &object(), &admitted_run(object()), 0);
+        cache.clear();
+        assert!(cache.find(fingerprint(&object()), &object()).is_none());
+        cache.insert(fingerprint(&object()), &object(), &admitted_run(object()), 0);
+        assert!(cache.find(fingerprint(&object()), &object()).is_none(), "it was judged before");
+        cache.insert(fingerprint(&object()), &object(), &admitted_run(object()), 1);
+        assert!(cache.find(fingerprint(&object()), &object()).is_some());
     }
 
     #[test]
     fn only_the_last_few_are_remembered() {
-        let rulings = Rulings::default();
+        let cache = AdmissionCache::default();
         let numbered = |at: usize| {
             let mut object = object();
             object["metadata"]["labels"]["x"] = json!(at.to_string());
             object
         };
-        for at in 0..=MOST {
-            rulings.keep(print(&numbered(at)), &numbered(at), &ruling(numbered(at)), 0);
+        for at in 0..=MAX_ENTRIES {
+            cache.insert(fingerprint(&numbered(at)), &numbered(at), &admitted_run(numbered(at)), 0);
         }
-        assert!(rulings.find(print(&numbered(0)), &numbered(0)).is_none());
-        assert!(rulings.find(print(&numbered(1)), &numbered(1)).is_some());
+        assert!(cache.find(fingerprint(&numbered(0)), &numbered(0)).is_none());
+        assert!(cache.find(fingerprint(&numbered(1)), &numbered(1)).is_some());
     }
 }
