@@ -1,28 +1,27 @@
-//! What is kept about who may come in: tokens and the admin's password, as hashes. What they allow is the server's
-//! business; here they are only stored, found and removed.
+//! Storage of credentials: tokens and the admin's password, as hashes. What they allow is decided by the server.
 
 use octoflow_store::{Change, Error, Reader};
 pub use octoflow_store::{Password, Token};
 
 use crate::registry::{Fault, Registry};
 
-/// Starts the words of a kept token that name a namespace it is for. A version that does not know it refuses the token.
+/// Prefix of the words of a token that name its namespaces. A version that does not know it refuses the token.
 pub const NAMESPACE_WORD: &str = "namespace:";
 
-/// Whether there are tokens for this namespace and few others. Its runs then reach no other namespace either, or whoever
-/// has such a token could send a run where the token does not lead.
+/// Returns whether there are tokens confined to namespaces that include this one. Its runs then reach no other
+/// namespace either; otherwise the holder of such a token could use a run to get beyond its token.
 pub(crate) fn is_confined(reader: &Reader, namespace: &str) -> Result<bool, Error> {
     let named = |word: &str| word.strip_prefix(NAMESPACE_WORD) == Some(namespace);
     Ok(reader.tokens()?.iter().any(|token| token.privileges.split(',').any(named)))
 }
 
 impl Registry {
-    /// All tokens, oldest first.
+    /// Returns all tokens, oldest first.
     pub fn tokens(&self) -> Result<Vec<Token>, Fault> {
         self.read(|reader| Ok(reader.tokens()?))
     }
 
-    /// When this returns the token is on disk.
+    /// Stores a token durably.
     pub fn put_token(&self, token: &Token) -> Result<(), Fault> {
         self.keep(Change::PutToken(Box::new(token.clone())))
     }

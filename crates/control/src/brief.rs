@@ -1,5 +1,5 @@
-//! A finished run's object with only some of its nodes: a run of a million nodes is read piece by piece, never as one tree
-//! of values.
+//! Partial reading of a finished run's object: a run of a million nodes is read as a stream, never as one tree of
+//! values.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,44 +7,44 @@ use octoflow_model::RunId;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// The object of an archived record; of its nodes only those that ended badly, and retries, which say whose attempts
-/// they were.
+/// Reads the object of an archived record; of its nodes only failed ones and retries, which say whose attempts they
+/// were.
 pub(crate) fn object(record: &[u8]) -> Result<Value, serde_json::Error> {
     object_where(record, &|_, node| {
         matches!(node["phase"].as_str(), Some("Failed" | "Error")) || node["type"] == "Retry"
     })
 }
 
-/// The object of an archived record with only those nodes that are wanted, by their ids and by what they are.
-pub(crate) fn object_where(record: &[u8], keep: Keep<'_>) -> Result<Value, serde_json::Error> {
+/// Reads the object of an archived record with only the nodes that match, by id and content.
+pub(crate) fn object_where(record: &[u8], keep: NodeFilter<'_>) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(record);
-    let mut record = Place { level: Level::Record, keep }.deserialize(&mut reader)?;
+    let mut record = PartialReader { level: Level::Record, keep }.deserialize(&mut reader)?;
     reader.end()?;
     Ok(record["object"].take())
 }
 
-type Keep<'a> = &'a dyn Fn(&str, &Value) -> bool;
+type NodeFilter<'a> = &'a dyn Fn(&str, &Value) -> bool;
 
-/// Where the reader is, and what it looks for.
+/// Position of the reader, and the node filter.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct PartialReader<'a> {
     level: Level,
-    keep: Keep<'a>,
+    keep: NodeFilter<'a>,
 }
 
-/// What a record says of the attempts of its run.
+/// Attempts of a run as its record lists them.
 #[derive(serde::Deserialize)]
 pub(crate) struct Attempts {
-    /// By node id: the number of its task.
+    /// Task number by node id.
     #[serde(default)]
     pub tasks: BTreeMap<String, u32>,
     /// By node id: the attempt of another run whose result it has. By pod: its own attempt.
     #[serde(default)]
     pub elsewhere: BTreeMap<String, String>,
-    /// By attempt: how long its log was, if it wrote something.
+    /// Log size by attempt, if it wrote something.
     #[serde(default)]
     pub logs: BTreeMap<String, u64>,
-    /// The runs whose place it took.
+    /// Runs that this run replaced.
     #[serde(default)]
     pub runs: Vec<RunId>,
 }
@@ -53,7 +53,7 @@ pub(crate) fn attempts(record: &[u8]) -> Result<Attempts, serde_json::Error> {
     serde_json::from_slice(record)
 }
 
-/// Where in the object the reader is.
+/// Position of the reader in the record.
 #[derive(Clone, Copy)]
 enum Level {
     Record,
@@ -63,7 +63,7 @@ enum Level {
 }
 
 impl Level {
-    /// The level of a field that is read piece by piece too.
+    /// Returns the level of a field that is streamed too.
     fn below(self, key: &str) -> Option<Self> {
         match (self, key) {
             (Self::Record, "object") => Some(Self::Object),
@@ -74,7 +74,7 @@ impl Level {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for PartialReader<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
@@ -82,7 +82,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for PartialReader<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,12 +93,12 @@ impl<'de> Visitor<'de> for Place<'_> {
         let mut fields = Map::new();
         while let Some(key) = from.next_key::<String>()? {
             let value = match self.level.below(&key) {
-                Some(level) => from.next_value_seed(Place { level, ..self })?,
+                Some(level) => from.next_value_seed(PartialReader { level, ..self })?,
                 None if matches!(self.level, Level::Record) => {
                     from.next_value::<IgnoredAny>()?;
                     continue;
                 }
-                None => from.next_value_seed(Whole)?,
+                None => from.next_value_seed(AnyValue)?,
             };
             if !matches!(self.level, Level::Nodes) || (self.keep)(&key, &value) {
                 fields.insert(key, value);
@@ -108,10 +108,10 @@ impl<'de> Visitor<'de> for Place<'_> {
     }
 }
 
-/// Any value as it is.
-struct Whole;
+/// Reads any value as it is.
+struct AnyValue;
 
-impl<'de> DeserializeSeed<'de> for Whole {
+impl<'de> DeserializeSeed<'de> for AnyValue {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {

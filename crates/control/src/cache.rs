@@ -1,5 +1,5 @@
-//! Caches of memoized outputs as objects: the ConfigMap that is written together with the facts that filled it.
-//! What goes in and what goes out of a cache is the engine's word.
+//! Memoization caches as objects: the ConfigMap is written in the same commit as the facts that filled it. The engine
+//! decides what enters and leaves a cache.
 
 use octoflow_engine::{argo::memo::CACHE_LABEL, engine::Keyed};
 use octoflow_model::meta::KeyedData;
@@ -35,7 +35,7 @@ fn body(known: Value, namespace: &str, name: &str, data: &KeyedData) -> Value {
     object
 }
 
-/// An object given anew does not empty the cache it names: entries it does not have stay.
+/// Merges stored entries into a replaced cache object: entries that the new object lacks are kept.
 pub(crate) fn keep_entries(store: &Store, object: &mut Value) -> Result<(), Error> {
     let parsed = keyed::parse(object)?;
     if parsed.kind != Keyed::ConfigMap || !is_cache(object) {

@@ -1,4 +1,4 @@
-//! Asking twice makes once: a key that comes with a submission, what it was used for before, and how long that counts.
+//! Idempotency keys of submissions: the same request twice makes one run.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use octoflow_store::Reader;
 
 use crate::Error;
 
-/// After this long a key may be used for something else.
-pub const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Retention of a key; after that it may be used for something else.
+pub const CLAIM_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
-/// A key somebody chose for what is to be made.
+/// Idempotency key chosen by a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Whose key it is; different people may choose the same.
+    /// Scope of the key; different clients may choose the same one.
     pub scope: String,
     pub key: String,
-    /// What is asked for, as a hash: the same key for something else is a mistake.
-    pub print: Vec<u8>,
+    /// Hash of the request: the same key for another request is an error.
+    pub fingerprint: Vec<u8>,
 }
 
 impl Claim {
@@ -29,17 +29,17 @@ impl Claim {
         }
     }
 
-    pub(crate) fn answer(&self, print: &[u8], run: RunId) -> Result<RunId, Error> {
-        if print == self.print { Ok(run) } else { Err(Error::KeyTaken { key: self.key.clone() }) }
+    pub(crate) fn answer(&self, fingerprint: &[u8], run: RunId) -> Result<RunId, Error> {
+        if fingerprint == self.fingerprint { Ok(run) } else { Err(Error::KeyTaken { key: self.key.clone() }) }
     }
 
     pub(crate) fn row(&self, run: RunId, now: Time) -> octoflow_store::IdempotencyKey {
         octoflow_store::IdempotencyKey {
             scope: self.scope.clone(),
             key: self.key.clone(),
-            fingerprint: self.print.clone(),
+            fingerprint: self.fingerprint.clone(),
             run,
-            expires: now.saturating_add(KEPT),
+            expires: now.saturating_add(CLAIM_RETENTION),
         }
     }
 }

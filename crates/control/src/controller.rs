@@ -35,7 +35,7 @@ use crate::{
     new_uid,
     objects::{Machine, Objects, StoreCatalog},
     read,
-    sweep::{self, Mission, Sweeper},
+    sweep::{self, LocatedDeletion, Sweeper},
 };
 
 mod archiver;
@@ -141,8 +141,8 @@ impl Controller {
         };
         let (supervisor, busy) = (Supervisor::default(), BusyTimer::default());
         let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone(), supervisor.clone());
-        for doomed in sweep::leftovers(&config.data_dir, &reader)? {
-            sweeper.send(doomed.mission(engine.shared()));
+        for doomed in sweep::due_deletions(&config.data_dir, &reader)? {
+            sweeper.send(doomed.locate(engine.shared()));
         }
         let sweeper = Arc::new(Mutex::new(sweeper));
         let (runtime, mut notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
@@ -313,7 +313,7 @@ impl Controller {
     }
 
     /// Deletes artifacts beside everything else.
-    pub(crate) fn sweep(&self, mission: Mission) {
+    pub(crate) fn sweep(&self, mission: LocatedDeletion) {
         self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(mission);
     }
 

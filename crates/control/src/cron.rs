@@ -1,5 +1,5 @@
-//! The timekeeper: knows every CronWorkflow, starts what is due, and keeps their status and their history.
-//! What is due is decided by the engine; the time is handed in, so that tests have a clock of their own.
+//! The cron scheduler: tracks every CronWorkflow, starts due runs, and maintains status and history. The engine decides
+//! what is due. The time is a parameter, so that tests control the clock.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,69 +16,69 @@ use crate::{
     registry::{Fault, Kind, Registry},
 };
 
-mod books;
 mod children;
+mod ledger;
 mod start;
 mod status;
 
-use books::Books;
+use ledger::StoredLedger;
 use status::Status;
 
 const KIND: &str = "CronWorkflow";
 
-/// Keeps all schedules of a controller.
-pub struct Timekeeper {
+/// All schedules of a controller.
+pub struct CronScheduler {
     registry: Registry,
     kind: &'static Kind,
     /// By uid.
     crons: BTreeMap<String, Entry>,
-    /// Everything up to here has been looked at; nothing before the first look.
+    /// Changes up to this revision are applied; `None` before the first pass.
     cursor: Option<Revision>,
-    /// What could not be done, by schedule; it is tried again.
-    troubles: BTreeMap<String, String>,
+    /// Errors by schedule; each is retried.
+    failures: BTreeMap<String, String>,
 }
 
-/// One CronWorkflow as it was read last.
+/// Last known state of one CronWorkflow.
 struct Entry {
     uid: String,
     namespace: String,
     name: String,
     object: Value,
     timetable: Result<Timetable, Vec<String>>,
-    /// When it was looked at last, while somebody was awake.
-    looked: Option<Time>,
-    /// Its runs that are not over.
+    /// Time of the last check.
+    checked: Option<Time>,
+    /// Its open runs.
     active: Vec<RunId>,
-    /// Something happened to it or to its runs.
+    /// True if it or one of its runs changed since the last check.
     dirty: bool,
-    /// When its next time comes, as far as was known when it was looked at last.
+    /// Next due time, as of the last check.
     wake: Option<Time>,
 }
 
-impl Timekeeper {
+impl CronScheduler {
     pub fn new(registry: &Registry) -> Self {
         let kind = &CRON_WORKFLOW;
-        Self { registry: registry.clone(), kind, crons: BTreeMap::new(), cursor: None, troubles: BTreeMap::new() }
+        Self { registry: registry.clone(), kind, crons: BTreeMap::new(), cursor: None, failures: BTreeMap::new() }
     }
 
-    /// Does everything that is due, and says when to look again at the latest.
-    pub fn look(&mut self, now: Time) -> Result<Option<Time>, Error> {
-        self.hear(now).map_err(failed)?;
+    /// Does everything that is due. Returns the latest time for the next call.
+    pub fn run_due(&mut self, now: Time) -> Result<Option<Time>, Error> {
+        self.apply_changes(now).map_err(failed)?;
         let uids: Vec<String> = self.crons.keys().cloned().collect();
         let mut wake: Option<Time> = None;
         for uid in uids {
             let Some(mut entry) = self.crons.remove(&uid) else { continue };
-            let next = self.tend(&mut entry, now);
+            let next = self.reconcile(&mut entry, now);
             let name = format!("{}/{}", entry.namespace, entry.name);
             match next {
                 Ok(next) => {
-                    self.troubles.remove(&name);
+                    self.failures.remove(&name);
                     wake = [wake, next].into_iter().flatten().min();
                 }
-                // One that cannot be kept must not keep the others.
+                // An error in one schedule must not affect the others.
                 Err(fault) => {
                     entry.dirty = true;
-                    self.troubles.insert(name, fault.to_string());
+                    self.failures.insert(name, fault.to_string());
                 }
             }
             self.crons.insert(uid, entry);
@@ -86,18 +86,18 @@ impl Timekeeper {
         Ok(wake)
     }
 
-    /// Whether there is any schedule whose time may come.
+    /// Returns whether there are any schedules.
     pub fn is_needed(&self) -> bool {
         !self.crons.is_empty()
     }
 
-    /// What could not be done and is tried again, by schedule.
-    pub fn troubles(&self) -> &BTreeMap<String, String> {
-        &self.troubles
+    /// Returns errors by schedule; each is retried.
+    pub fn failures(&self) -> &BTreeMap<String, String> {
+        &self.failures
     }
 
-    /// Takes in what changed since the last look.
-    fn hear(&mut self, now: Time) -> Result<(), Fault> {
+    /// Applies what changed since the last pass.
+    fn apply_changes(&mut self, now: Time) -> Result<(), Fault> {
         let Some(cursor) = self.cursor else { return self.read_all() };
         let mine = |what: &ChangedItem| match what {
             ChangedItem::Put { kind, .. } => kind == KIND,
@@ -112,10 +112,10 @@ impl Timekeeper {
                 ChangedItem::Put { namespace, name, .. } => {
                     let found = self.registry.read(|reader| Ok(reader.object(KIND, &namespace, &name)?))?;
                     if let Some(object) = found {
-                        self.take(&object, Some(now));
+                        self.upsert(&object, Some(now));
                     }
                 }
-                ChangedItem::Deleted(object) => self.drop_cron(&object.uid)?,
+                ChangedItem::Deleted(object) => self.remove(&object.uid)?,
                 ChangedItem::Run(run) => drop(ended.insert(run)),
                 ChangedItem::DeletedRun(row) => drop(ended.insert(row.run)),
                 ChangedItem::NewRun { .. } => {}
@@ -135,26 +135,26 @@ impl Timekeeper {
         self.crons.retain(|uid, _| present.contains(uid.as_str()));
         for owner in self.registry.read(|reader| Ok(reader.tick_owners()?))? {
             if !present.contains(owner.as_str()) {
-                self.drop_cron(&owner)?;
+                self.remove(&owner)?;
             }
         }
         for object in &objects {
-            self.take(object, None);
+            self.upsert(object, None);
         }
         Ok(())
     }
 
-    /// A schedule that is not what it was begins anew at `now`: times before that were somebody else's.
-    fn take(&mut self, object: &Object, now: Option<Time>) {
+    /// Adds or updates a schedule. One whose spec changed restarts at `now`: earlier times belonged to the old spec.
+    fn upsert(&mut self, object: &Object, now: Option<Time>) {
         let Ok(mut body) = serde_json::from_slice::<Value>(&object.body) else { return };
         body["metadata"]["uid"] = object.uid.clone().into();
         body["metadata"]["namespace"] = object.namespace.clone().into();
         let before = self.crons.remove(&object.uid);
-        // What the timekeeper wrote itself is no news.
+        // The scheduler's own writes are not changes.
         let known = |before: &Entry| before.object["spec"] == body["spec"] && before.object["status"] == body["status"];
         let dirty = before.as_ref().is_none_or(|before| before.dirty || !known(before));
-        let looked = match &before {
-            Some(before) if before.object["spec"] == body["spec"] => before.looked,
+        let checked = match &before {
+            Some(before) if before.object["spec"] == body["spec"] => before.checked,
             Some(_) => now,
             None => None,
         };
@@ -164,30 +164,30 @@ impl Timekeeper {
             name: object.name.clone(),
             timetable: Timetable::read(&body),
             object: body,
-            looked,
-            // Of a schedule that changed it is found out anew, because that is looked at in any case.
+            checked,
+            // Recomputed if the schedule changed, because the entry is dirty then.
             wake: before.as_ref().and_then(|before| before.wake),
             active: before.map(|before| before.active).unwrap_or_default(),
-            dirty: dirty || looked.is_none(),
+            dirty: dirty || checked.is_none(),
         };
-        // The same name under another uid is another schedule.
+        // The same name with another uid is another schedule.
         let (namespace, name) = (&entry.namespace, &entry.name);
         self.crons.retain(|_, other| (&other.namespace, &other.name) != (namespace, name));
         self.crons.insert(object.uid.clone(), entry);
     }
 
-    fn drop_cron(&mut self, uid: &str) -> Result<(), Fault> {
+    fn remove(&mut self, uid: &str) -> Result<(), Fault> {
         if let Some(entry) = self.crons.remove(uid) {
-            self.troubles.remove(&format!("{}/{}", entry.namespace, entry.name));
+            self.failures.remove(&format!("{}/{}", entry.namespace, entry.name));
         }
         self.registry.controller().store().commit_wait(Batch::from(Change::DropTicks { uid: uid.to_owned() }))?;
         Ok(())
     }
 
-    /// Looks at one schedule.
-    fn tend(&self, entry: &mut Entry, now: Time) -> Result<Option<Time>, Fault> {
+    /// Checks one schedule.
+    fn reconcile(&self, entry: &mut Entry, now: Time) -> Result<Option<Time>, Fault> {
         let early = entry.wake.is_none_or(|wake| now < wake);
-        if !entry.dirty && early && entry.looked.is_some_and(|looked| looked <= now) {
+        if !entry.dirty && early && entry.checked.is_some_and(|checked| checked <= now) {
             return Ok(entry.wake);
         }
         let mut status = Status::read(&entry.object);
@@ -203,10 +203,10 @@ impl Timekeeper {
             }
             Err(_) => None,
         };
-        (entry.looked, entry.wake) = (Some(now), wake);
+        (entry.checked, entry.wake) = (Some(now), wake);
         self.write(entry, &status)?;
         if was_dirty && let Ok(timetable) = &entry.timetable {
-            self.trim(entry, timetable)?;
+            self.prune(entry, timetable)?;
         }
         Ok(wake)
     }
@@ -219,28 +219,28 @@ impl Timekeeper {
         now: Time,
     ) -> Result<Option<Time>, Fault> {
         let (acts, wake) = self.registry.read(|reader| {
-            let books = Books::new(reader, &entry.uid);
-            let state = CronState {
+            let ledger = StoredLedger::new(reader, &entry.uid);
+            let circumstances = CronState {
                 now,
-                looked: entry.looked,
-                ledger: &books,
+                looked: entry.checked,
+                ledger: &ledger,
                 active: &entry.active,
                 succeeded: status.succeeded,
                 failed: status.failed,
                 last: status.last,
                 stopped: status.stopped,
             };
-            let decided = (decide(timetable, &entry.object, &state), wake_at(timetable, &state));
-            books.trouble()?;
+            let decided = (decide(timetable, &entry.object, &circumstances), wake_at(timetable, &circumstances));
+            ledger.error()?;
             Ok(decided)
         })?;
         for act in acts {
             match act {
                 Act::Stop => status.stopped = true,
                 Act::Trouble(why) => status.spec_error(Some(why)),
-                Act::Skip { nominal, why } => self.pass(entry, nominal, now, &why.to_string())?,
+                Act::Skip { nominal, why } => self.skip(entry, nominal, now, &why.to_string())?,
                 Act::Start { nominal, replaces } => {
-                    // What it refers to may have changed since it was looked at.
+                    // Referenced templates may have changed since the last check.
                     if let Some(why) = self.wrong(entry)? {
                         status.spec_error(Some(why));
                         continue;
@@ -253,7 +253,7 @@ impl Timekeeper {
         Ok(if status.stopped { None } else { wake })
     }
 
-    /// What is wrong with it, in one text.
+    /// Returns all problems of the schedule in one text.
     fn wrong(&self, entry: &Entry) -> Result<Option<String>, Fault> {
         if let Err(wrong) = &entry.timetable {
             return Ok(Some(wrong.join("; ")));

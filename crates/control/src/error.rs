@@ -1,4 +1,4 @@
-//! What the controller could not do. A refused command is in here too, because callers meet it at the same place.
+//! Errors of the controller. Refused commands are included, because callers handle them at the same place.
 
 use octoflow_engine::Refusal;
 use octoflow_model::RunId;
@@ -21,14 +21,14 @@ pub enum Error {
     #[error("the idempotency key `{key}` was used for something else; send another key for another request")]
     KeyTaken { key: String },
 
-    /// Not a failure: what was asked for was made before.
+    /// Not a failure: the run was made before, for the same idempotency key.
     #[error("this was made before, as run {run}")]
     Made { run: RunId },
 
     #[error(transparent)]
     Refused(#[from] Refusal),
 
-    /// A run cannot be retried or resubmitted as it was asked for.
+    /// A run cannot be retried or resubmitted as requested.
     #[error(transparent)]
     Again(#[from] octoflow_engine::rerun::Refusal),
 
@@ -50,22 +50,22 @@ pub enum Error {
     #[error("a thread could not be started")]
     Thread(#[source] std::io::Error),
 
-    /// A thread of this process ended that must not end; says which and why.
+    /// A thread that must not end has ended; the text says which and why.
     #[error("{0}; what was acknowledged is safe on disk, start again to go on")]
     Broken(String),
 
-    /// A thread of the controller is gone; what is durable is safe, nothing more can be done here.
+    /// A thread of the controller is gone. Durable data is safe, but nothing more can be done in this process.
     #[error("the engine has stopped; what was acknowledged is safe on disk, start again to go on")]
     Gone,
 }
 
 impl Error {
-    /// Storage cannot be written or read at present. Nothing is wrong with what was asked for, and it may work later.
+    /// Returns true if storage is temporarily unavailable: the request itself is fine and may work later.
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_outage())
     }
 
-    /// Storage has no room left.
+    /// Returns true if storage is full.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_full())
     }

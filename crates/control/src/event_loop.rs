@@ -27,7 +27,7 @@ use self::{
 };
 use crate::{
     Error,
-    gauge::{Entering, Histogram, TURNS},
+    gauge::{Histogram, PhaseEntry, TURN_BUCKETS},
 };
 
 mod answer;
@@ -165,7 +165,7 @@ pub(crate) struct EventLoop {
     named: Vec<Name>,
     claims: Claims,
     /// How many runs entered a phase since the start.
-    entered: BTreeMap<Entering, u64>,
+    entered: BTreeMap<PhaseEntry, u64>,
     /// How long steps took.
     turns: Histogram,
     /// By new run: the one it replaces with its first commit.
@@ -222,7 +222,7 @@ impl EventLoop {
             named: Vec::new(),
             claims: Claims::default(),
             entered: BTreeMap::new(),
-            turns: Histogram::new(TURNS),
+            turns: Histogram::new(TURN_BUCKETS),
             replaces: BTreeMap::new(),
             replaced: HashSet::new(),
             beside: BTreeMap::new(),

@@ -1,5 +1,5 @@
-//! Events from elsewhere: each is shown to every WorkflowEventBinding of its namespace, and what takes it submits a run.
-//! A binding that makes no sense does not keep the others from theirs.
+//! External events: each is matched against every WorkflowEventBinding of its namespace, and matching bindings submit
+//! runs. An invalid binding does not affect the others.
 
 use octoflow_engine::argo::{
     EVENT_BINDING, WORKFLOW,
@@ -12,28 +12,28 @@ use crate::{
     registry::{Fault, Registry, WriteOptions},
 };
 
-/// What became of an event at one binding.
+/// Result of an event at one binding.
 #[derive(Debug)]
 pub struct Dispatched {
     pub binding: String,
-    pub outcome: Outcome,
+    pub outcome: EventOutcome,
 }
 
 #[derive(Debug)]
-pub enum Outcome {
-    /// It is not for this one.
-    Passed,
-    /// The run it became.
+pub enum EventOutcome {
+    /// The selector does not match.
+    NoMatch,
+    /// The submitted run.
     Submitted(Box<Value>),
-    /// The binding makes no sense, or what it makes is not admitted.
+    /// The binding is invalid, or its workflow was not admitted.
     Malformed(String),
-    /// The controller could not do it.
+    /// The controller failed.
     Failed(Fault),
 }
 
 impl Registry {
-    /// Shows an event to every binding of the namespace. Header names are in lower case; all but those that begin with
-    /// `x-` are hidden from the bindings.
+    /// Dispatches an event to every binding of the namespace. Header names are in lower case; only those that begin
+    /// with `x-` are visible to the bindings.
     pub fn dispatch(
         &self,
         namespace: &str,
@@ -47,25 +47,25 @@ impl Registry {
         let bindings = self.read(|reader| Ok(reader.objects(kind.key, Some(&event.namespace))?))?;
         let one = |object: octoflow_store::Object| {
             let outcome = match serde_json::from_slice::<Value>(&object.body) {
-                Ok(body) => self.show(&body, &event),
-                Err(error) => Outcome::Malformed(format!("it cannot be read: {error}")),
+                Ok(body) => self.dispatch_to(&body, &event),
+                Err(error) => EventOutcome::Malformed(format!("it cannot be read: {error}")),
             };
             Dispatched { binding: object.name, outcome }
         };
         Ok(bindings.into_iter().map(one).collect())
     }
 
-    fn show(&self, body: &Value, event: &Event) -> Outcome {
+    fn dispatch_to(&self, body: &Value, event: &Event) -> EventOutcome {
         let workflow = match binding::submission(body, event) {
             Ok(Some(workflow)) => workflow,
-            Ok(None) => return Outcome::Passed,
-            Err(why) => return Outcome::Malformed(why),
+            Ok(None) => return EventOutcome::NoMatch,
+            Err(why) => return EventOutcome::Malformed(why),
         };
         let kind = &WORKFLOW;
         match self.create(kind, &event.namespace, workflow, &WriteOptions::default()) {
-            Ok(run) => Outcome::Submitted(Box::new(run)),
-            Err(fault @ Fault::Controller(_)) => Outcome::Failed(fault),
-            Err(fault) => Outcome::Malformed(fault.to_string()),
+            Ok(run) => EventOutcome::Submitted(Box::new(run)),
+            Err(fault @ Fault::Controller(_)) => EventOutcome::Failed(fault),
+            Err(fault) => EventOutcome::Malformed(fault.to_string()),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Clearing away: runs whose time is up, runs beyond what is kept, and artifacts that could not be deleted before.
-//! What cannot be deleted is tried again and can be seen; it never keeps anything else from being deleted.
+//! Expiry: deletes runs past their time to live, runs beyond the retention limits, and artifacts whose deletion failed
+//! before. Failures are retried and reported; they never block other deletions.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,19 +10,19 @@ use crate::{Controller, Error, clock, controller::world, registry::kinds::of_run
 
 mod retention;
 
-pub use retention::{BadRetention, Keep, RetentionPolicy};
+pub use retention::{BadRetention, PhaseRetention, RetentionPolicy};
 
-/// How many runs are deleted before somebody else may have a turn.
-const AT_ONCE: usize = 64;
+/// Maximum number of runs deleted in one pass, so that other maintenance gets its turn.
+const MAX_BATCH: usize = 64;
 
-/// How often runs are counted, and artifacts tried again.
-const PAUSE: Duration = Duration::from_secs(30);
+/// Interval for counting runs and retrying artifacts.
+const INTERVAL: Duration = Duration::from_secs(30);
 
-/// The pause after the first failure; each further one is twice as long, up to an hour.
+/// Pause after the first failure; doubled after each further one, up to an hour.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
 
-/// Deletes what is due.
+/// Deletes what has expired.
 pub struct Expirer {
     retention: RetentionPolicy,
     failures: BTreeMap<RunId, Failure>,
@@ -30,15 +30,15 @@ pub struct Expirer {
     swept: Option<Time>,
 }
 
-/// A run that could not be deleted.
+/// Run whose deletion failed.
 #[derive(Clone, Debug)]
 struct Failure {
     tries: u32,
-    again: Time,
+    retry_at: Time,
     why: String,
 }
 
-/// Something that should be gone and is not.
+/// Deletion that failed and is overdue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overdue {
     pub what: String,
@@ -51,16 +51,16 @@ impl Expirer {
         Self { retention, failures: BTreeMap::new(), counted: None, swept: None }
     }
 
-    /// Deletes what is due in the engine's time, and says when to look again at the latest.
-    pub fn look(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
+    /// Deletes what is due in engine time. Returns the latest time for the next call.
+    pub fn run_due(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
         let expired = self.expire(controller, now)?;
         let kept = self.retain(controller, now)?;
         let swept = self.sweep(controller, now)?;
-        let again = self.failures.values().map(|failure| failure.again).min();
-        Ok([expired, kept, swept, again].into_iter().flatten().min())
+        let retry_at = self.failures.values().map(|failure| failure.retry_at).min();
+        Ok([expired, kept, swept, retry_at].into_iter().flatten().min())
     }
 
-    /// What should be gone and is not, with the reasons.
+    /// Returns failed deletions with their errors.
     pub fn overdue(&self) -> Vec<Overdue> {
         let one = |(run, failure): (&RunId, &Failure)| Overdue {
             what: format!("run {run}"),
@@ -70,11 +70,11 @@ impl Expirer {
         self.failures.iter().map(one).collect()
     }
 
-    /// Runs whose own time is up.
+    /// Deletes runs past their time to live.
     fn expire(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
         let reader = controller.store().reader()?;
-        // Those that cannot be deleted stand first; others must come after them.
-        for (due, run) in reader.expiries(AT_ONCE + self.failures.len())? {
+        // Failed ones come first, so more than their number must be read.
+        for (due, run) in reader.expiries(MAX_BATCH + self.failures.len())? {
             if due > now {
                 return Ok(Some(due));
             }
@@ -84,39 +84,39 @@ impl Expirer {
             if reader.run(run)?.is_some_and(|row| row.archived) {
                 self.delete(controller, run, now)?;
             } else {
-                // It is gone, or goes on again.
+                // It is gone, or was retried and is open again.
                 controller.store().commit_wait(Batch::from(Change::Expire { run, due: None }))?;
             }
         }
-        let more = reader.expiries(AT_ONCE + self.failures.len())?;
+        let more = reader.expiries(MAX_BATCH + self.failures.len())?;
         Ok(more.into_iter().find(|(_, run)| !self.failures.contains_key(run)).map(|(due, _)| due.max(now)))
     }
 
-    /// Runs beyond what is kept.
+    /// Deletes runs beyond the retention limits.
     fn retain(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
         if self.retention.keeps_all() {
             return Ok(None);
         }
-        if let Some(next) = rest(self.counted, now) {
+        if let Some(next) = next_time(self.counted, now) {
             return Ok(Some(next));
         }
         self.counted = Some(now);
-        let mut wake = now.saturating_add(PAUSE);
-        // Each kind is counted by itself: many of one leave room for the others.
+        let mut wake = now.saturating_add(INTERVAL);
+        // Each kind is counted separately: many runs of one do not evict those of another.
         let retention = self.retention;
         let kinds = of_runs().flat_map(|kind| retention.phases().map(|(phase, keep)| (kind.key, phase, keep)));
         for (kind, phase, keep) in kinds {
             let reader = controller.store().reader()?;
-            let count = match keep.most {
+            let count = match keep.max_count {
                 Some(_) => reader.count_finished(kind, phase)?,
                 None => 0,
             };
-            let surplus = count.saturating_sub(keep.most.unwrap_or(0));
-            let oldest = reader.finished(kind, phase, AT_ONCE + self.failures.len())?;
+            let surplus = count.saturating_sub(keep.max_count.unwrap_or(0));
+            let oldest = reader.finished(kind, phase, MAX_BATCH + self.failures.len())?;
             let mut tried = 0;
             for (at, row) in oldest.into_iter().enumerate() {
                 let old = keep
-                    .longest
+                    .max_age
                     .is_some_and(|longest| row.finished.is_some_and(|finished| clock::age(finished, now) >= longest));
                 if at as u64 >= surplus && !old {
                     break;
@@ -126,34 +126,34 @@ impl Expirer {
                     tried += 1;
                 }
             }
-            if tried >= AT_ONCE {
-                // There may be more, at once.
+            if tried >= MAX_BATCH {
+                // There may be more to delete at once.
                 (self.counted, wake) = (None, now);
             }
         }
         Ok(Some(wake))
     }
 
-    /// Artifacts that could not be deleted before, once they have rested.
+    /// Retries artifact deletions whose pause is over.
     fn sweep(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
-        if !sweep::is_open(controller.data_dir()) {
+        if !sweep::has_queued(controller.data_dir()) {
             return Ok(None);
         }
-        if let Some(next) = rest(self.swept, now) {
+        if let Some(next) = next_time(self.swept, now) {
             return Ok(Some(next));
         }
         self.swept = Some(now);
         let reader = controller.store().reader()?;
-        let waiting = sweep::leftovers(controller.data_dir(), &reader)?;
+        let waiting = sweep::due_deletions(controller.data_dir(), &reader)?;
         if !waiting.is_empty() {
             let world = world(&reader)?;
-            waiting.into_iter().for_each(|doomed| controller.sweep(doomed.mission(&world)));
+            waiting.into_iter().for_each(|doomed| controller.sweep(doomed.locate(&world)));
         }
-        Ok(Some(now.saturating_add(PAUSE)))
+        Ok(Some(now.saturating_add(INTERVAL)))
     }
 
     fn may_try(&self, run: RunId, now: Time) -> bool {
-        self.failures.get(&run).is_none_or(|failure| failure.again <= now)
+        self.failures.get(&run).is_none_or(|failure| failure.retry_at <= now)
     }
 
     fn delete(&mut self, controller: &Controller, run: RunId, now: Time) -> Result<(), Error> {
@@ -165,8 +165,8 @@ impl Expirer {
             Err(error @ Error::Gone) => Err(error),
             Err(error) => {
                 let tries = self.failures.get(&run).map_or(0, |failure| failure.tries) + 1;
-                let pause = FIRST_PAUSE.saturating_mul(1 << (tries - 1).min(20)).min(LONGEST_PAUSE);
-                let failure = Failure { tries, again: now.saturating_add(pause), why: told(&error) };
+                let pause = FIRST_PAUSE.saturating_mul(1 << (tries - 1).min(20)).min(MAX_PAUSE);
+                let failure = Failure { tries, retry_at: now.saturating_add(pause), why: error_text(&error) };
                 self.failures.insert(run, failure);
                 Ok(())
             }
@@ -174,14 +174,14 @@ impl Expirer {
     }
 }
 
-/// When it is time again, unless it is.
-fn rest(last: Option<Time>, now: Time) -> Option<Time> {
-    // A clock that went back has no say in it.
-    let next = last.filter(|last| *last <= now)?.saturating_add(PAUSE);
+/// Returns the next time if it is in the future.
+fn next_time(last: Option<Time>, now: Time) -> Option<Time> {
+    // A clock that was set back is ignored.
+    let next = last.filter(|last| *last <= now)?.saturating_add(INTERVAL);
     (next > now).then_some(next)
 }
 
-fn told(error: &Error) -> String {
+fn error_text(error: &Error) -> String {
     let source = std::error::Error::source(error).map_or(String::new(), |source| format!(": {source}"));
     format!("{error}{source}")
 }

@@ -1,4 +1,4 @@
-//! How much is going on, in numbers: what the event loop has in hand, and what the store has done. Told on request.
+//! Metrics on request: the load of the event loop and the counters of the store.
 
 use std::time::Duration;
 
@@ -14,40 +14,40 @@ use crate::{
     registry::{Fault, Kind, Registry, kinds},
 };
 
-/// Runs that entered a phase.
+/// Phase that runs entered, for a counter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entering {
+pub struct PhaseEntry {
     pub kind: &'static str,
     pub namespace: String,
     pub phase: &'static str,
 }
 
-/// What the event loop has in hand at one moment.
+/// Load of the event loop at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gauges {
     pub runs_open: usize,
     pub slots: usize,
     pub slots_used: usize,
-    /// Tasks that wait for room.
+    /// Tasks waiting for capacity.
     pub tasks_waiting: usize,
     pub locks_held: usize,
     pub lock_waiters: usize,
-    /// How many runs entered a phase since the controller was opened.
-    pub entered: Vec<(Entering, u64)>,
-    /// How long turns took: bounds in seconds with how many turns were not longer, and all of them together.
+    /// Number of runs that entered each phase since the controller was opened.
+    pub entered: Vec<(PhaseEntry, u64)>,
+    /// Histogram of turn durations: upper bounds in seconds with cumulative counts; `turns_seconds` is the sum.
     pub turns: Vec<(f64, u64)>,
     pub turns_seconds: f64,
 }
 
-/// From a tenth of a millisecond to a second, which is far too long.
-pub(crate) const TURNS: &[f64] = &[0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
+/// Bucket bounds: from a tenth of a millisecond to a second, which is far too long.
+pub(crate) const TURN_BUCKETS: &[f64] = &[0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 
 impl Registry {
     pub fn gauges(&self) -> Result<Gauges, Fault> {
         Ok(self.handle().ask(|reply| Message::Gauges { reply })?)
     }
 
-    /// How many runs of each kind are in each phase, open and finished.
+    /// Returns the number of runs by kind and phase, open and finished.
     pub fn runs_by_phase(&self) -> Result<Vec<(&'static str, &'static str, u64)>, Fault> {
         self.read(|reader| {
             let count = |(kind, phase): (&'static Kind, &'static str)| -> Result<_, Fault> {
@@ -63,9 +63,9 @@ impl Registry {
         })
     }
 
-    /// What keeps it from accepting runs or from acting on them, as far as that is known without trying. A thread that is
-    /// busy with one thing for longer than `longest` is stuck. Never waits.
-    pub fn hindrance(&self, longest: Duration) -> Option<String> {
+    /// Returns why runs cannot be accepted or executed at present, as far as that is known without trying. A thread
+    /// that is busy with one thing for longer than `longest` is stuck. Never blocks.
+    pub fn not_ready_reason(&self, longest: Duration) -> Option<String> {
         let controller = self.controller();
         if let Some(why) = controller.stalled(longest) {
             return Some(why);
@@ -74,13 +74,13 @@ impl Registry {
         if let Some(error) = store.failure().or_else(|| store.check_space().err()) {
             return Some(error.to_string());
         }
-        // Starts that are only delayed are made all the same.
+        // Delayed starts still happen.
         let hinders = |condition: &Condition| condition.kind != ConditionKind::StartsDelayed;
         let condition = controller.runtime_conditions().into_iter().find(hinders)?;
         Some(format!("{}: {}", condition.kind.name(), condition.message))
     }
 
-    /// Whether decisions are still made and can still be kept: the event loop answers, and something is really written.
+    /// Checks that decisions are made and durable: the event loop answers, and a write succeeds.
     pub fn probe(&self) -> Result<(), Fault> {
         self.handle().size_at_work(RunId(0))?;
         let mark = Change::PutTimestamp { name: "ready".to_owned(), at: clock::now() };

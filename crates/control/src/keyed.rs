@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets as people write them, made into named values.
+//! Parses ConfigMaps and Secrets into named values.
 
 use octoflow_engine::{engine::Keyed, kinds};
 use octoflow_model::{
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Error;
 
-/// A ConfigMap or Secret ready for the engine.
+/// ConfigMap or Secret ready for the engine.
 #[derive(Clone, Debug)]
 pub struct KeyedObject {
     pub kind: Keyed,

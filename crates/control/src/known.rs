@@ -1,5 +1,4 @@
-//! What is known where a run is submitted: the machine it runs on, and how long the last run like it took.
-//! Looked up once; a run never asks again.
+//! Context of a submission: the host, and how long the last similar run took. Looked up once; a run never asks again.
 
 use std::{fs, time::Duration};
 
@@ -12,20 +11,20 @@ use serde_json::Value;
 
 use crate::{Error, clock, read};
 
-/// Runs with the same value of one of these come from the same place.
+/// Runs with the same value of one of these labels have the same origin.
 const ORIGINS: [&str; 3] = [
     "workflows.argoproj.io/workflow-template",
     "workflows.argoproj.io/cluster-workflow-template",
     "workflows.argoproj.io/cron-workflow",
 ];
 
-/// A larger run is estimated as a whole only: its nodes would be read and kept for every later run.
-const MOST_NODES: usize = 10_000;
+/// Of a larger run only the total is estimated: its nodes would be read and kept for every later run.
+const MAX_NODES: usize = 10_000;
 
-/// The same as bytes of its final record, whatever kinds of nodes it has.
-const MOST_BYTES: u64 = 4 << 20;
+/// The same limit in bytes of its final record, whatever kinds of nodes it has.
+const MAX_RECORD_BYTES: u64 = 4 << 20;
 
-/// Submitting it reads the record of an earlier run, which may take a while.
+/// Returns whether submitting this manifest reads the record of an earlier run, which may take a while.
 pub fn looks_back(manifest: &Value) -> bool {
     let labels = &manifest["metadata"]["labels"];
     ORIGINS.into_iter().any(|origin| labels[origin].is_string()) || manifest["spec"]["workflowTemplateRef"].is_object()
@@ -53,7 +52,7 @@ pub(crate) fn known(
     Ok(known)
 }
 
-/// The name of this machine, if it has one.
+/// Returns the host name, if there is one.
 pub(crate) fn host() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| fs::read_to_string("/etc/hostname")).ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
@@ -75,16 +74,16 @@ fn of(reader: &Reader, row: &RunRow) -> Result<EarlierDurations, Error> {
     let span = row.started.zip(row.finished).map_or(Duration::ZERO, |(started, finished)| finished.since(started));
     let mut earlier = EarlierDurations { run: whole_seconds(span), ..EarlierDurations::default() };
     let tasks = row.progress.split_once('/').and_then(|(_, all)| all.parse::<usize>().ok()).unwrap_or(0);
-    if tasks > MOST_NODES || reader.archive_size(row.run)?.is_some_and(|bytes| bytes > MOST_BYTES) {
+    if tasks > MAX_NODES || reader.archive_size(row.run)?.is_some_and(|bytes| bytes > MAX_RECORD_BYTES) {
         return Ok(earlier);
     }
     let object = match read::object(reader, row.run) {
-        // Someone deletes it at this moment.
+        // It is being deleted at this moment.
         Err(Error::UnknownRun(_)) => return Ok(earlier),
         object => object?,
     };
     let time = |node: &Value, field: &str| node[field].as_str().and_then(Time::parse);
-    for node in object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()).take(MOST_NODES) {
+    for node in object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()).take(MAX_NODES) {
         let suffix = node["name"].as_str().and_then(|name| name.strip_prefix(row.name.as_str()));
         if let (Some(suffix), Some(started), Some(finished)) =
             (suffix, time(node, "startedAt"), time(node, "finishedAt"))
@@ -95,7 +94,7 @@ fn of(reader: &Reader, row: &RunRow) -> Result<EarlierDurations, Error> {
     Ok(earlier)
 }
 
-/// Rounded up: what is over at once still took some time, and no estimate means none is known.
+/// Rounded up: a run that ended at once still took some time, and zero would mean no estimate.
 fn whole_seconds(span: Duration) -> u64 {
     (span.as_secs() + u64::from(span.subsec_nanos() > 0)).max(1)
 }

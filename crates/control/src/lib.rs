@@ -1,5 +1,6 @@
-//! The event loop: inputs → engine → journal → orders. The only place where loops and threads are started.
-//! It decides nothing itself: it carries what the engine decided to the disk, and only then to the world.
+//! The controller: inputs → engine → journal → orders, and the registry of objects around it. The only crate that
+//! starts event loops and service threads. It decides nothing itself: engine decisions reach the disk first, then
+//! runtimes, callers and watchers.
 
 pub mod access;
 mod brief;
@@ -28,10 +29,10 @@ pub mod registry;
 mod supervisor;
 mod sweep;
 
-pub use claim::{Claim, KEPT};
+pub use claim::{CLAIM_RETENTION, Claim};
 pub use clock::now;
 pub use controller::{Config, Controller, Place, Submit, owned};
-pub use delete::{Forgotten, Removed, family, forget};
+pub use delete::{Removed, RunLeftovers, remove_run, with_owned_runs};
 pub use error::Error;
 pub use event_loop::{
     Limits,
@@ -48,4 +49,4 @@ pub use octoflow_engine::{
 pub use octoflow_runtime::port::{Condition, ConditionKind};
 pub use random::{name_suffix, new_uid};
 pub use supervisor::{Supervisor, ThreadFailure};
-pub use sweep::{doom_with_run, sweep_deleted};
+pub use sweep::{queue_artifact_deletion, sweep_deleted};

@@ -1,45 +1,46 @@
-//! From the frames of attempts' logs to lines of text in order of time.
-//! Memory is bounded: long logs are read as they are needed, and only small ones are held whole.
+//! Assembles the frames of attempts' logs into lines in order of time. Memory is bounded: long logs are read on demand,
+//! only small ones are held whole.
 
 use octoflow_model::{AttemptId, Time};
 use octoflow_runtime::logs::{Error, Frame, Logs, Reader, Stream};
 
 mod merged;
 
-pub(crate) use merged::{Found, Merged};
+pub(crate) use merged::{LogSource, MergedLog};
 
-/// A line without an end is cut here.
-const LONGEST_LINE: usize = 1 << 20;
+/// Longer lines are split here.
+const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// One line of one source, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     pub at: Time,
-    /// Which of the sources.
+    /// Number of the source.
     pub source: usize,
     pub stream: Stream,
-    /// The container that wrote it, when it is not the main one.
+    /// Container that wrote it, if it is not the main one.
     pub container: Option<Box<str>>,
     pub bytes: Vec<u8>,
 }
 
-/// Puts lines together from the pieces in which they were written.
+/// Assembles lines from the fragments in which they were written.
 #[derive(Debug, Default)]
 struct Assembler {
-    /// The begun line of each stream of each container.
-    begun: Vec<Begun>,
+    /// Unfinished line of each stream of each container.
+    unfinished: Vec<Unfinished>,
     last: Time,
 }
 
 #[derive(Debug)]
-struct Begun {
+struct Unfinished {
     container: Option<Box<str>>,
     stream: Stream,
     bytes: Vec<u8>,
 }
 
 impl Assembler {
-    /// The next whole line of a frame from this byte on; what is left of the frame is begun.
+    /// Returns the next complete line of a frame from this byte on. The rest of the frame is kept as an unfinished
+    /// line.
     fn cut(&mut self, source: usize, frame: &Frame, from: &mut usize) -> Option<Line> {
         let Frame { stream, at, container, bytes } = frame;
         self.last = *at;
@@ -52,21 +53,24 @@ impl Assembler {
             *from = bytes.len();
             return Some(line(rest.strip_suffix(b"\n").unwrap_or(rest).to_vec()));
         }
-        let known = self.begun.iter().position(|begun| begun.stream == *stream && begun.container == *container);
+        let known = self
+            .unfinished
+            .iter()
+            .position(|unfinished| unfinished.stream == *stream && unfinished.container == *container);
         let place = known.unwrap_or_else(|| {
-            self.begun.push(Begun { container: container.clone(), stream: *stream, bytes: Vec::new() });
-            self.begun.len() - 1
+            self.unfinished.push(Unfinished { container: container.clone(), stream: *stream, bytes: Vec::new() });
+            self.unfinished.len() - 1
         });
-        let begun = &mut self.begun[place].bytes;
-        let room = LONGEST_LINE - begun.len();
+        let unfinished = &mut self.unfinished[place].bytes;
+        let room = MAX_LINE_BYTES - unfinished.len();
         let end = rest.iter().take(room).position(|byte| *byte == b'\n');
         let taken = end.map_or(rest.len().min(room), |end| end + 1);
         *from += taken;
-        begun.extend_from_slice(&rest[..taken]);
-        if end.is_none() && begun.len() < LONGEST_LINE {
+        unfinished.extend_from_slice(&rest[..taken]);
+        if end.is_none() && unfinished.len() < MAX_LINE_BYTES {
             return None;
         }
-        let mut bytes = std::mem::take(begun);
+        let mut bytes = std::mem::take(unfinished);
         if end.is_some() {
             bytes.pop();
             if bytes.ends_with(b"\r") {
@@ -76,9 +80,11 @@ impl Assembler {
         Some(line(bytes))
     }
 
-    /// What was begun and never ended.
+    /// Returns unfinished lines at the end of the log.
     fn finish(&mut self, source: usize) -> Option<Line> {
-        while let Some(Begun { container, stream, bytes }) = (!self.begun.is_empty()).then(|| self.begun.remove(0)) {
+        while let Some(Unfinished { container, stream, bytes }) =
+            (!self.unfinished.is_empty()).then(|| self.unfinished.remove(0))
+        {
             if !bytes.is_empty() {
                 return Some(Line { at: self.last, source, stream, container, bytes });
             }
@@ -87,12 +93,12 @@ impl Assembler {
     }
 }
 
-/// The lines of one attempt, also while it is being written.
+/// Lines of one attempt, also while it is being written.
 pub struct Source {
     number: usize,
     reader: Reader,
     assembler: Assembler,
-    /// The frame that is being cut, and how far.
+    /// Current frame, and the position in it.
     frame: Option<(Frame, usize)>,
 }
 
@@ -101,12 +107,12 @@ impl Source {
         Self { number, reader: logs.read(attempt), assembler: Assembler::default(), frame: None }
     }
 
-    /// The whole lines that have come since the last look.
-    pub fn look(&mut self) -> Result<Vec<Line>, Error> {
+    /// Returns the complete lines that were written since the last call.
+    pub fn new_lines(&mut self) -> Result<Vec<Line>, Error> {
         self.all(false)
     }
 
-    /// Everything that is left of an attempt that is over.
+    /// Returns the rest of a finished attempt's log.
     pub fn finish(mut self) -> Result<Vec<Line>, Error> {
         self.all(true)
     }
@@ -119,7 +125,7 @@ impl Source {
         Ok(lines)
     }
 
-    /// The next line that is there; when the attempt is over, also one without an end.
+    /// Returns the next complete line; if the attempt is over, also an unfinished last one.
     pub fn next(&mut self, over: bool) -> Result<Option<Line>, Error> {
         loop {
             if let Some((frame, from)) = &mut self.frame {
@@ -165,16 +171,16 @@ mod tests {
     }
 
     fn all(logs: &Logs, sources: &[(Time, AttemptId)]) -> Vec<(usize, String)> {
-        let mut merged = Merged::new(logs.clone(), None);
-        let found = |(began, attempt): &(Time, AttemptId)| Found { attempt: *attempt, began: *began, over: true };
-        merged.find(&sources.iter().map(found).collect::<Vec<_>>(), true, &mut |_| true).unwrap();
+        let mut merged = MergedLog::new(logs.clone(), None);
+        let found = |(began, attempt): &(Time, AttemptId)| LogSource { attempt: *attempt, began: *began, over: true };
+        merged.add(&sources.iter().map(found).collect::<Vec<_>>(), true, &mut |_| true).unwrap();
         let lines = told(&mut merged).into_iter().map(|(source, _, text)| (source, text)).collect();
         assert!(merged.is_over());
         lines
     }
 
-    /// The source of each line, its number and its text.
-    fn told(merged: &mut Merged) -> Vec<(usize, u64, String)> {
+    /// Returns source, number and text of each line.
+    fn told(merged: &mut MergedLog) -> Vec<(usize, u64, String)> {
         let mut lines = Vec::new();
         while let Some((number, line)) = merged.next_line(&mut |line| line.bytes != b"-").unwrap() {
             lines.push((line.source, number, String::from_utf8_lossy(&line.bytes).into_owned()));
@@ -186,17 +192,17 @@ mod tests {
     fn a_tail_counts_what_is_wanted_and_leaves_nothing_out_of_what_comes_up_later() {
         let dir = tempdir().unwrap();
         let logs = Logs::new(dir.path());
-        let mut merged = Merged::new(logs.clone(), Some(1));
-        let find = |merged: &mut Merged, tasks: &[u32], settled: bool| {
-            let found = |task: &u32| Found { attempt: attempt(*task), began: Time(0), over: false };
-            let found: Vec<Found> = tasks.iter().map(found).collect();
-            merged.find(&found, settled, &mut |line| line.bytes != b"-").unwrap();
+        let mut merged = MergedLog::new(logs.clone(), Some(1));
+        let find = |merged: &mut MergedLog, tasks: &[u32], settled: bool| {
+            let found = |task: &u32| LogSource { attempt: attempt(*task), began: Time(0), over: false };
+            let found: Vec<LogSource> = tasks.iter().map(found).collect();
+            merged.add(&found, settled, &mut |line| line.bytes != b"-").unwrap();
         };
         let line = |source: usize, number: u64, text: &str| (source, number, text.to_owned());
         write(&logs, 0, &[(1, 1, b"a\nb\n-\n")]);
         find(&mut merged, &[0], false);
         assert_eq!(told(&mut merged), [line(0, 1, "b")]);
-        assert!(merged.is_dry() && !merged.is_over());
+        assert!(merged.is_drained() && !merged.is_over());
         write(&logs, 0, &[(1, 1, b"a\nb\n-\n"), (1, 5, b"c\nd\n"), (1, 6, b"e")]);
         write(&logs, 1, &[(1, 4, b"x\ny\n")]);
         find(&mut merged, &[0, 1], false);
@@ -234,7 +240,7 @@ mod tests {
     fn the_containers_of_one_attempt_do_not_mix() {
         let dir = tempdir().unwrap();
         let logs = Logs::new(dir.path());
-        // Another container's bytes begin with its name.
+        // Bytes of other containers begin with the container's name.
         write(&logs, 0, &[(1, 1, b"ma"), (0x11, 2, b"\x04sidesi"), (1, 3, b"in\n"), (0x11, 4, b"\x04sidede\n")]);
         let lines = Source::open(0, &logs, attempt(0)).finish().unwrap();
         let texts: Vec<(Option<&str>, &[u8])> =
@@ -248,8 +254,8 @@ mod tests {
         let logs = Logs::new(dir.path());
         write(&logs, 0, &[(1, 1, b"one\ntw")]);
         let mut source = Source::open(0, &logs, attempt(0));
-        assert_eq!(source.look().unwrap().len(), 1);
-        assert_eq!(source.look().unwrap().len(), 0);
+        assert_eq!(source.new_lines().unwrap().len(), 1);
+        assert_eq!(source.new_lines().unwrap().len(), 0);
         assert_eq!(source.finish().unwrap()[0].bytes, b"tw");
     }
 
@@ -275,10 +281,10 @@ mod tests {
         write(&logs, 0, &frames);
         write(&logs, 1, &[(1, 2, b"other\n")]);
         for (tail, expected) in [(None, vec!["other", "one", "two"]), (Some(1), vec!["other", "two"])] {
-            let mut merged = Merged::new(logs.clone(), tail);
-            let found = |task: u32| Found { attempt: attempt(task), began: Time(0), over: true };
+            let mut merged = MergedLog::new(logs.clone(), tail);
+            let found = |task: u32| LogSource { attempt: attempt(task), began: Time(0), over: true };
             let mut wants = |line: &Line| !line.bytes.starts_with(b"-");
-            merged.find(&[found(0), found(1)], true, &mut wants).unwrap();
+            merged.add(&[found(0), found(1)], true, &mut wants).unwrap();
             let (mut lines, mut steps) = (Vec::new(), 0);
             while !merged.is_over() {
                 match merged.next_line(&mut wants).unwrap() {

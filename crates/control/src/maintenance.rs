@@ -1,5 +1,5 @@
-//! The maintenance thread: runs schedules and deletes what has expired while a server lives. It sleeps until the next time,
-//! wakes when something is committed, and looks at the clock once a minute while there is a schedule: clocks jump.
+//! The maintenance thread: runs schedules and deletes what has expired. It sleeps until the next due time, wakes on
+//! commits, and checks the clock once a minute while there is a schedule, because clocks jump.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -9,66 +9,66 @@ use std::{
 
 use crate::{
     Error, clock,
-    cron::Timekeeper,
+    cron::CronScheduler,
     expire::{Expirer, Overdue, RetentionPolicy},
     registry::Registry,
 };
 
-/// The longest sleep while there is a schedule.
-const MINUTE: Duration = Duration::from_secs(60);
+/// Longest sleep while there is a schedule.
+const MAX_SLEEP: Duration = Duration::from_secs(60);
 
-/// How long commits are gathered before somebody looks at them.
-const GATHER: Duration = Duration::from_millis(100);
+/// Debounce time after a commit.
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// The pause after a look that failed.
-const AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// Pause after a failed pass.
+const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
 pub(crate) struct MaintenanceThread {
-    line: Arc<Line>,
+    shared: Arc<MaintenanceLoop>,
     thread: JoinHandle<Result<(), Error>>,
 }
 
 #[derive(Default)]
-struct Line {
+struct MaintenanceLoop {
     state: Mutex<State>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    rung: bool,
+    changed: bool,
     closing: bool,
     overdue: Vec<Overdue>,
 }
 
 impl Registry {
-    /// From now on schedules run and what is over is cleared away, until the registry is closed.
-    pub fn attend(&self, retention: RetentionPolicy) -> Result<(), Error> {
+    /// Starts the maintenance thread, which runs until the registry is closed.
+    pub fn start_maintenance(&self, retention: RetentionPolicy) -> Result<(), Error> {
         let mut place = self.maintenance().lock().unwrap_or_else(PoisonError::into_inner);
         assert!(place.is_none(), "a controller has one maintenance thread");
-        let line = Arc::new(Line::default());
-        let ears = Arc::downgrade(&line);
+        let shared = Arc::new(MaintenanceLoop::default());
+        let weak = Arc::downgrade(&shared);
         self.on_change(move |_| {
-            if let Some(line) = ears.upgrade() {
-                line.state.lock().unwrap_or_else(PoisonError::into_inner).rung = true;
-                line.bell.notify_one();
+            if let Some(shared) = weak.upgrade() {
+                shared.state.lock().unwrap_or_else(PoisonError::into_inner).changed = true;
+                shared.condvar.notify_one();
             }
         });
-        let (registry, own) = (self.clone(), line.clone());
+        let (registry, own) = (self.clone(), shared.clone());
         let work = move || {
             own.work(&registry, retention);
             Ok(())
         };
         let thread = self.controller().supervisor().spawn("maintenance", work).map_err(Error::Thread)?;
-        *place = Some(MaintenanceThread { line, thread });
+        *place = Some(MaintenanceThread { shared, thread });
         Ok(())
     }
 
-    /// What should have been done by now and could not be: schedules that cannot be kept, runs that cannot be deleted.
+    /// Returns overdue work that failed: schedules that cannot run, runs and artifacts that cannot be deleted.
     pub fn overdue(&self) -> Vec<Overdue> {
         let place = self.maintenance().lock().unwrap_or_else(PoisonError::into_inner);
         let seen = |maintenance: &MaintenanceThread| {
-            maintenance.line.state.lock().unwrap_or_else(PoisonError::into_inner).overdue.clone()
+            maintenance.shared.state.lock().unwrap_or_else(PoisonError::into_inner).overdue.clone()
         };
         let mut found = place.as_ref().map(seen).unwrap_or_default();
         found.extend(crate::sweep::overdue(self.controller().data_dir()));
@@ -77,35 +77,35 @@ impl Registry {
 }
 
 impl MaintenanceThread {
-    /// Waits until what is under way is done.
+    /// Stops the thread and waits for its current pass.
     pub(crate) fn finish(self) {
-        self.line.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
-        self.line.bell.notify_one();
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
+        self.shared.condvar.notify_one();
         let _ = self.thread.join();
     }
 }
 
-impl Line {
+impl MaintenanceLoop {
     fn work(&self, registry: &Registry, retention: RetentionPolicy) {
-        let mut timekeeper = Timekeeper::new(registry);
+        let mut scheduler = CronScheduler::new(registry);
         let mut expirer = Expirer::new(retention);
         loop {
-            // Schedules follow the wall clock; how long something is kept is elapsed time.
-            let scheduled = timekeeper.look(clock::now());
-            let expiring = expirer.look(registry.controller(), clock::steady());
+            // Schedules follow the wall clock; retention is elapsed time.
+            let scheduled = scheduler.run_due(clock::now());
+            let expiring = expirer.run_due(registry.controller(), clock::steady());
             let failed: Vec<String> =
                 [&scheduled, &expiring].iter().filter_map(|looked| Some(looked.as_ref().err()?.to_string())).collect();
             let scheduled = scheduled.ok().flatten().map(|wake| wake.since(clock::now()));
             let expiring = expiring.ok().flatten().map(|wake| wake.since(clock::steady()));
-            let mut patience = [scheduled, expiring].into_iter().flatten().min();
-            if timekeeper.is_needed() {
-                patience = Some(patience.map_or(MINUTE, |patience| patience.min(MINUTE)));
+            let mut timeout = [scheduled, expiring].into_iter().flatten().min();
+            if scheduler.is_needed() {
+                timeout = Some(timeout.map_or(MAX_SLEEP, |timeout| timeout.min(MAX_SLEEP)));
             }
-            if !failed.is_empty() || !timekeeper.troubles().is_empty() {
-                patience = Some(patience.map_or(AFTER_FAILURE, |patience| patience.min(AFTER_FAILURE)));
+            if !failed.is_empty() || !scheduler.failures().is_empty() {
+                timeout = Some(timeout.map_or(FAILURE_PAUSE, |timeout| timeout.min(FAILURE_PAUSE)));
             }
             let mut overdue = expirer.overdue();
-            overdue.extend(timekeeper.troubles().iter().map(|(name, why)| Overdue {
+            overdue.extend(scheduler.failures().iter().map(|(name, why)| Overdue {
                 what: format!("schedule {name}"),
                 tries: 1,
                 why: why.clone(),
@@ -115,34 +115,34 @@ impl Line {
                 tries: 1,
                 why,
             }));
-            if self.wait(patience, overdue) {
+            if self.wait(timeout, overdue) {
                 return;
             }
         }
     }
 
-    /// Sleeps until the bell rings or the time is up. Says whether it is all over.
-    fn wait(&self, patience: Option<Duration>, overdue: Vec<Overdue>) -> bool {
+    /// Sleeps until a commit or the timeout. Returns whether the thread must end.
+    fn wait(&self, timeout: Option<Duration>, overdue: Vec<Overdue>) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.overdue = overdue;
-        match patience {
+        match timeout {
             None => {
-                while !state.rung && !state.closing {
-                    state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                while !state.changed && !state.closing {
+                    state = self.condvar.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }
-            Some(patience) => {
-                let waiting = |state: &mut State| !state.rung && !state.closing;
-                let waited = self.bell.wait_timeout_while(state, patience, waiting);
+            Some(timeout) => {
+                let waiting = |state: &mut State| !state.changed && !state.closing;
+                let waited = self.condvar.wait_timeout_while(state, timeout, waiting);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
-        if state.rung && !state.closing {
+        if state.changed && !state.closing {
             let open = |state: &mut State| !state.closing;
-            let gather = patience.map_or(GATHER, |patience| patience.min(GATHER));
-            let waited = self.bell.wait_timeout_while(state, gather, open);
+            let gather = timeout.map_or(DEBOUNCE, |timeout| timeout.min(DEBOUNCE));
+            let waited = self.condvar.wait_timeout_while(state, gather, open);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            state.rung = false;
+            state.changed = false;
         }
         state.closing
     }

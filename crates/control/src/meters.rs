@@ -1,5 +1,5 @@
-//! Custom metrics on disk: one object for each series, written in the same commit as the facts that changed it.
-//! So what a crash takes back it takes back from both, and a total is neither lost nor counted twice.
+//! Custom metrics on disk: one object for each series, written in the same commit as the facts that changed it. A crash
+//! rolls back both, so a total is neither lost nor counted twice.
 
 use octoflow_engine::meters::{Live, Meters, Series};
 use octoflow_model::Time;
@@ -7,10 +7,10 @@ use octoflow_store::{Change, Reader};
 
 use crate::{Error, read, record};
 
-/// The kind of these objects. No manifest can have it: it is not one that can be loaded.
+/// Kind of these objects. Manifests cannot have it, because it cannot be loaded.
 const KIND: &str = "Meter";
 
-/// A series as it is now.
+/// Makes the change that stores the current state of a series.
 pub(crate) fn put(series: &Series) -> Change {
     let (labels, body) = (serde_json::to_string(&series.labels), serde_json::to_vec(series));
     Change::PutObject {
@@ -22,7 +22,7 @@ pub(crate) fn put(series: &Series) -> Change {
     }
 }
 
-/// All metrics that were kept, and what cannot be read of them.
+/// Loads all stored metrics. Also returns what could not be read.
 pub(crate) fn load(reader: &Reader) -> Result<(Meters, Vec<String>), Error> {
     let mut meters = Meters::default();
     let mut odd = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn load(reader: &Reader) -> Result<(Meters, Vec<String>), Error> {
     Ok((meters, odd))
 }
 
-/// Every metric of a data directory as the text that Prometheus reads, with the gauges that follow open runs.
+/// Renders every metric of a data directory in the Prometheus text format, with the gauges of open runs.
 pub fn metrics(reader: &Reader, now: Time) -> Result<String, Error> {
     let (meters, mut odd) = load(reader)?;
     let mut live: Vec<Live> = Vec::new();
@@ -58,7 +58,7 @@ pub fn metrics(reader: &Reader, now: Time) -> Result<String, Error> {
         live.extend(run.live_meters(now));
     }
     let mut text = meters.render(&live);
-    // A comment, which Prometheus passes over and people see.
+    // A comment: Prometheus ignores it and people see it.
     odd.iter().for_each(|why| text.push_str(&format!("# {}\n", why.replace('\n', " "))));
     Ok(text)
 }

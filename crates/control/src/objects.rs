@@ -1,5 +1,5 @@
-//! The runtime of resource templates: does what they ask for to the objects of this controller, and waits for conditions.
-//! It stands behind the same port as processes; objects and runs are reached through the handle like everybody reaches them.
+//! The runtime of resource templates: carries out their actions on objects of this controller and waits for conditions.
+//! It implements the same port as the process runtime, and reaches objects and runs through the public handle only.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -27,50 +27,50 @@ use octoflow_runtime::{
 use serde_json::Value;
 
 use crate::{Error, Supervisor, clock, controller::Handle};
-use bring::{Bringer, Wish};
+use action_error::ActionError;
 pub(crate) use catalog::{Machine, StoreCatalog};
-use trouble::Trouble;
+use fetch::{Fetch, Fetcher};
 
 mod act;
-mod bring;
+mod action_error;
 mod catalog;
+mod fetch;
 mod flags;
 mod identity;
 mod kind;
 pub mod patch;
 mod run;
-mod trouble;
 
-/// So many errands are looked through for those that ask the same.
-const AT_ONCE: usize = 1024;
+/// Maximum number of queued work items examined together, to drop repeated ones.
+const MAX_BATCH: usize = 1024;
 
-/// How soon what could not reach storage is tried again.
+/// Delay before retrying what failed because storage was unavailable.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Something for the resource worker to do.
-pub(crate) enum Errand {
+/// Work item of the resource worker.
+pub(crate) enum WorkItem {
     Orders(Vec<Order>),
     Adopt(Vec<(AttemptId, Box<Task>)>),
-    /// Something happened to this run.
-    Rung(RunId),
-    /// This object is not what it was.
-    Changed(Key),
-    /// Something came from elsewhere.
-    Brought(AttemptId, bring::Brought),
+    /// This run changed.
+    RunChanged(RunId),
+    /// This stored object changed.
+    ObjectChanged(Key),
+    /// A fetch from another machine ended.
+    Fetched(AttemptId, fetch::Fetched),
     Close,
 }
 
-impl Errand {
-    /// The run it asks to look at, if that is all it asks.
-    fn rings(&self) -> Option<RunId> {
+impl WorkItem {
+    /// Returns the run to check, if the item asks for nothing else.
+    fn changed_run(&self) -> Option<RunId> {
         match self {
-            Self::Rung(run) => Some(*run),
+            Self::RunChanged(run) => Some(*run),
             _ => None,
         }
     }
 }
 
-/// An object that is kept.
+/// Key of a stored object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub kind: String,
@@ -85,7 +85,7 @@ impl Key {
 }
 
 pub(crate) struct Objects {
-    errands: Sender<Errand>,
+    queue: Sender<WorkItem>,
     resource_worker: JoinHandle<Result<(), Error>>,
 }
 
@@ -95,8 +95,8 @@ impl Objects {
         data_dir: &Path,
         policy: Policy,
         sink: Sink,
-        errands: Sender<Errand>,
-        to_do: Receiver<Errand>,
+        queue: Sender<WorkItem>,
+        to_do: Receiver<WorkItem>,
         supervisor: &Supervisor,
     ) -> io::Result<Self> {
         let resource_worker = ResourceWorker {
@@ -104,34 +104,34 @@ impl Objects {
             data_dir: data_dir.to_owned(),
             sink,
             waits: HashMap::new(),
-            told: HashMap::new(),
-            later: BTreeMap::new(),
-            errands: errands.clone(),
-            bringer: Bringer::new(data_dir, policy),
+            answers: HashMap::new(),
+            retries: BTreeMap::new(),
+            queue: queue.clone(),
+            fetcher: Fetcher::new(data_dir, policy),
         };
         let work = move || {
             resource_worker.work(&to_do);
             Ok(())
         };
         let resource_worker = supervisor.spawn("objects", work)?;
-        Ok(Self { errands, resource_worker })
+        Ok(Self { queue, resource_worker })
     }
 }
 
 impl Runtime for Objects {
     fn send(&mut self, orders: Vec<Order>) {
-        // The resource worker is there until it is told to close.
-        let _ = self.errands.send(Errand::Orders(orders));
+        // The resource worker runs until it is closed.
+        let _ = self.queue.send(WorkItem::Orders(orders));
     }
 
-    /// What was asked for is looked up before it is done again, so that nothing is made twice.
+    /// Starts each action again. An action checks whether it was done already, so nothing is made twice.
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, _: &[RunId]) {
-        let _ = self.errands.send(Errand::Adopt(believed));
+        let _ = self.queue.send(WorkItem::Adopt(believed));
     }
 
     fn close(self: Box<Self>) {
-        let _ = self.errands.send(Errand::Close);
-        // The event loop is gone by now, so whatever the resource worker asks is answered at once.
+        let _ = self.queue.send(WorkItem::Close);
+        // The event loop has ended, so every call of the resource worker returns at once.
         let _ = self.resource_worker.join();
     }
 }
@@ -141,100 +141,101 @@ struct ResourceWorker {
     data_dir: PathBuf,
     sink: Sink,
     waits: HashMap<AttemptId, Wait>,
-    /// What was answered, until it is forgotten: an engine that lost it asks again.
-    told: HashMap<AttemptId, Answer>,
-    /// What could not reach storage and is tried again.
-    later: BTreeMap<AttemptId, Later>,
-    /// The resource worker's own handle, for those who do something for it.
-    errands: Sender<Errand>,
-    bringer: Bringer,
+    /// Answers given, until the attempt is forgotten: an engine that lost one asks again.
+    answers: HashMap<AttemptId, Answer>,
+    /// Work that failed because storage was unavailable, to be retried.
+    retries: BTreeMap<AttemptId, Retry>,
+    /// Sender to the worker's own queue, for helper threads.
+    queue: Sender<WorkItem>,
+    fetcher: Fetcher,
 }
 
-/// Something to be done again.
-enum Later {
+/// Work to retry.
+enum Retry {
     Act(Box<ObjectRequest>),
     Judge,
     Stop(Command),
 }
 
-/// An attempt that waits for an object.
+/// Attempt that waits for an object.
 struct Wait {
     target: Target,
     success: Option<Condition>,
     failure: Option<Condition>,
-    /// The object is the attempt's own and ends with it.
+    /// True if the object belongs to the attempt and ends with it.
     owned: bool,
-    /// It waits for the end, to remove what is left.
+    /// True if it waits for the run to end, in order to delete it.
     removes: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Target {
-    /// A run, and what it is called in a sentence.
+    /// Run, and its description for messages.
     Run(RunId, String),
     Stored(Key),
 }
 
-/// What came of an action: the object as it is now, and where it is unless it is gone.
-struct Done {
+/// Result of an action: the object as it is now, and where it is unless it was deleted.
+struct ActionResult {
     object: Value,
     target: Option<Target>,
     removes: bool,
 }
 
 impl ResourceWorker {
-    fn work(mut self, to_do: &Receiver<Errand>) {
+    fn work(mut self, to_do: &Receiver<WorkItem>) {
         loop {
-            let first = match self.later.is_empty() {
+            let first = match self.retries.is_empty() {
                 true => to_do.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 false => to_do.recv_timeout(RETRY),
             };
             let first = match first {
                 Ok(first) => first,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.again();
+                    self.retry();
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let errands: Vec<Errand> = iter::once(first).chain(to_do.try_iter().take(AT_ONCE)).collect();
-            let mut rung: HashMap<RunId, usize> = HashMap::new();
-            for (at, errand) in errands.iter().enumerate() {
-                rung.extend(errand.rings().map(|run| (run, at)));
+            let queue: Vec<WorkItem> = iter::once(first).chain(to_do.try_iter().take(MAX_BATCH)).collect();
+            let mut last_change: HashMap<RunId, usize> = HashMap::new();
+            for (at, item) in queue.iter().enumerate() {
+                last_change.extend(item.changed_run().map(|run| (run, at)));
             }
-            for (at, errand) in errands.into_iter().enumerate() {
-                // A look sees everything that happened so far, so of many calls to the same the last is enough.
-                if errand.rings().is_some_and(|run| rung.get(&run) != Some(&at)) {
+            for (at, item) in queue.into_iter().enumerate() {
+                // One check sees everything that happened so far, so of several items for the same run the last is
+                // enough.
+                if item.changed_run().is_some_and(|run| last_change.get(&run) != Some(&at)) {
                     continue;
                 }
-                if let ControlFlow::Break(()) = self.run(errand) {
+                if let ControlFlow::Break(()) = self.run(item) {
                     return;
                 }
             }
         }
     }
 
-    /// Tries what could not reach storage.
-    fn again(&mut self) {
-        for (attempt, later) in std::mem::take(&mut self.later) {
-            match later {
-                Later::Act(request) => self.object(attempt, &request, true),
-                Later::Judge => self.judge(attempt),
-                Later::Stop(command) => self.stop(attempt, command),
+    /// Retries what failed because storage was unavailable.
+    fn retry(&mut self) {
+        for (attempt, retries) in std::mem::take(&mut self.retries) {
+            match retries {
+                Retry::Act(request) => self.object(attempt, &request, true),
+                Retry::Judge => self.judge(attempt),
+                Retry::Stop(command) => self.stop(attempt, command),
             }
         }
     }
 
-    fn run(&mut self, errand: Errand) -> ControlFlow<()> {
-        match errand {
-            Errand::Orders(orders) => orders.into_iter().for_each(|order| self.order(order)),
-            Errand::Adopt(believed) => {
+    fn run(&mut self, item: WorkItem) -> ControlFlow<()> {
+        match item {
+            WorkItem::Orders(orders) => orders.into_iter().for_each(|order| self.order(order)),
+            WorkItem::Adopt(believed) => {
                 believed.into_iter().for_each(|(attempt, task)| self.begin(attempt, *task, true));
             }
-            Errand::Rung(run) => self.look(|target| matches!(target, Target::Run(id, _) if *id == run)),
-            Errand::Changed(key) => self.look(|target| *target == Target::Stored(key.clone())),
-            Errand::Brought(attempt, brought) => self.brought(attempt, brought),
-            Errand::Close => return ControlFlow::Break(()),
+            WorkItem::RunChanged(run) => self.look(|target| matches!(target, Target::Run(id, _) if *id == run)),
+            WorkItem::ObjectChanged(key) => self.look(|target| *target == Target::Stored(key.clone())),
+            WorkItem::Fetched(attempt, fetched) => self.fetched(attempt, fetched),
+            WorkItem::Close => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
     }
@@ -246,50 +247,50 @@ impl ResourceWorker {
             Order::Kill { attempt } => self.stop(attempt, Command::Terminate),
             Order::Forget { attempt } => {
                 self.waits.remove(&attempt);
-                self.told.remove(&attempt);
-                self.later.remove(&attempt);
-                self.bringer.forget(attempt);
+                self.answers.remove(&attempt);
+                self.retries.remove(&attempt);
+                self.fetcher.forget(attempt);
             }
         }
     }
 
     fn stop(&mut self, attempt: AttemptId, command: Command) {
-        if self.bringer.forget(attempt) {
+        if self.fetcher.forget(attempt) {
             return self.answer(attempt, Answer::Stopped);
         }
-        if let Some(Later::Act(_)) = self.later.get(&attempt) {
-            self.later.remove(&attempt);
+        if let Some(Retry::Act(_)) = self.retries.get(&attempt) {
+            self.retries.remove(&attempt);
             return self.answer(attempt, Answer::Stopped);
         }
         let Some(wait) = self.waits.get(&attempt) else { return };
         if let (Target::Run(run, _), true) = (&wait.target, wait.owned)
-            // It may be over, or told already.
+            // It may be finished or stopped already.
             && self.handle.command(*run, command.clone()).is_err_and(|error| error.is_outage())
         {
-            self.later.insert(attempt, Later::Stop(command));
+            self.retries.insert(attempt, Retry::Stop(command));
             return;
         }
         self.waits.remove(&attempt);
-        self.later.remove(&attempt);
+        self.retries.remove(&attempt);
         self.answer(attempt, Answer::Stopped);
     }
 
     fn begin(&mut self, attempt: AttemptId, task: Task, again: bool) {
-        if let Some(answer) = self.told.get(&attempt) {
+        if let Some(answer) = self.answers.get(&attempt) {
             let answer = answer.clone();
             return self.answer(attempt, answer);
         }
-        let known = self.waits.contains_key(&attempt) || self.later.contains_key(&attempt);
-        if known || self.bringer.is_wanted(attempt) {
+        let known = self.waits.contains_key(&attempt) || self.retries.contains_key(&attempt);
+        if known || self.fetcher.is_wanted(attempt) {
             return;
         }
         self.report(Report::Started { attempt, at: clock::now() });
         match task.call.map(|call| *call) {
             Some(Request::Object(request)) if matches!(request.manifest, ManifestText::Located { .. }) => {
-                self.wish(attempt, Wish::Manifest(Box::new(request), again));
+                self.fetch(attempt, Fetch::Manifest(Box::new(request), again));
             }
             Some(Request::Object(request)) => self.object(attempt, &request, again),
-            Some(Request::Listing(request)) => self.wish(attempt, Wish::Listing(request)),
+            Some(Request::Listing(request)) => self.fetch(attempt, Fetch::Listing(request)),
             Some(Request::Http(_)) | None => {
                 self.answer(attempt, Answer::Refused("this place only knows objects".to_owned()));
             }
@@ -300,13 +301,13 @@ impl ResourceWorker {
         let parsed = |text: &Option<String>| text.as_deref().map(Condition::parse).transpose();
         let conditions = parsed(&request.success).and_then(|success| Ok((success, parsed(&request.failure)?)));
         let done = conditions
-            .map_err(Trouble::from)
+            .map_err(ActionError::from)
             .and_then(|conditions| Ok((conditions, self.act(attempt, request, again)?)));
         let ((success, failure), done) = match done {
             Ok(done) => done,
-            Err(Trouble::Refused(why)) => return self.answer(attempt, Answer::Refused(why)),
-            Err(Trouble::Unavailable) => {
-                self.later.insert(attempt, Later::Act(Box::new(request.clone())));
+            Err(ActionError::Refused(why)) => return self.answer(attempt, Answer::Refused(why)),
+            Err(ActionError::Unavailable) => {
+                self.retries.insert(attempt, Retry::Act(Box::new(request.clone())));
                 return;
             }
         };
@@ -324,7 +325,7 @@ impl ResourceWorker {
         self.judge(attempt);
     }
 
-    /// Looks at everything that waits for one of these.
+    /// Checks every attempt that waits for a matching target.
     fn look(&mut self, concerned: impl Fn(&Target) -> bool) {
         let concerned = self.waits.iter().filter(|(_, wait)| concerned(&wait.target));
         let mut concerned: Vec<AttemptId> = concerned.map(|(attempt, _)| *attempt).collect();
@@ -337,19 +338,19 @@ impl ResourceWorker {
         let answer = match self.verdict(wait) {
             Ok(Some(answer)) => answer,
             Ok(None) => return,
-            Err(Trouble::Refused(why)) => Answer::Refused(why),
-            Err(Trouble::Unavailable) => {
-                self.later.entry(attempt).or_insert(Later::Judge);
+            Err(ActionError::Refused(why)) => Answer::Refused(why),
+            Err(ActionError::Unavailable) => {
+                self.retries.entry(attempt).or_insert(Retry::Judge);
                 return;
             }
         };
         self.waits.remove(&attempt);
-        self.later.remove(&attempt);
+        self.retries.remove(&attempt);
         self.answer(attempt, answer);
     }
 
-    /// Nothing while it is open.
-    fn verdict(&self, wait: &Wait) -> Result<Option<Answer>, Trouble> {
+    /// Evaluates the conditions; `None` while neither holds.
+    fn verdict(&self, wait: &Wait) -> Result<Option<Answer>, ActionError> {
         let (object, name, at_work) = match &wait.target {
             Target::Run(run, name) => match self.handle.object_at_work(*run)? {
                 Some(object) => (object, name.clone(), true),
@@ -370,20 +371,20 @@ impl ResourceWorker {
         Ok(match condition::evaluate(wait.success.as_ref(), wait.failure.as_ref(), &object) {
             ConditionResult::Succeeded => Some(Answer::Object(object)),
             ConditionResult::Failed(why) => Some(Answer::Failed(why)),
-            // A run that is over never changes again; waiting for more would be waiting for ever.
+            // A finished run never changes again; waiting longer would be waiting for ever.
             ConditionResult::Pending if over => {
                 let phase = dialect::of(&object).map_or("", |dialect| dialect.phase_of(&object));
                 Some(Answer::Failed(format!("{name} ended {phase}, and the success condition does not hold")))
             }
             ConditionResult::Pending if !at_work => Some(Answer::Refused(format!(
-                "{name} is not over and nobody is working on it; take it up with `octoflow run --resume` first"
+                "{name} is not over and no process is running it; resume it with `octoflow run --resume` first"
             ))),
             ConditionResult::Pending => None,
         })
     }
 
     fn answer(&mut self, attempt: AttemptId, answer: Answer) {
-        self.told.insert(attempt, answer.clone());
+        self.answers.insert(attempt, answer.clone());
         self.report(Report::Answered { attempt, at: clock::now(), answer: Box::new(answer) });
     }
 
@@ -392,7 +393,7 @@ impl ResourceWorker {
     }
 }
 
-/// A run that will not change by itself any more.
+/// Returns whether a run has ended and will not change by itself.
 fn is_over(object: &Value) -> bool {
     dialect::of(object).is_ok_and(|dialect| dialect.view.is_over(object))
 }

@@ -1,4 +1,4 @@
-//! Waits on a thread for what otherwise a task waits for.
+//! Blocks a thread on a future.
 
 use std::{
     pin::pin,
@@ -9,8 +9,9 @@ use std::{
 
 use tokio::task::coop::unconstrained;
 
-/// Not for use on a thread that others count on: it sleeps until the future is ready. Tokio's cooperative budget is not
-/// asked: it counts the polls of a task, this is none, and a channel without budget left answers `Pending` for ever.
+/// Blocks the current thread until the future is ready; must not be used on threads of an async runtime. Tokio's
+/// cooperative budget is switched off: it counts the polls of a task, and without a task a channel with no budget left
+/// would return `Pending` for ever.
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     let mut future = pin!(unconstrained(future));
     let waker = Waker::from(Arc::new(Sleeper(thread::current())));
@@ -18,7 +19,7 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(value) => return value,
-            // Whoever wakes it before it sleeps is not missed: the token stays.
+            // A wake-up before parking is not lost: the token stays.
             Poll::Pending => thread::park(),
         }
     }

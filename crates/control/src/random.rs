@@ -1,11 +1,11 @@
-//! The one place where numbers are drawn: identities and name suffixes, handed to the engine and recorded.
+//! The one source of random numbers: identities and name suffixes, passed to the engine and recorded.
 
 use std::{fs::File, io::Read, sync::OnceLock};
 
 use crate::{Error, clock};
 
-/// A uid in the usual written form: the time in milliseconds, then 74 bits of chance (version 7). Those that are made one
-/// after the other stand side by side in an index, so a commit of many touches few of its pages.
+/// Returns a version 7 uid: the time in milliseconds, then 74 random bits. Consecutive uids are adjacent in an index,
+/// so a commit of many touches few of its pages.
 pub fn new_uid() -> Result<String, Error> {
     let mut bytes = draw::<16>()?;
     let millis = clock::now().0 / 1_000;
@@ -22,7 +22,7 @@ pub fn new_uid() -> Result<String, Error> {
     Ok(uid)
 }
 
-/// Five characters for the end of a generated name; no vowels, so that no words come out.
+/// Returns five characters for the end of a generated name; no vowels, so that no words come out.
 pub fn name_suffix() -> Result<String, Error> {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let bytes = draw::<5>()?;
@@ -30,7 +30,7 @@ pub fn name_suffix() -> Result<String, Error> {
 }
 
 fn draw<const N: usize>() -> Result<[u8; N], Error> {
-    // Kept open: opening it takes longer than reading from it, and every run draws twice.
+    // Kept open: opening takes longer than reading, and every run needs two numbers.
     static SOURCE: OnceLock<File> = OnceLock::new();
     let mut source = match SOURCE.get() {
         Some(source) => source,

@@ -1,4 +1,4 @@
-//! Looking at runs without running them: finished ones from the archive, open ones by folding their journal.
+//! Reads runs without running them: finished ones from the archive, open ones by folding their journal.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use octoflow_model::{AttemptId, Fact, NodeIx, RunId, garbage::Garbage};
 use octoflow_store::{Reader, RunRow};
 use serde_json::{Value, json};
 
-use crate::{Error, brief, record, supervisor::whole};
+use crate::{Error, brief, record, supervisor::error_chain};
 
 pub mod lines;
 
-/// The run as people see it.
+/// Returns the run as clients see it.
 pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
-    Ok(match kept(reader, run)? {
-        Kept::Archived(mut record) => record["object"].take(),
-        Kept::Open(run) => run.object(),
+    Ok(match stored(reader, run)? {
+        StoredRun::Archived(mut record) => record["object"].take(),
+        StoredRun::Open(run) => run.object(),
     })
 }
 
-/// The same with only some of a workflow's nodes, by their ids and types. However many the others are, they are not held.
+/// Returns the run with only some of a workflow's nodes, by id and type. The others are never held in memory.
 pub(crate) fn object_where(reader: &Reader, run: RunId, keep: &dyn Fn(&str, &str) -> bool) -> Result<Value, Error> {
     let kept = |id: &str, node: &Value| keep(id, node["type"].as_str().unwrap_or_default());
     let archived = |run: RunId| -> Result<Option<Value>, Error> {
@@ -31,13 +31,13 @@ pub(crate) fn object_where(reader: &Reader, run: RunId, keep: &dyn Fn(&str, &str
         return Ok(object);
     }
     match folded(reader, run) {
-        // It may have ended between the two looks, and then it is in the archive now.
+        // It may have ended between the two reads, and then it is in the archive now.
         Err(Error::UnknownRun(run)) => archived(run)?.ok_or(Error::UnknownRun(run)),
         found => Ok(found?.object_where(keep)),
     }
 }
 
-/// What can be shown of a run whose journal or record cannot be read: what the index knows of it, and why there is no more.
+/// Placeholder object for a run whose journal or record cannot be read: what the index knows, and the reason.
 pub fn unreadable(api_version: &str, row: &RunRow, why: &str) -> Value {
     let message = unreadable_message(why);
     json!({
@@ -53,7 +53,7 @@ pub fn unreadable(api_version: &str, row: &RunRow, why: &str) -> Value {
     })
 }
 
-/// Why an open run cannot be read, if it cannot.
+/// Returns why an open run cannot be read, if it cannot.
 pub fn damage(reader: &Reader, run: RunId) -> Result<Option<String>, Error> {
     match folded(reader, run) {
         Err(Error::Journal { why, .. }) => Ok(Some(why)),
@@ -63,17 +63,17 @@ pub fn damage(reader: &Reader, run: RunId) -> Result<Option<String>, Error> {
     }
 }
 
-/// What is said of a run that cannot be read.
+/// Message for a run that cannot be read.
 pub fn unreadable_message(why: &str) -> String {
     format!("this run cannot be read: {why} [OF1115]")
 }
 
-/// The object is what `unreadable` made.
+/// Returns whether the object was made by [`unreadable`].
 pub(crate) fn is_unreadable(object: &Value) -> bool {
     object["status"]["conditions"][0]["type"] == "Unreadable"
 }
 
-/// The same without the nodes of a workflow.
+/// Returns the run without the nodes of a workflow.
 pub fn summary(reader: &Reader, run: RunId) -> Result<Value, Error> {
     if reader.archive_size(run)?.is_some()
         && let Some(mut object) = brief(reader, run)?
@@ -83,33 +83,33 @@ pub fn summary(reader: &Reader, run: RunId) -> Result<Value, Error> {
         }
         return Ok(object);
     }
-    Ok(match kept(reader, run)? {
-        Kept::Archived(mut record) => {
+    Ok(match stored(reader, run)? {
+        StoredRun::Archived(mut record) => {
             let mut object = record["object"].take();
             if let Some(status) = object["status"].as_object_mut() {
                 status.remove("nodes");
             }
             object
         }
-        Kept::Open(run) => run.summary(),
+        StoredRun::Open(run) => run.summary(),
     })
 }
 
-/// The artifacts that are to be deleted with the run, or before.
+/// Returns the artifacts that are to be deleted with the run, or before.
 pub fn garbage(reader: &Reader, run: RunId) -> Result<Vec<Garbage>, Error> {
-    Ok(match kept(reader, run)? {
-        Kept::Archived(mut record) => serde_json::from_value(record["garbage"].take()).unwrap_or_default(),
-        Kept::Open(run) => run.garbage(None),
+    Ok(match stored(reader, run)? {
+        StoredRun::Archived(mut record) => serde_json::from_value(record["garbage"].take()).unwrap_or_default(),
+        StoredRun::Open(run) => run.garbage(None),
     })
 }
 
-/// A finished run for a summary, if it is archived: of its nodes only those that ended badly, and retries.
+/// Returns a finished run for a summary, if it is archived: of its nodes only failed ones and retries.
 pub fn brief(reader: &Reader, run: RunId) -> Result<Option<Value>, Error> {
     let Some(bytes) = reader.archive(run)? else { return Ok(None) };
     brief::object(&bytes).map(Some).map_err(|error| Error::Journal { run, why: error.to_string() })
 }
 
-/// Which attempt's log belongs to which node, by node id.
+/// Returns the attempts by node id, for finding logs.
 pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>, Error> {
     let unreadable = |error: serde_json::Error| Error::Journal { run, why: error.to_string() };
     if let Some(bytes) = reader.archive(run)? {
@@ -124,27 +124,27 @@ pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>,
         return Ok(found);
     }
     let run = match folded(reader, run) {
-        // It ended between the two looks, and is in the archive now.
+        // It ended between the two reads, and is in the archive now.
         Err(Error::UnknownRun(run)) if reader.archive(run)?.is_some() => return attempts(reader, run),
         found => found?,
     };
     Ok(run.attempts())
 }
 
-/// How long the logs of ended attempts were when they ended, of those that wrote something.
+/// Returns the final log sizes of ended attempts, of those that wrote something.
 pub fn log_sizes(reader: &Reader, run: RunId) -> Result<HashMap<AttemptId, u64>, Error> {
     if let Some(bytes) = reader.archive(run)? {
         let record = brief::attempts(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
         return Ok(record.logs.into_iter().filter_map(|(text, bytes)| Some((text.parse().ok()?, bytes))).collect());
     }
     match folded(reader, run) {
-        // It ended between the two looks, and is in the archive now.
+        // It ended between the two reads, and is in the archive now.
         Err(Error::UnknownRun(run)) if reader.archive(run)?.is_some() => log_sizes(reader, run),
         found => Ok(found?.log_sizes().into_iter().collect()),
     }
 }
 
-/// All numbers a run has had, its own last: each retry gives it a new one. Its logs are under all of them.
+/// Returns all ids a run has had, its own last: each retry gives it a new one. Its logs are under all of them.
 pub fn numbers(reader: &Reader, run: RunId) -> Result<Vec<RunId>, Error> {
     let mut runs = match reader.archive(run)? {
         Some(bytes) => brief::attempts(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?.runs,
@@ -158,30 +158,30 @@ pub fn numbers(reader: &Reader, run: RunId) -> Result<Vec<RunId>, Error> {
 }
 
 pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
-    Ok(match kept(reader, run)? {
-        Kept::Archived(record) => {
+    Ok(match stored(reader, run)? {
+        StoredRun::Archived(record) => {
             let object = &record["object"];
             let known = dialect::of(object).map_err(|why| Error::Journal { run, why })?;
             (known.explain_ended)(object)
         }
-        Kept::Open(run) => run.explain(None, None),
+        StoredRun::Open(run) => run.explain(None, None),
     })
 }
 
-/// Where a run is found.
-enum Kept {
+/// Stored form of a run.
+enum StoredRun {
     Archived(Value),
     Open(Box<Run>),
 }
 
-fn kept(reader: &Reader, run: RunId) -> Result<Kept, Error> {
+fn stored(reader: &Reader, run: RunId) -> Result<StoredRun, Error> {
     if let Some(record) = archived(reader, run)? {
-        return Ok(Kept::Archived(record));
+        return Ok(StoredRun::Archived(record));
     }
     match folded(reader, run) {
-        // It may have ended between the two looks, and then it is in the archive now.
-        Err(Error::UnknownRun(run)) => archived(reader, run)?.map(Kept::Archived).ok_or(Error::UnknownRun(run)),
-        found => found.map(|run| Kept::Open(Box::new(run))),
+        // It may have ended between the two reads, and then it is in the archive now.
+        Err(Error::UnknownRun(run)) => archived(reader, run)?.map(StoredRun::Archived).ok_or(Error::UnknownRun(run)),
+        found => found.map(|run| StoredRun::Open(Box::new(run))),
     }
 }
 
@@ -194,14 +194,14 @@ fn folded(reader: &Reader, run: RunId) -> Result<Run, Error> {
     record::fold(run, facts(reader, run)?).map_err(|why| Error::Journal { run, why })
 }
 
-/// The journal of an open run as far as it can be read.
+/// Readable prefix of an open run's journal.
 pub(crate) struct Journal {
     pub facts: Vec<Fact>,
-    /// What is wrong with the first row that cannot be read.
+    /// Error of the first unreadable row.
     pub damage: Option<String>,
 }
 
-/// Reads what can be read. Errors are those of the store alone.
+/// Reads the journal up to the first damage. Returns an error only if storage is unavailable.
 pub(crate) fn journal(reader: &Reader, run: RunId) -> Result<Journal, Error> {
     let mut journal = Journal { facts: Vec::new(), damage: None };
     let read = reader.facts(run, 0, |rows| {
@@ -214,9 +214,9 @@ pub(crate) fn journal(reader: &Reader, run: RunId) -> Result<Journal, Error> {
         Ok::<(), octoflow_store::Error>(())
     });
     match read {
-        // Waiting may help.
+        // A retry may help.
         Err(error) if error.is_outage() => return Err(error.into()),
-        Err(error) => journal.damage = Some(whole(&error.into())),
+        Err(error) => journal.damage = Some(error_chain(&error.into())),
         Ok(()) if journal.facts.is_empty() && journal.damage.is_none() => {
             journal.damage = Some("it is empty".to_owned());
         }
@@ -225,7 +225,7 @@ pub(crate) fn journal(reader: &Reader, run: RunId) -> Result<Journal, Error> {
     Ok(journal)
 }
 
-/// Everything the journal says of an open run.
+/// Returns all facts of an open run.
 pub fn facts(reader: &Reader, run: RunId) -> Result<Vec<Fact>, Error> {
     let mut facts = Vec::new();
     let read = reader.facts(run, 0, |rows| {
@@ -233,9 +233,9 @@ pub fn facts(reader: &Reader, run: RunId) -> Result<Vec<Fact>, Error> {
         Ok::<(), Error>(())
     });
     match read {
-        // The rest of the database may be whole.
+        // The rest of the database may be intact.
         Err(Error::Store(error)) if !error.is_outage() => {
-            return Err(Error::Journal { run, why: whole(&error.into()) });
+            return Err(Error::Journal { run, why: error_chain(&error.into()) });
         }
         read => read?,
     }

@@ -11,7 +11,7 @@ use octoflow_engine::{Engine, Input, Run, engine};
 use octoflow_model::{Fact, RunId};
 use serde_json::Value;
 
-use crate::{event_loop::driver::ANY_TIME, supervisor::said};
+use crate::{event_loop::driver::ANY_TIME, supervisor::panic_message};
 
 /// What to do about a run that a newer version has written.
 const NEWER: &str =
@@ -64,7 +64,7 @@ pub(crate) fn reserve_locks(engine: &mut Engine, run: RunId, facts: Vec<Fact>) -
 /// The fold builds a value of its own, so a panic in it has harmed nothing else.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|panic| Err(format!("its facts contradict each other: {}", said(&*panic))))
+        .unwrap_or_else(|panic| Err(format!("its facts contradict each other: {}", panic_message(&*panic))))
 }
 
 /// Why a line is no fact: which one, what is wrong with it, and what to do when it is only too new.

@@ -1,5 +1,6 @@
-//! Every kind of object behind one set of verbs: get, list, create, replace, delete, watch. Runs and kept objects look
-//! the same from here. It owns identity, revisions and admission; how an answer is written down is its caller's business.
+//! The registry serves every kind of object behind one set of verbs: get, list, create, replace, delete, watch. Runs
+//! and stored objects look the same to callers. It owns identity, revisions and admission; the encoding of answers
+//! belongs to the callers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,6 +10,7 @@ use serde_json::Value;
 
 use crate::{Controller, Error, controller::Handle, maintenance::MaintenanceThread};
 
+mod admission;
 mod apply;
 mod artifact;
 mod collect;
@@ -16,14 +18,13 @@ mod fault;
 mod feed;
 mod fields;
 mod history;
-mod homes;
-mod judge;
 mod lint;
 mod list;
 mod logs;
 mod managed;
 pub(crate) mod meta;
 mod namespace;
+mod namespace_tracker;
 mod remove;
 mod rendered;
 pub(crate) mod run;
@@ -40,10 +41,10 @@ mod write;
 
 pub use crate::{known::looks_back, objects::patch};
 pub use apply::{Applied, ApplyOptions};
-pub use artifact::{Artifact, Lent, Side};
+pub use artifact::{Artifact, ArtifactRead, Side};
 pub use fault::{Cause, Fault};
-pub use fields::{Unknown, idle, prune};
-pub use history::{History, NameTest, Wanted};
+pub use fields::{Unknown, ineffective_fields, prune};
+pub use history::{History, HistoryFilter, NameTest};
 pub use list::{ListOptions, Listing};
 pub use logs::{
     LogBatch, LogBytes, LogChunk, LogLine, LogPiece, LogQuery, LogReader, RunFrame, RunFrames, RunLine, RunLines,
@@ -54,20 +55,20 @@ pub use octoflow_engine::{
     kinds::{self, Kind, Storage},
 };
 pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
-pub use run::Named;
+pub use run::FoundRun;
 pub use schema::{schema_name, schemas};
-pub use select::{FieldSelector, FieldTest, LabelSelector, Selection};
+pub use select::{FieldSelector, FieldTest, LabelSelector, Selection, SelectorError};
 pub use submit::Submitted;
 pub use watch::{Change, Event, Watch};
 pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
 
+use admission::AdmissionCache;
 use collect::Collector;
 use feed::Feed;
-use judge::Rulings;
 use logs::Snapshots;
 use rendered::RenderedCache;
 
-/// A handle to everything that is kept and runs here. Clones share it.
+/// Shared handle to all stored objects and runs. Clones share the same state.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>);
 
@@ -77,10 +78,10 @@ struct Inner {
     feed: Arc<Feed>,
     rendered: RenderedCache,
     snapshots: Snapshots,
-    rulings: Arc<Rulings>,
-    /// Who does what falls due, once somebody asked for it.
+    admissions: Arc<AdmissionCache>,
+    /// Maintenance thread, once it has been started.
     maintenance: Mutex<Option<MaintenanceThread>>,
-    /// Who brings deletions to their end.
+    /// Background thread that finishes deletions.
     collector: Collector,
 }
 
@@ -88,27 +89,27 @@ impl Registry {
     pub fn new(controller: Controller) -> Result<Self, Error> {
         let store = controller.store().clone();
         let feed = Arc::new(Feed::starting_at(store.reader()?.revision()?));
-        let rulings = Arc::new(Rulings::default());
-        let (ears, known) = (feed.clone(), rulings.clone());
+        let admissions = Arc::new(AdmissionCache::default());
+        let (feed_observer, cache_observer) = (feed.clone(), admissions.clone());
         store.observe(Arc::new(move |told| match told {
             Notification::Commits(notes) => {
                 if notes.iter().any(|note| matches!(note.what, ChangedItem::Put { .. } | ChangedItem::Deleted(_))) {
-                    known.forget();
+                    cache_observer.clear();
                 }
-                ears.publish(notes);
+                feed_observer.publish(notes);
             }
-            // What is on disk may be more than was told.
+            // The disk may hold commits that observers were not notified of.
             Notification::Reopened(revision) => {
-                known.forget();
-                ears.reset(revision);
+                cache_observer.clear();
+                feed_observer.reset(revision);
             }
         }));
-        feed.forget_until(store.reader()?.revision()?);
+        feed.raise_floor(store.reader()?.revision()?);
         let handle = controller.handle().clone();
         let (rendered, snapshots) = (RenderedCache::default(), Snapshots::default());
         let (maintenance, collector) = (Mutex::new(None), Collector::new());
         let registry =
-            Self(Arc::new(Inner { controller, handle, feed, rendered, snapshots, rulings, maintenance, collector }));
+            Self(Arc::new(Inner { controller, handle, feed, rendered, snapshots, admissions, maintenance, collector }));
         registry.0.collector.start(&registry)?;
         Ok(registry)
     }
@@ -125,15 +126,15 @@ impl Registry {
         &self.0.maintenance
     }
 
-    fn rulings(&self) -> &Rulings {
-        &self.0.rulings
+    fn admissions(&self) -> &AdmissionCache {
+        &self.0.admissions
     }
 
     pub(crate) fn feed(&self) -> &Feed {
         &self.0.feed
     }
 
-    /// The object as people see it.
+    /// Returns the object as clients see it.
     pub fn get(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Value, Fault> {
         let found = match kind.storage {
             Storage::Run(_) => match self.row(kind, namespace, name)? {
@@ -147,19 +148,19 @@ impl Registry {
         found.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })
     }
 
-    /// The last commit that anything here shows.
+    /// Returns the revision of the newest commit that reads can see.
     pub fn revision(&self) -> Result<Revision, Fault> {
         self.read(|reader| Ok(reader.revision()?))
     }
 
-    /// Everything unfinished goes on where it was. What cannot be read is left alone and told.
+    /// Resumes every unfinished run. Runs that cannot be read are left alone; a notice is returned for each.
     pub fn take_up_all(&self) -> Result<Vec<String>, Error> {
         let notices = self.0.controller.take_up_all()?;
         self.collect();
         Ok(notices)
     }
 
-    /// Everything decided is on disk when this returns; running tasks can be taken up again.
+    /// Shuts down. Every decision is on disk when this returns; running tasks can be resumed after a restart.
     pub fn close(&self) -> Result<(), Error> {
         let maintenance = self.0.maintenance.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(maintenance) = maintenance {

@@ -1,6 +1,6 @@
-//! Starts threads and hears of their end. A thread that panics, or ends with an error that it could not repair, is told
-//! to whoever owns the process: nothing works as promised without it, and a restart is the ordinary way to go on.
-//! It never ends the process itself.
+//! The supervisor starts threads and observes their end. A panic, or an error that a thread could not handle, is
+//! reported to the owners of the process: nothing works as promised without that thread, and a restart is the ordinary
+//! way to recover. It never ends the process itself.
 
 use std::{
     any::Any,
@@ -15,22 +15,22 @@ use std::{
 
 use crate::Error;
 
-/// Clones share it.
+/// Shared handle to a supervisor.
 #[derive(Clone, Default)]
 pub struct Supervisor(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// The first end that was not wanted.
+    /// First unexpected end of a thread.
     failure: OnceLock<ThreadFailure>,
     owners: Mutex<Vec<Owner>>,
-    /// Threads are being ended on purpose: an error in one of them ends nothing more.
+    /// True while threads are ended on purpose: an error in one of them is only logged.
     closing: AtomicBool,
 }
 
 type Owner = Box<dyn Fn(&ThreadFailure) + Send>;
 
-/// The end of a thread that must not end.
+/// Unexpected end of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadFailure {
     pub thread: String,
@@ -49,7 +49,7 @@ impl fmt::Display for ThreadFailure {
 }
 
 impl Supervisor {
-    /// Starts a thread that is to end only when it is told to. Joining it answers how it ended.
+    /// Starts a thread that must not end before shutdown. Joining it returns its result.
     pub fn spawn(
         &self,
         name: &str,
@@ -58,15 +58,16 @@ impl Supervisor {
         let (own, thread) = (self.clone(), name.to_owned());
         thread::Builder::new().name(name.to_owned()).spawn(move || {
             let ended = catch_unwind(AssertUnwindSafe(work));
-            let ended = ended.unwrap_or_else(|panic| Err(Error::Broken(format!("it panicked: {}", said(&*panic)))));
+            let ended =
+                ended.unwrap_or_else(|panic| Err(Error::Broken(format!("it panicked: {}", panic_message(&*panic)))));
             if let Err(error) = &ended {
-                own.failed(&thread, &whole(error));
+                own.failed(&thread, &error_chain(error));
             }
             ended
         })
     }
 
-    /// A thread that somebody else started has ended.
+    /// Reports the unexpected end of a thread that was started elsewhere.
     pub fn failed(&self, thread: &str, why: &str) {
         if self.0.closing.load(Ordering::Acquire) {
             tracing::warn!(thread, why, "a thread ended with an error while everything is closed");
@@ -79,7 +80,7 @@ impl Supervisor {
         }
     }
 
-    /// Hears of the first thread that ends unasked, also when that was before.
+    /// Registers a callback for the first unexpected end of a thread. Called at once if that has happened already.
     pub fn on_failure(&self, owner: impl Fn(&ThreadFailure) + Send + 'static) {
         let mut owners = self.owners();
         if let Some(failure) = self.0.failure.get() {
@@ -92,7 +93,7 @@ impl Supervisor {
         self.0.failure.get()
     }
 
-    /// From now on threads end on purpose.
+    /// Announces shutdown: from now on threads end on purpose.
     pub(crate) fn close(&self) {
         self.0.closing.store(true, Ordering::Release);
     }
@@ -102,14 +103,14 @@ impl Supervisor {
     }
 }
 
-/// What a panic said.
-pub(crate) fn said(panic: &(dyn Any + Send)) -> &str {
+/// Returns the message of a panic.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why")
 }
 
-/// An error with everything behind it.
-pub(crate) fn whole(error: &Error) -> String {
+/// Formats an error with its chain of sources.
+pub(crate) fn error_chain(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {

@@ -1,5 +1,5 @@
-//! Deletes artifacts when their time has come. What is to go is written down first and struck out when it is gone, so
-//! nothing is forgotten by a crash; what cannot be deleted is tried again and never keeps a run from being deleted.
+//! The sweeper deletes artifacts that are due. Deletions are queued on disk first and dequeued when done, so a crash
+//! loses none. A failed deletion is retried and never keeps a run from being deleted.
 
 use std::{
     fs, io,
@@ -22,22 +22,22 @@ use serde_json::{Value, json};
 
 use crate::{Error, Supervisor, expire::Overdue};
 
-/// After so many times somebody must look at it.
-const TRIES: u32 = 12;
-/// The pause after the first try; each further one is twice as long, up to a day.
+/// After this many tries an operator must intervene.
+const MAX_TRIES: u32 = 12;
+/// Pause after the first try; doubled after each further one, up to a day.
 const PAUSE: Duration = Duration::from_secs(60);
-const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often it is tried to note what became of artifacts while others write on their run.
-const WRITES: u32 = 8;
-/// How often, and how far apart, it is tried to note it while storage cannot be written.
+const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Number of tries to record the result while others write to the run.
+const WRITE_TRIES: u32 = 8;
+/// Number of tries, and pause between them, to record the result while storage is unavailable.
 const OUTAGE_TRIES: u32 = 60;
 const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
-/// When so many fail one after the other, the rest waits for a better moment.
-const PATIENCE: u32 = 3;
+/// After this many consecutive failures the rest is postponed.
+const MAX_CONSECUTIVE_FAILURES: u32 = 3;
 
-/// Artifacts of one run that are to go.
+/// Artifacts of one run that are queued for deletion.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Doomed {
+pub(crate) struct QueuedDeletion {
     run: u64,
     namespace: String,
     strategy: GcStrategy,
@@ -46,13 +46,13 @@ pub(crate) struct Doomed {
     tries: u32,
 }
 
-/// The same with the way to each.
-pub(crate) struct Mission {
-    doomed: Doomed,
-    places: Vec<Result<Option<Location>, String>>,
+/// Queued deletion with the location of each artifact.
+pub(crate) struct LocatedDeletion {
+    deletion: QueuedDeletion,
+    locations: Vec<Result<Option<Location>, String>>,
 }
 
-impl Doomed {
+impl QueuedDeletion {
     pub(crate) fn new(run: RunId, namespace: &str, strategy: GcStrategy, items: Vec<Garbage>) -> Self {
         Self { run: run.0, namespace: namespace.to_owned(), strategy, items, tries: 0 }
     }
@@ -65,10 +65,10 @@ impl Doomed {
         fs::rename(half, path)
     }
 
-    pub(crate) fn mission(self, world: &SharedState) -> Mission {
-        let places =
+    pub(crate) fn locate(self, world: &SharedState) -> LocatedDeletion {
+        let locations =
             self.items.iter().map(|item| garbage::remote_location(world, &self.namespace, &item.artifact)).collect();
-        Mission { doomed: self, places }
+        LocatedDeletion { deletion: self, locations }
     }
 
     fn path(&self, data_dir: &Path) -> PathBuf {
@@ -80,20 +80,22 @@ fn dir(data_dir: &Path) -> PathBuf {
     data_dir.join("artifacts").join("doomed")
 }
 
-/// Whether anything is written down that is not struck out.
-pub(crate) fn is_open(data_dir: &Path) -> bool {
+/// Returns whether any deletion is queued.
+pub(crate) fn has_queued(data_dir: &Path) -> bool {
     fs::read_dir(dir(data_dir)).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// What was tried and could not be deleted.
+/// Returns deletions that were tried and failed.
 pub(crate) fn overdue(data_dir: &Path) -> Vec<Overdue> {
     let entries = fs::read_dir(dir(data_dir)).into_iter().flatten().flatten();
     let texts = entries.filter_map(|entry| fs::read(entry.path()).ok());
-    let tried = texts.filter_map(|text| serde_json::from_slice::<Doomed>(&text).ok()).filter(|doomed| doomed.tries > 0);
+    let tried = texts
+        .filter_map(|text| serde_json::from_slice::<QueuedDeletion>(&text).ok())
+        .filter(|deletion| deletion.tries > 0);
     let mut found: Vec<Overdue> = tried
-        .map(|doomed| Overdue {
-            what: format!("{} artifacts of run {}", doomed.items.len(), doomed.run),
-            tries: doomed.tries,
+        .map(|deletion| Overdue {
+            what: format!("{} artifacts of run {}", deletion.items.len(), deletion.run),
+            tries: deletion.tries,
             why: "where they are kept could not be reached, or refused; the run's conditions may say more".to_owned(),
         })
         .collect();
@@ -101,67 +103,68 @@ pub(crate) fn overdue(data_dir: &Path) -> Vec<Overdue> {
     found
 }
 
-/// What was written down and is not struck out. A run that is still there keeps what goes with it.
-pub(crate) fn leftovers(data_dir: &Path, reader: &Reader) -> Result<Vec<Doomed>, Error> {
+/// Returns the queued deletions that are due. Those that belong to a run's deletion wait while the run exists.
+pub(crate) fn due_deletions(data_dir: &Path, reader: &Reader) -> Result<Vec<QueuedDeletion>, Error> {
     let Ok(entries) = fs::read_dir(dir(data_dir)) else { return Ok(Vec::new()) };
-    let mut found: Vec<Doomed> = Vec::new();
+    let mut found: Vec<QueuedDeletion> = Vec::new();
     for entry in entries.flatten() {
         if entry.path().extension().is_none_or(|extension| extension != "json") {
             continue;
         }
-        let Some(doomed) = fs::read(entry.path()).ok().and_then(|text| serde_json::from_slice::<Doomed>(&text).ok())
+        let Some(deletion) =
+            fs::read(entry.path()).ok().and_then(|text| serde_json::from_slice::<QueuedDeletion>(&text).ok())
         else {
             continue;
         };
-        if doomed.tries > 0 && rested(&entry.path()) < pause(doomed.tries) {
+        if deletion.tries > 0 && since_last_try(&entry.path()) < pause(deletion.tries) {
             continue;
         }
-        let row = reader.run(RunId(doomed.run))?;
-        let due = match doomed.strategy {
+        let row = reader.run(RunId(deletion.run))?;
+        let due = match deletion.strategy {
             GcStrategy::OnWorkflowDeletion => row.is_none(),
             GcStrategy::OnWorkflowCompletion | GcStrategy::Unset | GcStrategy::Never => {
                 row.is_none_or(|row| row.archived)
             }
         };
         if due {
-            found.push(doomed);
+            found.push(deletion);
         }
     }
-    found.sort_by_key(|doomed| doomed.run);
+    found.sort_by_key(|deletion| deletion.run);
     Ok(found)
 }
 
-/// A server that is away must not slow down every run after.
+/// Backs off exponentially: an unreachable server must not slow down every later run.
 fn pause(tries: u32) -> Duration {
-    PAUSE.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(LONGEST_PAUSE)
+    PAUSE.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(MAX_PAUSE)
 }
 
-/// How long nobody has tried.
-fn rested(path: &Path) -> Duration {
+/// Returns the time since the last try.
+fn since_last_try(path: &Path) -> Duration {
     let written = fs::metadata(path).and_then(|about| about.modified());
     written.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
 }
 
-/// What could not be deleted when the run ended stays, because the run goes on under another number. It is deleted when
-/// that one ends.
-pub(crate) fn pardon(data_dir: &Path, run: RunId) -> io::Result<()> {
-    let path = Doomed::new(run, "", GcStrategy::OnWorkflowCompletion, Vec::new()).path(data_dir);
+/// Dequeues what could not be deleted at the end of a run that is retried: the run continues under another id, and its
+/// artifacts are deleted when that one ends.
+pub(crate) fn dequeue_deletion(data_dir: &Path, run: RunId) -> io::Result<()> {
+    let path = QueuedDeletion::new(run, "", GcStrategy::OnWorkflowCompletion, Vec::new()).path(data_dir);
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Writes down what must go with a run, before the run goes.
-pub fn doom_with_run(data_dir: &Path, run: RunId, namespace: &str, items: Vec<Garbage>) -> io::Result<()> {
+/// Queues the artifacts of a run for deletion, before the run is deleted.
+pub fn queue_artifact_deletion(data_dir: &Path, run: RunId, namespace: &str, items: Vec<Garbage>) -> io::Result<()> {
     if items.is_empty() {
         return Ok(());
     }
-    // All that is left of it goes, whatever was said about when.
-    Doomed::new(run, namespace, GcStrategy::OnWorkflowDeletion, items).write(data_dir)
+    // All remaining artifacts are deleted, whatever their strategy.
+    QueuedDeletion::new(run, namespace, GcStrategy::OnWorkflowDeletion, items).write(data_dir)
 }
 
-/// Deletes what deleted runs left behind, and what could not be deleted before. Answers what could not be deleted.
+/// Deletes the artifacts of deleted runs and retries failed deletions. Returns a message for each failure.
 pub fn sweep_deleted(store: &Store, data_dir: &Path, policy: Policy) -> Vec<String> {
     let mut warnings = Vec::new();
     let reader = match store.reader() {
@@ -169,7 +172,7 @@ pub fn sweep_deleted(store: &Store, data_dir: &Path, policy: Policy) -> Vec<Stri
         Err(error) => return vec![error.to_string()],
     };
     let world = crate::controller::world(&reader);
-    let (Ok(world), Ok(all)) = (world, leftovers(data_dir, &reader)) else {
+    let (Ok(world), Ok(all)) = (world, due_deletions(data_dir, &reader)) else {
         warnings.push("what is to be deleted could not be read; it is tried again later".to_owned());
         return warnings;
     };
@@ -177,17 +180,17 @@ pub fn sweep_deleted(store: &Store, data_dir: &Path, policy: Policy) -> Vec<Stri
         return warnings;
     }
     let artifact_client = ArtifactClient::new(data_dir, policy);
-    for doomed in all {
-        warnings.extend(sweep(doomed.mission(&world), &artifact_client, store, data_dir));
+    for deletion in all {
+        warnings.extend(sweep(deletion.locate(&world), &artifact_client, store, data_dir));
     }
     warnings
 }
 
 type Thread = JoinHandle<Result<(), Error>>;
 
-/// A thread that deletes while the controller goes on. It is started when there is something to do.
+/// Background thread for deletions. Started on first use.
 pub(crate) struct Sweeper {
-    line: Option<(Sender<Mission>, Thread)>,
+    queue: Option<(Sender<LocatedDeletion>, Thread)>,
     store: Store,
     data_dir: PathBuf,
     policy: Policy,
@@ -196,62 +199,62 @@ pub(crate) struct Sweeper {
 
 impl Sweeper {
     pub(crate) fn new(store: Store, data_dir: PathBuf, policy: Policy, supervisor: Supervisor) -> Self {
-        Self { line: None, store, data_dir, policy, supervisor }
+        Self { queue: None, store, data_dir, policy, supervisor }
     }
 
-    /// Somebody who may fetch what it may delete.
+    /// Returns a artifact_client with the sweeper's access policy.
     pub(crate) fn artifact_client(&self) -> ArtifactClient {
         ArtifactClient::new(&self.data_dir, self.policy.clone())
     }
 
-    pub(crate) fn send(&mut self, mission: Mission) {
-        if self.line.is_none() {
-            let (line, missions) = mpsc::channel::<Mission>();
+    pub(crate) fn send(&mut self, located: LocatedDeletion) {
+        if self.queue.is_none() {
+            let (queue, deletions) = mpsc::channel::<LocatedDeletion>();
             let (store, data_dir, policy) = (self.store.clone(), self.data_dir.clone(), self.policy.clone());
             let work = move || {
                 let artifact_client = ArtifactClient::new(&data_dir, policy);
-                for mission in missions {
-                    // What went wrong is in the run's status and tried again.
-                    drop(sweep(mission, &artifact_client, &store, &data_dir));
+                for located in deletions {
+                    // Failures are in the run's status and retried.
+                    drop(sweep(located, &artifact_client, &store, &data_dir));
                 }
                 Ok(())
             };
-            // Without a thread it stays on disk, and is done with the next or after the next start.
-            self.line = self.supervisor.spawn("sweeper", work).ok().map(|thread| (line, thread));
+            // Without a thread the deletion stays queued on disk for the next one or the next start.
+            self.queue = self.supervisor.spawn("sweeper", work).ok().map(|thread| (queue, thread));
         }
-        if let Some((line, _)) = &self.line {
-            // A sweeper that died left what it had to do on disk.
-            let _ = line.send(mission);
+        if let Some((queue, _)) = &self.queue {
+            // If the thread died, the deletion is still queued on disk.
+            let _ = queue.send(located);
         }
     }
 
-    /// What is under way, to be waited for without keeping others from asking for more.
+    /// Hands over the running thread, so that it can be joined without blocking new deletions.
     pub(crate) fn release(&mut self) -> Option<Thread> {
-        self.line.take().map(|(_, thread)| thread)
+        self.queue.take().map(|(_, thread)| thread)
     }
 
-    /// Waits until everything was tried once.
+    /// Waits until every queued deletion was tried once.
     pub(crate) fn finish(&mut self) {
-        if let Some((line, thread)) = self.line.take() {
-            drop(line);
+        if let Some((queue, thread)) = self.queue.take() {
+            drop(queue);
             let _ = thread.join();
         }
     }
 }
 
-fn sweep(mission: Mission, artifact_client: &ArtifactClient, store: &Store, data_dir: &Path) -> Vec<String> {
-    let Mission { mut doomed, places } = mission;
+fn sweep(located: LocatedDeletion, artifact_client: &ArtifactClient, store: &Store, data_dir: &Path) -> Vec<String> {
+    let LocatedDeletion { mut deletion, locations } = located;
     let mut gone = Vec::new();
     let mut left = Vec::new();
     let mut warnings = Vec::new();
     let mut failures = 0;
-    for (item, place) in std::mem::take(&mut doomed.items).into_iter().zip(places) {
-        let done = if failures >= PATIENCE {
+    for (item, place) in std::mem::take(&mut deletion.items).into_iter().zip(locations) {
+        let done = if failures >= MAX_CONSECUTIVE_FAILURES {
             Err("others before it could not be deleted".to_owned())
         } else {
             place.and_then(|place| {
                 artifact_client
-                    .delete(place.as_ref(), &doomed.namespace, &item.artifact)
+                    .delete(place.as_ref(), &deletion.namespace, &item.artifact)
                     .map_err(|error| error.to_string())
             })
         };
@@ -267,23 +270,23 @@ fn sweep(mission: Mission, artifact_client: &ArtifactClient, store: &Store, data
             }
         }
     }
-    let mut told = tell(store, &doomed, &gone, warnings.first().map(String::as_str));
+    let mut told = record_result(store, &deletion, &gone, warnings.first().map(String::as_str));
     for _ in 0..OUTAGE_TRIES {
         if !told.as_ref().is_err_and(Error::is_outage) {
             break;
         }
         thread::sleep(OUTAGE_PAUSE);
-        told = tell(store, &doomed, &gone, warnings.first().map(String::as_str));
+        told = record_result(store, &deletion, &gone, warnings.first().map(String::as_str));
     }
     if let Err(error) = told {
         warnings.push(format!("the deletion of artifacts could not be noted: {error}"));
     }
-    doomed.items = left;
-    doomed.tries += 1;
-    let kept = if doomed.items.is_empty() || doomed.tries >= TRIES {
-        fs::remove_file(doomed.path(data_dir))
+    deletion.items = left;
+    deletion.tries += 1;
+    let kept = if deletion.items.is_empty() || deletion.tries >= MAX_TRIES {
+        fs::remove_file(deletion.path(data_dir))
     } else {
-        doomed.write(data_dir)
+        deletion.write(data_dir)
     };
     if let Err(error) = kept.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
     {
@@ -292,20 +295,25 @@ fn sweep(mission: Mission, artifact_client: &ArtifactClient, store: &Store, data
     warnings
 }
 
-/// Notes in the record of a finished run what became of its artifacts.
-fn tell(store: &Store, doomed: &Doomed, gone: &[Garbage], trouble: Option<&str>) -> Result<(), Error> {
-    for _ in 1..WRITES {
-        match note(store, doomed, gone, trouble) {
-            // Somebody wrote on the run meanwhile; that must not be lost.
+/// Records the result of a deletion in the record of the finished run.
+fn record_result(
+    store: &Store,
+    deletion: &QueuedDeletion,
+    gone: &[Garbage],
+    trouble: Option<&str>,
+) -> Result<(), Error> {
+    for _ in 1..WRITE_TRIES {
+        match note(store, deletion, gone, trouble) {
+            // A concurrent write to the run must not be lost: retry.
             Err(Error::Store(octoflow_store::Error::Stale { .. })) => {}
             done => return done,
         }
     }
-    note(store, doomed, gone, trouble)
+    note(store, deletion, gone, trouble)
 }
 
-fn note(store: &Store, doomed: &Doomed, gone: &[Garbage], trouble: Option<&str>) -> Result<(), Error> {
-    let run = RunId(doomed.run);
+fn note(store: &Store, deletion: &QueuedDeletion, gone: &[Garbage], trouble: Option<&str>) -> Result<(), Error> {
+    let run = RunId(deletion.run);
     let reader = store.reader()?;
     let Some(row) = reader.run(run)? else { return Ok(()) };
     let Some(bytes) = reader.archive(run)? else { return Ok(()) };
@@ -313,10 +321,10 @@ fn note(store: &Store, doomed: &Doomed, gone: &[Garbage], trouble: Option<&str>)
         serde_json::from_slice(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
     let status = &mut record["object"]["status"];
     for node in status["nodes"].as_object_mut().into_iter().flat_map(|nodes| nodes.values_mut()) {
-        strike(node, gone);
+        mark_deleted(node, gone);
     }
-    strike(status, gone);
-    status["artifactGCStatus"]["strategiesProcessed"][doomed.strategy.word()] = json!(trouble.is_none());
+    mark_deleted(status, gone);
+    status["artifactGCStatus"]["strategiesProcessed"][deletion.strategy.word()] = json!(trouble.is_none());
     if let Some(conditions) = status["conditions"].as_array_mut() {
         conditions.retain(|condition| condition["type"] != "ArtifactGCError");
         if let Some(trouble) = trouble {
@@ -335,9 +343,9 @@ fn note(store: &Store, doomed: &Doomed, gone: &[Garbage], trouble: Option<&str>)
     Ok(())
 }
 
-/// Marks artifacts as deleted wherever they are listed: whoever handed one on has it no longer either.
-fn strike(holder: &mut Value, gone: &[Garbage]) {
-    // Indexing for writing would make what is not there.
+/// Marks artifacts as deleted wherever they are listed, also in nodes that passed them on.
+fn mark_deleted(holder: &mut Value, gone: &[Garbage]) {
+    // Mutable indexing would create missing fields.
     let outputs = holder.get_mut("outputs");
     let Some(artifacts) = outputs.and_then(|outputs| outputs.get_mut("artifacts")).and_then(Value::as_array_mut) else {
         return;
@@ -392,13 +400,15 @@ mod tests {
     fn what_was_written_down_before_a_crash_is_deleted_by_the_next_controller() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path(), true);
-        Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")]).write(dir.path()).unwrap();
+        QueuedDeletion::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")])
+            .write(dir.path())
+            .unwrap();
         let reader = store.reader().unwrap();
-        let found = leftovers(dir.path(), &reader).unwrap();
+        let found = due_deletions(dir.path(), &reader).unwrap();
         assert_eq!(found.len(), 1);
         let artifact_client = ArtifactClient::new(dir.path(), Policy::strict());
-        for doomed in found {
-            assert_eq!(sweep(doomed.mission(&SharedState::default()), &artifact_client, &store, dir.path()), [""; 0]);
+        for deletion in found {
+            assert_eq!(sweep(deletion.locate(&SharedState::default()), &artifact_client, &store, dir.path()), [""; 0]);
         }
         let record: Value =
             serde_json::from_slice(&store.reader().unwrap().archive(RunId(1)).unwrap().unwrap()).unwrap();
@@ -408,7 +418,7 @@ mod tests {
         let processed = &record["object"]["status"]["artifactGCStatus"]["strategiesProcessed"];
         assert_eq!(processed["OnWorkflowCompletion"], true);
         assert_eq!(record["garbage"], json!([]));
-        assert!(leftovers(dir.path(), &reader).unwrap().is_empty());
+        assert!(due_deletions(dir.path(), &reader).unwrap().is_empty());
     }
 
     #[test]
@@ -418,10 +428,10 @@ mod tests {
         let mut item = garbage("k");
         item.artifact.noted =
             Some(json!({"s3": {"bucket": "b", "key": "k", "accessKeySecret": {"name": "gone", "key": "a"}}}));
-        let doomed = Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![item]);
-        doomed.write(dir.path()).unwrap();
+        let deletion = QueuedDeletion::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![item]);
+        deletion.write(dir.path()).unwrap();
         let artifact_client = ArtifactClient::new(dir.path(), Policy::strict());
-        let warnings = sweep(doomed.mission(&SharedState::default()), &artifact_client, &store, dir.path());
+        let warnings = sweep(deletion.locate(&SharedState::default()), &artifact_client, &store, dir.path());
         assert!(warnings[0].contains("Secret 'gone'"), "{warnings:?}");
         let record: Value =
             serde_json::from_slice(&store.reader().unwrap().archive(RunId(1)).unwrap().unwrap()).unwrap();
@@ -429,36 +439,40 @@ mod tests {
         let kept = dir.path().join("artifacts/doomed/1-OnWorkflowCompletion.json");
         assert!(kept.exists());
         let reader = store.reader().unwrap();
-        assert!(leftovers(dir.path(), &reader).unwrap().is_empty(), "not again at once");
+        assert!(due_deletions(dir.path(), &reader).unwrap().is_empty(), "not again at once");
         let past = std::time::SystemTime::now() - Duration::from_secs(3600);
         fs::File::options().write(true).open(kept).unwrap().set_modified(past).unwrap();
-        assert_eq!(leftovers(dir.path(), &reader).unwrap().len(), 1);
-        assert_eq!((pause(1), pause(2), pause(40)), (PAUSE, PAUSE * 2, LONGEST_PAUSE));
+        assert_eq!(due_deletions(dir.path(), &reader).unwrap().len(), 1);
+        assert_eq!((pause(1), pause(2), pause(40)), (PAUSE, PAUSE * 2, MAX_PAUSE));
     }
 
     #[test]
     fn a_run_that_goes_on_under_another_number_takes_its_artifacts_along() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path(), true);
-        Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")]).write(dir.path()).unwrap();
-        pardon(dir.path(), RunId(1)).unwrap();
-        pardon(dir.path(), RunId(1)).unwrap();
+        QueuedDeletion::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")])
+            .write(dir.path())
+            .unwrap();
+        dequeue_deletion(dir.path(), RunId(1)).unwrap();
+        dequeue_deletion(dir.path(), RunId(1)).unwrap();
         let row = RunRow::new(RunId(2), "ns", "Workflow", "w", "u", octoflow_model::Time(1));
         let replace = Change::ReplaceRun { old: RunId(1), row: Box::new(row) };
         store.commit_wait(Batch::from(replace)).unwrap();
-        assert!(leftovers(dir.path(), &store.reader().unwrap()).unwrap().is_empty());
+        assert!(due_deletions(dir.path(), &store.reader().unwrap()).unwrap().is_empty());
     }
 
     #[test]
     fn an_open_run_keeps_its_artifacts_and_a_run_that_is_there_what_goes_with_it() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path(), false);
-        Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")]).write(dir.path()).unwrap();
-        doom_with_run(dir.path(), RunId(1), "ns", vec![garbage("k")]).unwrap();
-        assert!(leftovers(dir.path(), &store.reader().unwrap()).unwrap().is_empty());
+        QueuedDeletion::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")])
+            .write(dir.path())
+            .unwrap();
+        queue_artifact_deletion(dir.path(), RunId(1), "ns", vec![garbage("k")]).unwrap();
+        assert!(due_deletions(dir.path(), &store.reader().unwrap()).unwrap().is_empty());
         store.commit_wait(Batch::from(Change::DeleteRun { run: RunId(1) })).unwrap();
-        assert_eq!(leftovers(dir.path(), &store.reader().unwrap()).unwrap().len(), 2);
+        assert_eq!(due_deletions(dir.path(), &store.reader().unwrap()).unwrap().len(), 2);
         assert_eq!(sweep_deleted(&store, dir.path(), Policy::strict()), [""; 0]);
-        assert!(leftovers(dir.path(), &store.reader().unwrap()).unwrap().is_empty());
+        assert!(due_deletions(dir.path(), &store.reader().unwrap()).unwrap().is_empty());
     }
 }

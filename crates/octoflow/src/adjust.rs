@@ -1,5 +1,5 @@
-//! What the command line changes in a workflow or a TaskSet before it is submitted: arguments, entrypoint, name, namespace.
-//! Nothing is judged here; a manifest that makes no sense is left as it is for admission to say so.
+//! Overrides from the command line: arguments, entrypoint, name, namespace. It validates nothing; an invalid manifest
+//! is left for admission to report.
 
 use anyhow::Result;
 use octoflow_engine::dialect;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::{names, workflow::text};
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct Overrides {
     /// Later ones win.
     pub parameters: Vec<(String, String)>,
     pub entrypoint: Option<String>,
@@ -19,44 +19,44 @@ pub(crate) struct Wishes {
     pub labels: Vec<(String, String)>,
 }
 
-/// Applies the wishes; the answers are warnings.
-pub(crate) fn adjust(workflow: &mut Value, wishes: &Wishes) -> Vec<String> {
+/// Applies the overrides; returns warnings.
+pub(crate) fn adjust(workflow: &mut Value, overrides: &Overrides) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(metadata) = object_at(workflow, "metadata") {
-        if let Some(name) = &wishes.name {
+        if let Some(name) = &overrides.name {
             metadata.insert("name".to_owned(), json!(name));
         }
-        if let Some(prefix) = &wishes.generate_name {
+        if let Some(prefix) = &overrides.generate_name {
             metadata.remove("name");
             metadata.insert("generateName".to_owned(), json!(prefix));
         }
-        if let Some(namespace) = &wishes.namespace {
+        if let Some(namespace) = &overrides.namespace {
             metadata.insert("namespace".to_owned(), json!(namespace));
         }
     }
-    if !wishes.labels.is_empty()
+    if !overrides.labels.is_empty()
         && let Some(metadata) = object_at(workflow, "metadata")
         && let Value::Object(labels) = filled(metadata.entry("labels").or_insert(Value::Null), || json!({}))
     {
-        labels.extend(wishes.labels.iter().map(|(name, value)| (name.clone(), json!(value))));
+        labels.extend(overrides.labels.iter().map(|(name, value)| (name.clone(), json!(value))));
     }
     if dialect::of(workflow).is_ok_and(|dialect| !dialect.takes_arguments) {
         // Parameters and the entrypoint are meant for the runs beside it.
         return warnings;
     }
     let Some(spec) = object_at(workflow, "spec") else { return warnings };
-    if let Some(entrypoint) = &wishes.entrypoint {
+    if let Some(entrypoint) = &overrides.entrypoint {
         spec.insert("entrypoint".to_owned(), json!(entrypoint));
     }
     let referred = spec.get("workflowTemplateRef").is_some_and(|reference| !reference.is_null());
-    if !wishes.parameters.is_empty() {
+    if !overrides.parameters.is_empty() {
         let arguments = filled(spec.entry("arguments").or_insert(Value::Null), || json!({}));
         if let Some(Value::Array(list)) = entry_of(arguments, "parameters", || json!([])) {
-            for (name, value) in &wishes.parameters {
+            for (name, value) in &overrides.parameters {
                 warnings.extend(set(list, name, value));
             }
             if referred {
-                // Its parameters stand in the template.
+                // Its parameters are declared in the template.
                 warnings.clear();
             }
         }
@@ -64,7 +64,7 @@ pub(crate) fn adjust(workflow: &mut Value, wishes: &Wishes) -> Vec<String> {
     warnings
 }
 
-/// The name the run will have, drawn when the manifest only gives its beginning. `None` when it gives neither.
+/// Returns the name of the run, generated if the manifest has only a prefix. `None` if it has neither.
 pub(crate) fn name(workflow: &Value) -> Result<Option<String>> {
     let metadata = &workflow["metadata"];
     match (text(metadata, "name"), text(metadata, "generateName")) {
@@ -74,7 +74,7 @@ pub(crate) fn name(workflow: &Value) -> Result<Option<String>> {
     }
 }
 
-/// Puts an object that stands beside workflows into the namespace that was asked for.
+/// Sets the namespace of an object other than a run.
 pub(crate) fn adjust_namespace(object: &mut Value, namespace: Option<&str>) {
     if let (Some(namespace), Some(metadata)) = (namespace, object_at(object, "metadata")) {
         metadata.insert("namespace".to_owned(), json!(namespace));
@@ -88,7 +88,7 @@ pub(crate) fn namespace(workflow: &Value) -> &str {
     }
 }
 
-/// Replaces the parameter's value, whatever it was; an unknown one is added, which may be a misspelling.
+/// Sets a parameter, whatever its value was; an unknown one is added with a warning, because it may be misspelled.
 fn set(list: &mut Vec<Value>, name: &str, value: &str) -> Option<String> {
     if let Some(parameter) =
         list.iter_mut().find(|parameter| text(parameter, "name") == name).and_then(Value::as_object_mut)
@@ -111,7 +111,7 @@ fn entry_of<'a>(value: &'a mut Value, key: &str, empty: impl FnOnce() -> Value) 
     Some(filled(value.as_object_mut()?.entry(key).or_insert(Value::Null), empty))
 }
 
-/// A null means that nothing was said.
+/// Null counts as absent.
 fn filled(value: &mut Value, empty: impl FnOnce() -> Value) -> &mut Value {
     if value.is_null() {
         *value = empty();
@@ -123,16 +123,16 @@ fn filled(value: &mut Value, empty: impl FnOnce() -> Value) -> &mut Value {
 mod tests {
     use super::*;
 
-    fn wishes(parameters: &[(&str, &str)]) -> Wishes {
+    fn overrides(parameters: &[(&str, &str)]) -> Overrides {
         let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Wishes { parameters, ..Wishes::default() }
+        Overrides { parameters, ..Overrides::default() }
     }
 
     #[test]
     fn parameters_are_replaced_by_name_and_keep_their_place() {
         let mut workflow = json!({"spec": {"arguments": {"parameters": [
             {"name": "a", "value": "1"}, {"name": "b", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}, "enum": ["2"]}]}}});
-        assert!(adjust(&mut workflow, &wishes(&[("b", "x"), ("b", "2")])).is_empty());
+        assert!(adjust(&mut workflow, &overrides(&[("b", "x"), ("b", "2")])).is_empty());
         assert_eq!(
             workflow["spec"]["arguments"]["parameters"],
             json!([{"name": "a", "value": "1"}, {"name": "b", "enum": ["2"], "value": "2"}])
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn an_unknown_parameter_is_added_with_a_warning() {
         let mut workflow = json!({"spec": {"arguments": {"parameters": [{"name": "message"}]}}});
-        let warnings = adjust(&mut workflow, &wishes(&[("mesage", "x")]));
+        let warnings = adjust(&mut workflow, &overrides(&[("mesage", "x")]));
         assert_eq!(warnings, ["the workflow has no parameter `mesage`, it is added; did you mean `message`?"]);
         assert_eq!(workflow["spec"]["arguments"]["parameters"][1], json!({"name": "mesage", "value": "x"}));
     }
@@ -150,14 +150,14 @@ mod tests {
     #[test]
     fn labels_are_added_to_those_that_are_there() {
         let mut workflow = json!({"metadata": {"labels": {"a": "1"}}});
-        adjust(&mut workflow, &Wishes { labels: vec![("b".into(), "2".into())], ..Wishes::default() });
+        adjust(&mut workflow, &Overrides { labels: vec![("b".into(), "2".into())], ..Overrides::default() });
         assert_eq!(workflow["metadata"]["labels"], json!({"a": "1", "b": "2"}));
     }
 
     #[test]
     fn arguments_are_made_when_there_are_none() {
         let mut workflow = json!({"spec": {"arguments": null}});
-        adjust(&mut workflow, &wishes(&[("a", "1")]));
+        adjust(&mut workflow, &overrides(&[("a", "1")]));
         assert_eq!(workflow["spec"]["arguments"]["parameters"], json!([{"name": "a", "value": "1"}]));
     }
 
@@ -167,11 +167,11 @@ mod tests {
         assert!(name(&workflow).unwrap().unwrap().starts_with("a-"));
         adjust(
             &mut workflow,
-            &Wishes { name: Some("mine".into()), namespace: Some("team".into()), ..Wishes::default() },
+            &Overrides { name: Some("mine".into()), namespace: Some("team".into()), ..Overrides::default() },
         );
         assert_eq!(name(&workflow).unwrap().as_deref(), Some("mine"));
         assert_eq!(namespace(&workflow), "team");
-        adjust(&mut workflow, &Wishes { generate_name: Some("b-".into()), ..Wishes::default() });
+        adjust(&mut workflow, &Overrides { generate_name: Some("b-".into()), ..Overrides::default() });
         assert!(name(&workflow).unwrap().unwrap().starts_with("b-"));
         assert_eq!(name(&json!({})).unwrap(), None);
     }
@@ -180,7 +180,7 @@ mod tests {
     fn a_manifest_of_the_wrong_shape_is_left_for_admission() {
         let mut workflow = json!({"metadata": [], "spec": "text"});
         let before = workflow.clone();
-        adjust(&mut workflow, &wishes(&[("a", "1")]));
+        adjust(&mut workflow, &overrides(&[("a", "1")]));
         assert_eq!(workflow, before);
     }
 }

@@ -1,13 +1,12 @@
-//! What can be typed: commands, their arguments, and what each accepts.
-//! Types only; what a command does is in `commands`.
+//! Command line definitions: commands, arguments and accepted values. Types only; `commands` implements them.
 
 mod client;
 mod cron;
 mod format;
-mod kept;
 mod kubeconfig;
+mod overrides;
 mod server;
-mod wishes;
+mod stored;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -21,8 +20,8 @@ use format::{
     GetFormats, ListFormats, LogFormats, ObjectFormats, RunFormats, key_value, kind, node_phase, one_of, phase,
     run_kinds,
 };
-pub(crate) use kept::*;
-pub(crate) use wishes::{Naming, Wished};
+pub(crate) use overrides::{Naming, OverrideArgs};
+pub(crate) use stored::*;
 
 pub(crate) use kubeconfig::Kubeconfig;
 pub(crate) use server::Server;
@@ -48,7 +47,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "FILE", env = "OCTOFLOW_SECRETS_KEY_FILE", hide_env_values = true)]
     pub secrets_key_file: Option<PathBuf>,
     #[command(flatten)]
-    pub reach: Reach,
+    pub server_args: ServerArgs,
     /// Never use colours (NO_COLOR does the same)
     #[arg(long, global = true, alias = "no-colour")]
     pub no_color: bool,
@@ -63,13 +62,13 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Hand manifests to a server, which runs them
     Submit(Box<Submit>),
-    /// Keep workflows and run them for others: the control plane with its API, and this machine as its node
+    /// Run a server: the control plane with its API, and this machine as its node
     Server(Server),
-    /// Check manifests without running anything; all problems of all files are told at once
+    /// Check manifests without running anything; reports all problems of all files at once
     Lint(Lint),
-    /// Test the logic of workflows in virtual time: nothing is started, an hour passes in a blink
+    /// Test the logic of workflows in virtual time, without starting anything
     Test(Test),
-    /// Say what would run, in which order, without running anything
+    /// Show what would run, in which order, without running anything
     Plan(Box<Plan>),
     /// List runs, newest first
     #[command(visible_alias = "ls")]
@@ -78,58 +77,58 @@ pub(crate) enum Command {
     Get(Get),
     /// Show everything about a run: parameters, conditions, inputs and outputs of every node
     Describe(Describe),
-    /// Show how a run goes on until it is over
+    /// Follow the progress of a run until it is over
     Watch(Watch),
-    /// Wait until runs are over; fails when one of them did
+    /// Wait until runs are over; fails if one of them failed
     Wait(Wait),
     /// Print what the steps of a run wrote
     Logs(Logs),
-    /// Say why a node waits or what happened to it, or what an error code means
+    /// Explain why a node waits or what happened to it, or what an error code means
     Explain(Explain),
-    /// Print the custom metrics of all runs as Prometheus reads them
+    /// Print the custom metrics of all runs in the Prometheus format
     Metrics,
     /// Delete finished runs with their logs
     #[command(visible_alias = "rm")]
     Delete(Delete),
-    /// End a run that is under way; its exit handlers still run
+    /// Stop a run that is under way; its exit handlers still run
     Stop(Stop),
-    /// End a run that is under way at once, without exit handlers
+    /// Terminate a run that is under way at once, without exit handlers
     Terminate(Target),
     /// Start nothing new in a run until it is resumed
     Suspend(Target),
-    /// Let a suspended run go on
+    /// Resume a suspended run
     Resume(Resume),
-    /// Do what failed in a run again, on a server
+    /// Rerun what failed in a run, on a server
     Retry(Retry),
     /// Submit a run once more as a new one, on a server
     Resubmit(Box<Resubmit>),
-    /// Change nodes that wait
+    /// Change waiting nodes
     #[command(subcommand)]
     Node(NodeCommand),
     /// Copy the artifacts of a run from a server to this machine
     Cp(Cp),
-    /// Say what differs between two runs; the exit code is 1 when something does
+    /// Compare two runs; the exit code is 1 if they differ
     Diff(Diff),
     /// Write everything about a run into one file, without secrets
     Export(Export),
-    /// Look at a file that `export` wrote
+    /// Inspect a file that `export` wrote
     Open(Open),
     /// Workflow templates of a server
     #[command(subcommand)]
-    Template(KeptCommand),
+    Template(StoredCommand),
     /// Cluster workflow templates of a server
     #[command(subcommand)]
-    ClusterTemplate(KeptCommand),
+    ClusterTemplate(StoredCommand),
     /// Cron workflows of a server
     #[command(subcommand)]
     Cron(CronCommand),
     /// Runs of a server that are over, by uid
     #[command(subcommand)]
     Archive(ArchiveCommand),
-    /// Who may use a server
+    /// Manage the tokens of a server
     #[command(subcommand)]
     Token(TokenCommand),
-    /// The file of settings
+    /// Manage the settings file
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Print the JSON Schema of a kind, for editors; without a kind, list the kinds
@@ -138,7 +137,7 @@ pub(crate) enum Command {
     Kubeconfig(Kubeconfig),
     /// Print a completion script for a shell
     Completion(Completion),
-    /// Check that this machine has what runs need, or how a server is
+    /// Check that this machine has what runs need, or the health of a server
     Doctor(Doctor),
     /// Print the version
     Version(Version),
@@ -153,11 +152,11 @@ pub(crate) struct Run {
     /// More manifests
     #[arg(short = 'f', long = "file", value_name = "FILE|DIR|-")]
     pub files: Vec<PathBuf>,
-    /// Take up a run that was interrupted
+    /// Resume a run that was interrupted
     #[arg(long, value_name = "NAME", conflicts_with_all = ["manifests", "files", "parameters", "parameter_file", "entrypoint", "name", "generate_name"])]
     pub resume: Option<String>,
     #[command(flatten)]
-    pub wished: Wished,
+    pub override_args: OverrideArgs,
     #[command(flatten)]
     pub naming: Naming,
     #[command(flatten)]
@@ -202,9 +201,9 @@ pub(crate) struct Lint {
     /// Judge only objects of these kinds, like workflows,configmaps; the others may still be referred to
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kind)]
     pub kinds: Vec<&'static str>,
-    /// How problems are told
-    #[arg(short, long, value_enum, default_value_t = Telling::Pretty)]
-    pub output: Telling,
+    /// Format of the problems
+    #[arg(short, long, value_enum, default_value_t = ProblemFormat::Pretty)]
+    pub output: ProblemFormat,
     /// Nothing but the files is looked at in any case
     #[arg(long, hide = true)]
     pub offline: bool,
@@ -216,7 +215,7 @@ pub(crate) struct Plan {
     #[arg(value_name = "FILE", required = true)]
     pub manifests: Vec<PathBuf>,
     #[command(flatten)]
-    pub wished: Wished,
+    pub override_args: OverrideArgs,
     #[command(flatten)]
     pub namespace: Namespace,
     /// How long tasks take, by template: a file with one `template: 90s` a line, or an earlier run
@@ -228,7 +227,7 @@ pub(crate) struct Plan {
     /// How many lines the whole tree may have
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub lines: usize,
-    /// How it is told
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Pretty)]
     pub output: PlanFormat,
 }
@@ -252,12 +251,12 @@ pub(crate) struct Test {
     /// Only list the cases
     #[arg(long)]
     pub list: bool,
-    /// How the outcome is told
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = TestFormat::Pretty)]
     pub output: TestFormat,
 }
 
-/// How the outcome of tests is told.
+/// Output formats of tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TestFormat {
     /// For people
@@ -268,9 +267,9 @@ pub(crate) enum TestFormat {
     Json,
 }
 
-/// How problems of manifests are told.
+/// Output formats of problems in manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Telling {
+pub(crate) enum ProblemFormat {
     /// For people, with the lines
     Pretty,
     /// An array
@@ -308,13 +307,13 @@ pub(crate) struct Namespace {
     pub namespace: Option<String>,
 }
 
-/// Which server, and how it is reached.
+/// Which server to use, and its credentials.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Reach {
+pub(crate) struct ServerArgs {
     /// The server to ask [default: the one that holds the data directory, else none or http://127.0.0.1:2746]
     #[arg(long, global = true, value_name = "URL", env = "OCTOFLOW_SERVER", hide_env_values = true)]
     pub server: Option<String>,
-    /// Who you are to the server
+    /// Token for the server
     #[arg(long, global = true, env = "OCTOFLOW_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
     /// Check the server's certificate against this one
@@ -362,7 +361,7 @@ pub(crate) struct List {
     pub no_headers: bool,
 }
 
-/// Tests that `list` and `delete` share.
+/// Selection options shared by `list` and `delete`.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// Only finished runs
@@ -379,7 +378,7 @@ pub(crate) struct Which {
     pub selector: Option<Labels>,
 }
 
-/// A parsed label selector.
+/// Parsed label selector.
 #[derive(Clone, Debug)]
 pub(crate) struct Labels(pub Vec<octoflow_store::LabelTest>);
 
@@ -504,7 +503,7 @@ pub(crate) struct Target {
 pub(crate) struct Stop {
     #[command(flatten)]
     pub target: Target,
-    /// Why, for whoever looks at the run afterwards
+    /// Reason, shown with the run
     #[arg(long, value_name = "TEXT")]
     pub message: Option<String>,
     /// End only waiting nodes like this, as failed, e.g. displayName=approve

@@ -1,9 +1,9 @@
-//! Talking HTTP to a server: one call at a time, JSON there and back, failures with the exit code they deserve.
-//! It knows no command; what is asked and what the answer means is the caller's.
+//! HTTP client of a server: one call at a time, JSON in both directions, failures mapped to exit codes. It knows no
+//! command; meaning belongs to the caller.
 
 mod address;
+mod endpoint;
 mod fault;
-mod place;
 mod socket;
 mod stream;
 
@@ -19,38 +19,38 @@ use ureq::{
 };
 
 pub(crate) use address::Address;
-pub(crate) use place::{Endpoint, Found, find};
+pub(crate) use endpoint::{ChosenServer, Endpoint, find};
 pub(crate) use stream::{Events, Next};
 
 use crate::exit::{Exit, Failure};
 
-/// Connecting takes longer only when nobody is there.
-const CONNECT: Duration = Duration::from_secs(10);
-/// A call that takes longer than this has no answer.
-const ANSWER: Duration = Duration::from_secs(120);
-/// Answers are whole objects; one that is longer is nobody's workflow.
-const LARGEST: u64 = 1 << 30;
-/// A call that may be made twice without harm is made this often, each time after a longer pause.
+/// Timeout for connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a call.
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+/// Maximum size of an answer.
+const MAX_ANSWER_BYTES: u64 = 1 << 30;
+/// Number of tries of an idempotent call, with increasing pauses.
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A server that was chosen; nothing is connected until something is asked.
+/// Client of one server; connects on demand.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     agent: Agent,
     endpoint: Endpoint,
 }
 
-/// What is sent.
-struct Ask<'a> {
+/// One request.
+struct ApiRequest<'a> {
     method: Method,
     address: &'a Address,
     body: Option<&'a Value>,
-    /// Makes a creation safe to repeat.
+    /// Idempotency key, which makes a creation safe to retry.
     key: Option<&'a str>,
     accept: &'a str,
-    /// How long a read may take; without it the whole call is bounded.
-    patience: Option<Duration>,
+    /// Timeout of a single read; without it the whole call has a timeout.
+    read_timeout: Option<Duration>,
 }
 
 impl Client {
@@ -78,11 +78,11 @@ impl Client {
         };
         let mut config = Agent::config_builder()
             .tls_config(tls.build())
-            .timeout_connect(Some(CONNECT))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
             .http_status_as_error(false)
             .user_agent(concat!("octoflow/", env!("CARGO_PKG_VERSION")));
-        if endpoint.socket.is_some() || place::is_loopback(&endpoint.url) {
-            // Nobody else is in between on this machine, whatever the environment says.
+        if endpoint.socket.is_some() || endpoint::is_loopback(&endpoint.url) {
+            // No proxy for local servers, whatever the environment says.
             config = config.proxy(None);
         }
         let config = config.build();
@@ -98,10 +98,10 @@ impl Client {
     }
 
     pub(crate) fn get(&self, address: &Address) -> Result<Value> {
-        self.json(&Ask::of(Method::GET, address), true)
+        self.json(&ApiRequest::of(Method::GET, address), true)
     }
 
-    /// The object, or nothing where there is none.
+    /// Reads an object; `None` if it does not exist.
     pub(crate) fn find(&self, address: &Address) -> Result<Option<Value>> {
         match self.get(address) {
             Ok(value) => Ok(Some(value)),
@@ -111,47 +111,53 @@ impl Client {
     }
 
     pub(crate) fn put(&self, address: &Address, body: &Value) -> Result<Value> {
-        self.json(&Ask { body: Some(body), ..Ask::of(Method::PUT, address) }, false)
+        self.json(&ApiRequest { body: Some(body), ..ApiRequest::of(Method::PUT, address) }, false)
     }
 
     pub(crate) fn post(&self, address: &Address, body: &Value) -> Result<Value> {
-        self.json(&Ask { body: Some(body), ..Ask::of(Method::POST, address) }, false)
+        self.json(&ApiRequest { body: Some(body), ..ApiRequest::of(Method::POST, address) }, false)
     }
 
-    /// A creation that makes one thing however often it is sent: the server knows the key again.
+    /// Creates an object once however often it is sent, thanks to the idempotency key.
     pub(crate) fn create(&self, address: &Address, body: &Value, key: &str) -> Result<Value> {
-        self.json(&Ask { body: Some(body), key: Some(key), ..Ask::of(Method::POST, address) }, true)
+        self.json(&ApiRequest { body: Some(body), key: Some(key), ..ApiRequest::of(Method::POST, address) }, true)
     }
 
-    /// The same where the thing is made by a change of another.
+    /// Like [`Client::create`], for objects that are created by changing another.
     pub(crate) fn change(&self, address: &Address, body: &Value, key: &str) -> Result<Value> {
-        self.json(&Ask { body: Some(body), key: Some(key), ..Ask::of(Method::PUT, address) }, false)
+        self.json(&ApiRequest { body: Some(body), key: Some(key), ..ApiRequest::of(Method::PUT, address) }, false)
     }
 
     pub(crate) fn delete(&self, address: &Address) -> Result<Value> {
-        self.json(&Ask::of(Method::DELETE, address), false)
+        self.json(&ApiRequest::of(Method::DELETE, address), false)
     }
 
-    /// The bytes of an answer and their name, if the server gives one.
+    /// Downloads an answer, with its file name if the server gives one.
     pub(crate) fn download(&self, address: &Address) -> Result<(Option<String>, impl Read + use<>)> {
-        let ask = Ask { accept: "*/*", patience: Some(ANSWER), ..Ask::of(Method::GET, address) };
-        let response = self.send(&ask, true)?;
+        let request =
+            ApiRequest { accept: "*/*", read_timeout: Some(CALL_TIMEOUT), ..ApiRequest::of(Method::GET, address) };
+        let response = self.send(&request, true)?;
         let name = response.headers().get("content-disposition").and_then(|value| value.to_str().ok());
         let name = name.and_then(|text| text.split("filename=").nth(1)).map(|name| name.trim_matches('"').to_owned());
         Ok((name, response.into_body().into_with_config().limit(u64::MAX).reader()))
     }
 
-    /// Events as they come, in the form the face of the server has them. `patience` is how long nothing at all may be heard.
-    pub(crate) fn events(&self, address: &Address, form: &str, patience: Duration) -> Result<Events> {
-        let ask = Ask { accept: form, patience: Some(patience), ..Ask::of(Method::GET, address) };
-        let response = self.send(&ask, false)?;
+    /// Streams events in the given format. `read_timeout` is the timeout for any sign of life.
+    pub(crate) fn events(&self, address: &Address, form: &str, read_timeout: Duration) -> Result<Events> {
+        let request =
+            ApiRequest { accept: form, read_timeout: Some(read_timeout), ..ApiRequest::of(Method::GET, address) };
+        let response = self.send(&request, false)?;
         Ok(Events::new(response.into_body().into_with_config().limit(u64::MAX).reader()))
     }
 
-    fn json(&self, ask: &Ask<'_>, repeatable: bool) -> Result<Value> {
-        let mut response = self.send(ask, repeatable)?;
-        let bytes =
-            response.body_mut().with_config().limit(LARGEST).read_to_vec().map_err(|error| self.lost(&error))?;
+    fn json(&self, request: &ApiRequest<'_>, repeatable: bool) -> Result<Value> {
+        let mut response = self.send(request, repeatable)?;
+        let bytes = response
+            .body_mut()
+            .with_config()
+            .limit(MAX_ANSWER_BYTES)
+            .read_to_vec()
+            .map_err(|error| self.transport_error(&error))?;
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Value::Null);
         }
@@ -161,12 +167,12 @@ impl Client {
         })
     }
 
-    fn send(&self, ask: &Ask<'_>, repeatable: bool) -> Result<Response<Body>> {
+    fn send(&self, request: &ApiRequest<'_>, repeatable: bool) -> Result<Response<Body>> {
         let mut tries = 1;
         loop {
-            let outcome = self.once(ask);
+            let outcome = self.once(request);
             let passing = match &outcome {
-                Err(error) => !nobody(error),
+                Err(error) => !is_unreachable(error),
                 Ok(response) => response.status().as_u16() == 503,
             };
             if repeatable && passing && tries < TRIES {
@@ -174,53 +180,53 @@ impl Client {
                 tries += 1;
                 continue;
             }
-            let mut response = outcome.map_err(|error| self.lost(&error))?;
+            let mut response = outcome.map_err(|error| self.transport_error(&error))?;
             if response.status().is_success() {
                 return Ok(response);
             }
             let status = response.status().as_u16();
-            let body = response.body_mut().with_config().limit(LARGEST).read_to_vec().unwrap_or_default();
+            let body = response.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_to_vec().unwrap_or_default();
             return Err(fault::failure(status, &body, self.url()).into());
         }
     }
 
-    fn once(&self, ask: &Ask<'_>) -> Result<Response<Body>, Error> {
+    fn once(&self, request: &ApiRequest<'_>) -> Result<Response<Body>, Error> {
         let host = if self.endpoint.socket.is_some() { socket::URL } else { &self.endpoint.url };
-        let url = format!("{host}{}", ask.address);
-        let mut head = Request::builder().method(ask.method.clone()).uri(url).header("accept", ask.accept);
+        let url = format!("{host}{}", request.address);
+        let mut head = Request::builder().method(request.method.clone()).uri(url).header("accept", request.accept);
         if let Some(token) = &self.endpoint.token {
             head = head.header("authorization", format!("Bearer {token}"));
         }
-        if let Some(key) = ask.key {
+        if let Some(key) = request.key {
             head = head.header("idempotency-key", key);
         }
-        let whole = ask.patience.is_none().then_some(ANSWER);
-        match ask.body {
+        let whole = request.read_timeout.is_none().then_some(CALL_TIMEOUT);
+        match request.body {
             Some(body) => {
-                let request = head.header("content-type", "application/json").body(body.to_string())?;
-                let config = self.agent.configure_request(request).timeout_global(whole);
-                self.agent.run(config.timeout_per_read(ask.patience).build())
+                let http = head.header("content-type", "application/json").body(body.to_string())?;
+                let config = self.agent.configure_request(http).timeout_global(whole);
+                self.agent.run(config.timeout_per_read(request.read_timeout).build())
             }
             None => {
                 let config = self.agent.configure_request(head.body(())?).timeout_global(whole);
-                self.agent.run(config.timeout_per_read(ask.patience).build())
+                self.agent.run(config.timeout_per_read(request.read_timeout).build())
             }
         }
     }
 
-    fn lost(&self, error: &Error) -> anyhow::Error {
-        fault::lost(error, &self.endpoint).into()
+    fn transport_error(&self, error: &Error) -> anyhow::Error {
+        fault::transport_error(error, &self.endpoint).into()
     }
 }
 
-impl<'a> Ask<'a> {
+impl<'a> ApiRequest<'a> {
     fn of(method: Method, address: &'a Address) -> Self {
-        Self { method, address, body: None, key: None, accept: "application/json", patience: None }
+        Self { method, address, body: None, key: None, accept: "application/json", read_timeout: None }
     }
 }
 
-/// Nobody listens there; asking again does not help.
-fn nobody(error: &Error) -> bool {
+/// Returns whether no server is reachable there, so that a retry does not help.
+fn is_unreachable(error: &Error) -> bool {
     match error {
         Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
         Error::ConnectionFailed | Error::HostNotFound | Error::BadUri(_) | Error::Tls(_) | Error::Rustls(_) => true,
@@ -228,7 +234,7 @@ fn nobody(error: &Error) -> bool {
     }
 }
 
-/// A label selector as it was typed.
+/// Formats a label selector.
 pub(crate) fn selector(tests: &[LabelTest]) -> String {
     let one = |test: &LabelTest| match test {
         LabelTest::Equals { key, value } => format!("{key}={value}"),

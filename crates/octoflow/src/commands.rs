@@ -1,4 +1,5 @@
-//! One file a command. Each takes its arguments, asks the data directory or a server, and hands the result to `output`.
+//! The commands, one per file. Each takes its arguments, asks the data directory or a server, and passes the result to
+//! `output`.
 
 mod archive;
 mod completion;
@@ -12,7 +13,6 @@ mod doctor;
 mod explain;
 mod export;
 mod get;
-mod kept;
 mod kubeconfig;
 mod lint;
 mod list;
@@ -28,6 +28,7 @@ mod run;
 mod schema;
 mod server;
 mod steer;
+mod stored;
 mod submit;
 mod test;
 mod token;
@@ -36,8 +37,8 @@ mod wait;
 mod watch;
 
 pub(crate) use export::FORMAT as EXPORT_FORMAT;
-pub(crate) use kept::address;
-pub(crate) use test::Tried;
+pub(crate) use stored::address;
+pub(crate) use test::TestResult;
 
 use std::path::PathBuf;
 
@@ -46,85 +47,86 @@ use octoflow_engine::{argo, kinds::Kind};
 use octoflow_store::SecretsKey;
 
 use crate::{
-    cli::{Cli, Command, KeptCommand, NodeCommand, Reach},
-    client::{self, Client, Endpoint, Found},
+    cli::{Cli, Command, NodeCommand, ServerArgs, StoredCommand},
+    client::{self, ChosenServer, Client, Endpoint},
     config,
     exit::Exit,
     local,
     output::Output,
     remote::Request,
     settings::{self, Settings},
-    source::{Here, Server, Source},
+    source::{LocalSource, ServerSource, Source},
 };
 
-/// What every command has at hand.
+/// Context of every command.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub output: Output,
     pub data_dir: PathBuf,
-    /// The key that Secrets in the data directory are encrypted with.
+    /// Key file for the Secrets in the data directory.
     pub secrets_key_file: Option<PathBuf>,
-    pub reach: Reach,
+    pub server_args: ServerArgs,
 }
 
 impl Context {
-    /// Where runs are: the server that was named or that holds the data directory, else the directory itself.
+    /// Returns the source of runs: the named server or the one that holds the data directory, else the directory
+    /// itself.
     pub(crate) fn source(&self) -> Result<Box<dyn Source>> {
         Ok(match self.found()? {
-            Found::Named(endpoint) | Found::Holder(endpoint) => {
+            ChosenServer::Named(endpoint) | ChosenServer::Holder(endpoint) => {
                 self.output.detail(&format!("server: {}", endpoint.url));
-                Box::new(Server::new(Client::new(endpoint)?, self.output))
+                Box::new(ServerSource::new(Client::new(endpoint)?, self.output))
             }
-            Found::Assumed(_) => {
-                Box::new(Here::open(self.data_dir.clone(), self.secrets_key_file.clone(), self.output)?)
+            ChosenServer::Assumed(_) => {
+                Box::new(LocalSource::open(self.data_dir.clone(), self.secrets_key_file.clone(), self.output)?)
             }
         })
     }
 
-    /// The key that Secrets in the data directory are encrypted with, if one was named.
+    /// Reads the key for the Secrets in the data directory, if one was named.
     pub(crate) fn secrets_key(&self) -> Result<Option<SecretsKey>> {
         self.secrets_key_file.as_deref().map(SecretsKey::read).transpose().map_err(local::explained)
     }
 
-    /// The server if one was named or holds the data directory.
+    /// Returns the server, if one was named or holds the data directory.
     pub(crate) fn named_server(&self) -> Result<Option<Client>> {
         match self.found()? {
-            Found::Named(endpoint) | Found::Holder(endpoint) => Client::new(endpoint).map(Some),
-            Found::Assumed(_) => Ok(None),
+            ChosenServer::Named(endpoint) | ChosenServer::Holder(endpoint) => Client::new(endpoint).map(Some),
+            ChosenServer::Assumed(_) => Ok(None),
         }
     }
 
-    /// The server as a source, for commands that need one.
+    /// Returns the server as a source, for commands that need one.
     pub(crate) fn source_of_server(&self) -> Result<Box<dyn Source>> {
-        Ok(Box::new(Server::new(self.client()?, self.output)))
+        Ok(Box::new(ServerSource::new(self.client()?, self.output)))
     }
 
-    /// How a thread of its own gets the server as a source of its own.
+    /// Returns a constructor for the server as a source on another thread.
     pub(crate) fn server_elsewhere(&self) -> impl FnOnce() -> Result<Box<dyn Source>> + Send + use<> {
-        let (output, data_dir, reach) = (self.output, self.data_dir.clone(), self.reach.clone());
+        let (output, data_dir, server_args) = (self.output, self.data_dir.clone(), self.server_args.clone());
         let secrets_key_file = self.secrets_key_file.clone();
-        move || Self { output, data_dir, secrets_key_file, reach }.source_of_server()
+        move || Self { output, data_dir, secrets_key_file, server_args }.source_of_server()
     }
 
-    /// How the server is reached.
+    /// Returns the endpoint of the server.
     pub(crate) fn endpoint(&self) -> Result<Endpoint> {
-        self.found().map(Found::endpoint)
+        self.found().map(ChosenServer::endpoint)
     }
 
-    /// The server, for commands that need one.
+    /// Returns the client of the server, for commands that need one.
     pub(crate) fn client(&self) -> Result<Client> {
         let endpoint = self.found()?.endpoint();
         self.output.detail(&format!("server: {}", endpoint.url));
         Client::new(endpoint)
     }
 
-    fn found(&self) -> Result<Found> {
+    fn found(&self) -> Result<ChosenServer> {
         let settings = settings::path().map(|path| Settings::load(&path)).transpose()?.unwrap_or_default();
-        client::find(&self.reach, &settings, &self.data_dir)
+        client::find(&self.server_args, &settings, &self.data_dir)
     }
 }
 
-/// Does what was asked for.
+/// Runs the command.
 pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     let command = match cli.command {
         Command::Completion(args) => return completion::completion(&args, &output),
@@ -137,9 +139,9 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     let context = Context {
         output,
         data_dir: config::data_dir(cli.global.data_dir)?,
-        // An empty word in the environment says nothing.
+        // An empty environment variable counts as unset.
         secrets_key_file: cli.global.secrets_key_file.filter(|file| !file.as_os_str().is_empty()),
-        reach: cli.global.reach,
+        server_args: cli.global.server_args,
     };
     context.output.detail(&format!("data directory: {}", context.data_dir.display()));
     match command {
@@ -174,8 +176,8 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Diff(args) => diff::diff(&args, &context),
         Command::Export(args) => export::export(&args, &context),
         Command::Open(args) => open::open(&args, &context),
-        Command::Template(command) => kept(command, &argo::WORKFLOW_TEMPLATE, &context),
-        Command::ClusterTemplate(command) => kept(command, &argo::CLUSTER_TEMPLATE, &context),
+        Command::Template(command) => stored(command, &argo::WORKFLOW_TEMPLATE, &context),
+        Command::ClusterTemplate(command) => stored(command, &argo::CLUSTER_TEMPLATE, &context),
         Command::Archive(command) => archive::archive(&command, &context),
         Command::Token(command) => token::token(&command, &context),
         Command::Version(args) => version::version(&args, &context),
@@ -187,6 +189,6 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     }
 }
 
-fn kept(command: KeptCommand, kind: &'static Kind, context: &Context) -> Result<Exit> {
-    kept::kept(&command, kind, context)
+fn stored(command: StoredCommand, kind: &'static Kind, context: &Context) -> Result<Exit> {
+    stored::stored(&command, kind, context)
 }

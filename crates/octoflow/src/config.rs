@@ -1,5 +1,4 @@
-//! Where things are and what is allowed: flag, then environment, then the default.
-//! The environment is read here and handed on; nobody else asks for it.
+//! Configuration from flags, then environment, then defaults. Only this file reads the environment.
 
 use std::{env, ffi::OsString, path::PathBuf};
 
@@ -12,7 +11,7 @@ use octoflow_runtime::{
 
 use crate::exit::Failure;
 
-/// The data directory of this invocation.
+/// Returns the data directory of this invocation.
 pub(crate) fn data_dir(flag: Option<PathBuf>) -> Result<PathBuf> {
     if let Some(dir) = flag {
         return Ok(dir);
@@ -24,17 +23,17 @@ pub(crate) fn data_dir(flag: Option<PathBuf>) -> Result<PathBuf> {
     })
 }
 
-/// Where requests and artifacts may go to and come from: `OCTOFLOW_EGRESS`, else what suits the user's own machine.
+/// Returns the egress policy: `OCTOFLOW_EGRESS`, else the default for a user's own machine.
 pub(crate) fn egress() -> Result<Policy> {
     allowed(env::var("OCTOFLOW_EGRESS").ok().as_deref(), Policy::local)
 }
 
-/// The same for a server, which calls for others: nothing but public addresses, unless it is told otherwise.
+/// Returns the egress policy of a server, which acts for others: public addresses only by default.
 pub(crate) fn server_egress() -> Result<Policy> {
     allowed(env::var("OCTOFLOW_EGRESS").ok().as_deref(), Policy::strict)
 }
 
-/// Which paths of a server's machine steps may mount: none unless it is said.
+/// Returns the host paths that steps on a server may mount: none by default.
 pub(crate) fn host_paths(allowed: &[String]) -> Result<HostPaths> {
     HostPaths::parse(allowed.iter().map(String::as_str)).map_err(|NotAbsolute(word)| {
         Failure::usage(format!("`{word}` cannot be allowed as a hostPath: it is no absolute path"))
@@ -43,18 +42,18 @@ pub(crate) fn host_paths(allowed: &[String]) -> Result<HostPaths> {
     })
 }
 
-/// How many finished runs a server keeps, and for how long: `OCTOFLOW_RETENTION`, else all of them for ever.
+/// Returns the retention limits of a server: `OCTOFLOW_RETENTION`, else everything is kept for ever.
 pub(crate) fn retention() -> Result<RetentionPolicy> {
     let text = env::var("OCTOFLOW_RETENTION").unwrap_or_default();
     text.parse().map_err(|error| Failure::usage(format!("OCTOFLOW_RETENTION cannot be read: {error}")).into())
 }
 
-/// What steps may take of the data directory's disk. Without a word of the user's, a share of it is kept free.
+/// Disk limits of steps. By default a share of the disk is kept free.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Disk {
-    /// `OCTOFLOW_KEEP_FREE`: below so many free bytes logs, artifacts and steps do not write.
+    /// `OCTOFLOW_KEEP_FREE`: with fewer free bytes, logs, artifacts and steps do not write.
     pub keep_free: Option<u64>,
-    /// `OCTOFLOW_TASK_DISK_LIMIT`: so many bytes a step may write that has no `ephemeral-storage` limit.
+    /// `OCTOFLOW_TASK_DISK_LIMIT`: maximum bytes written by a step without an `ephemeral-storage` limit.
     pub task_limit: Option<u64>,
 }
 
@@ -63,7 +62,7 @@ pub(crate) fn disk() -> Result<Disk> {
     Ok(Disk { keep_free: read("OCTOFLOW_KEEP_FREE")?, task_limit: read("OCTOFLOW_TASK_DISK_LIMIT")? })
 }
 
-/// A number of bytes such as `500M` or `2Gi`.
+/// Parses a number of bytes such as `500M` or `2Gi`.
 fn bytes(name: &str, text: Option<&str>) -> Result<Option<u64>> {
     const UNITS: [(&str, u64); 9] = [
         ("Ki", 1 << 10),
@@ -98,9 +97,9 @@ fn allowed(text: Option<&str>, otherwise: fn() -> Policy) -> Result<Policy> {
     })
 }
 
-/// `OCTOFLOW_DATA_DIR` reaches clap as the flag's fallback, so only the user's data home is left here.
+/// Clap reads `OCTOFLOW_DATA_DIR` as the flag's fallback, so only the user's data home is left here.
 fn choose(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    // The convention is that a relative data home is ignored.
+    // By convention a relative data home is ignored.
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_DATA_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))

@@ -1,13 +1,13 @@
-//! How the process ends: the exit codes scripts rely on, and the error that carries one.
-//! Nothing here prints; `main` turns the outcome into a code and `output` shows the words.
+//! Exit codes, which scripts rely on, and the error that carries one. Nothing here prints; `main` returns the code and
+//! `output` shows the message.
 
 use std::{fmt, process::ExitCode};
 
-/// What the exit code says. The numbers are a promise.
+/// Meaning of the exit code. The numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     Succeeded,
-    /// The workload failed; the tool did what it was asked.
+    /// The workload failed; the tool itself worked.
     Failed,
     Usage,
     NotFound,
@@ -36,7 +36,7 @@ impl Exit {
         }
     }
 
-    /// The one that matters more when several things ended in one command.
+    /// Returns the more severe of two results.
     #[must_use]
     pub(crate) fn worse(self, other: Self) -> Self {
         if other.weight() > self.weight() { other } else { self }
@@ -64,7 +64,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error with the exit code it deserves. Without one, an error counts as the controller's.
+/// Error with an exit code. Other errors count as infrastructure failures.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub exit: Exit,
@@ -89,7 +89,7 @@ impl Failure {
         Self::new(Exit::Conflict, text)
     }
 
-    /// Adds what to do about it.
+    /// Adds advice.
     #[must_use]
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -109,7 +109,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The code of an error that reached the top.
+/// Returns the exit code of an error.
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
     error.downcast_ref::<Failure>().map_or(Exit::Infrastructure, |failure| failure.exit)
 }

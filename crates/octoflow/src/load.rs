@@ -1,5 +1,5 @@
-//! From files, directories and standard input to documents, each knowing where its text stands.
-//! It reads and sorts; whether a manifest makes sense is judged by admission.
+//! Loads documents from files, directories and standard input, with their places in the text. It reads and sorts;
+//! admission validates.
 
 use std::{
     collections::HashSet,
@@ -16,84 +16,85 @@ use serde_json::Value;
 
 use crate::{exit::Failure, logic::is_test, workflow::text};
 
-/// Files of a directory with these endings are manifests.
+/// Extensions of manifests in a directory.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// One object of a file: a document, or an item of a `List`.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     document: Arc<Document>,
-    /// Where in the document it stands.
+    /// Its path in the document.
     base: Path,
     pub value: Value,
 }
 
 impl Loaded {
-    /// What the object says it is.
+    /// Returns the object's `kind`.
     pub(crate) fn kind(&self) -> &str {
         text(&self.value, "kind")
     }
 
-    /// The kind it is, by group and name; nothing for what is not known here.
+    /// Returns its kind by group and name; `None` if it is unknown.
     pub(crate) fn known(&self) -> Option<&'static Kind> {
         kinds::of_manifest(&self.value).ok()
     }
 
-    /// An object that is written down inside another file.
+    /// Makes an object that is embedded in another file.
     pub(crate) fn within(document: Arc<Document>, base: Path, value: Value) -> Self {
         Self { document, base, value }
     }
 
-    /// `file:line`, for messages about the object as a whole.
+    /// Returns `file:line`, for messages about the whole object.
     pub(crate) fn place(&self) -> String {
         let line =
             if self.base.is_root() { self.document.line } else { self.document.source_map.value(&self.base).line };
         format!("{}:{line}", self.document.source.name())
     }
 
-    /// Points a problem, whose path begins at the object, at the text.
+    /// Locates a problem, whose path begins at the object, in the text.
     pub(crate) fn locate(&self, problem: Problem) -> Problem {
         let full = self.base.concat(problem.path.as_ref().unwrap_or(&Path::root()));
         if problem.span.is_some() {
             return problem.path(full);
         }
-        // An unknown field is told by its name; everything else by what the field says.
+        // An unknown field is located at its name; everything else at the value.
         let at_key = problem.code == octoflow_engine::shape::code::UNKNOWN_FIELD;
         if at_key { problem.at_key(&self.document, &full) } else { problem.at_value(&self.document, &full) }
     }
 
-    /// The text of a value as it was written, if it is still the one from the file.
+    /// Returns the original text of a value, if it is still the one from the file.
     pub(crate) fn written(&self, path: &Path) -> Option<&str> {
         self.document.text(&self.base.concat(path))
     }
 }
 
-/// Everything in the files, in order. Problems of all texts are returned together; what cannot be read at all is a failure.
+/// Loads everything in the files, in order. Problems of all texts are returned together; an unreadable file is an
+/// error.
 pub(crate) fn load(places: &[PathBuf]) -> Result<Result<Vec<Loaded>, Problems>> {
     let gathered = gather(places, files)?;
     Ok(if gathered.problems.is_empty() { Ok(gathered.objects) } else { Err(gathered.problems) })
 }
 
-/// The documents of one file, or what is wrong with its text.
+/// Reads the documents of one file, or the problems of its text.
 pub(crate) fn read_file(file: &FilePath) -> Result<Result<Vec<Document>, Problems>> {
     let bytes = File::open(file).and_then(bounded).map_err(|error| unreadable(file, &error))?;
     Ok(read(&file.display().to_string(), &bytes, &Limits::default()))
 }
 
-/// A file itself, or the manifests and tests of a directory and all below it.
+/// Returns a file itself, or the manifests and tests of a directory, recursively.
 pub(crate) fn below(place: &FilePath) -> Result<Vec<PathBuf>> {
     tree_of(place, is_readable)
 }
 
-/// The objects of every text that makes sense, and what is wrong with the others.
+/// Objects of all valid texts, and the problems of the others.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     pub objects: Vec<Loaded>,
     pub problems: Problems,
 }
 
-/// As [`load`], but one bad text does not hide the others, directories are searched to the bottom, and a file that was
-/// named twice is read once.
+/// Like [`load`], but one bad text does not hide the others, directories are searched recursively, and a file named
+/// twice is read once.
 pub(crate) fn load_trees(places: &[PathBuf]) -> Result<Gathered> {
     let mut seen = HashSet::new();
     gather(places, |place| {
@@ -130,7 +131,7 @@ fn take_in(name: &str, bytes: &[u8], gathered: &mut Gathered) {
     }
 }
 
-/// A `List` holds objects; anything else is one.
+/// Splits a `List` into its objects; anything else is one object.
 pub(crate) fn objects(document: Document) -> Vec<Loaded> {
     let document = Arc::new(document);
     let items = match document.value.get("items") {
@@ -159,8 +160,8 @@ fn files(place: &FilePath) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The manifests of a directory and all below it, but for what is hidden. Links to directories are not followed: they
-/// may lead in circles.
+/// Returns the manifests of a directory, recursively, without hidden ones. Links to directories are not followed: they
+/// may be cyclic.
 fn tree(place: &FilePath) -> Result<Vec<PathBuf>> {
     tree_of(place, is_manifest)
 }
@@ -188,7 +189,7 @@ fn tree_of(place: &FilePath, wanted: impl Fn(&FilePath) -> bool) -> Result<Vec<P
     Ok(found)
 }
 
-/// What a directory holds, in order of name.
+/// Lists a directory in order of name.
 fn entries(folder: &FilePath) -> Result<Vec<PathBuf>> {
     let listing = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
     let mut found = listing
@@ -199,7 +200,7 @@ fn entries(folder: &FilePath) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Tests lie beside the manifests they are about, and are not manifests.
+/// Returns whether a file is a manifest. Tests lie beside the manifests they are about, and are not manifests.
 fn is_manifest(path: &FilePath) -> bool {
     is_readable(path) && !is_test(path)
 }
@@ -222,7 +223,7 @@ fn unreadable(place: &FilePath, error: &io::Error) -> anyhow::Error {
     Failure::usage(text).into()
 }
 
-/// At most one byte more than a manifest may have, so that the reader can say so and memory stays bounded.
+/// Reads at most one byte more than a manifest may have, so that the parser can report it and memory stays bounded.
 fn bounded(source: impl Read) -> io::Result<Vec<u8>> {
     let limit = Limits::default().bytes as u64 + 1;
     let mut bytes = Vec::new();
@@ -230,7 +231,7 @@ fn bounded(source: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Names and values of a parameter file, in its order.
+/// Reads names and values of a parameter file, in order.
 pub(crate) fn parameters(file: &FilePath) -> Result<Result<Vec<(String, String)>, Problems>> {
     let objects = match load(&[file.to_owned()])? {
         Ok(objects) => objects,
@@ -245,7 +246,7 @@ pub(crate) fn parameters(file: &FilePath) -> Result<Result<Vec<(String, String)>
     let values = map.iter().map(|(name, value)| {
         let text = match value {
             Value::String(text) => text.clone(),
-            // A number keeps the form it was written in: 1.10 is not 1.1 to whoever gets it as text.
+            // A number keeps its notation: as text, 1.10 is not 1.1.
             Value::Number(number) => {
                 object.written(&Path::root().join(name.as_str())).map_or_else(|| number.to_string(), str::to_owned)
             }

@@ -1,5 +1,5 @@
-//! The data directory of this machine as it is read: runs by name, their objects, whose log is where.
-//! Reading only; whoever runs or changes something goes through `controller`.
+//! Read access to the data directory of this machine: runs by name, their objects and logs. It never writes; running
+//! and changing go through `controller`.
 
 use std::{collections::HashMap, fs, io, path::Path};
 
@@ -14,8 +14,8 @@ use crate::{
     source::LATEST,
 };
 
-/// Longer journals of open runs are not read through for a list: it is to be quick. `get` and `doctor` read them.
-const LARGEST_JOURNAL_OF_A_LIST: u64 = 8 << 20;
+/// Longer journals of open runs are not read for a list, to keep it quick. `get` and `doctor` read them.
+const MAX_LISTED_JOURNAL_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Local {
@@ -23,7 +23,7 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// `None` when nothing was ever run with this directory.
+    /// Opens a data directory; `None` if nothing was ever run with it.
     pub(crate) fn open(data_dir: &Path) -> Result<Option<Self>> {
         match Reader::open(data_dir) {
             Ok(reader) => Ok(Some(Self { reader })),
@@ -32,7 +32,7 @@ impl Local {
         }
     }
 
-    /// By name, or the newest for `@latest`.
+    /// Finds a run by name, or the newest by `@latest`.
     pub(crate) fn look_up(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>> {
         match (name, kind) {
             (LATEST, None) => self.reader.latest(namespace).map_err(explained),
@@ -44,7 +44,7 @@ impl Local {
         }
     }
 
-    /// Newest first, at most `limit`; whether there are more.
+    /// Lists runs, newest first, at most `limit`. Returns whether there are more.
     pub(crate) fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)> {
         let mut rows = Vec::new();
         let mut after = None;
@@ -60,10 +60,10 @@ impl Local {
         }
     }
 
-    /// Says of open runs that cannot be read that they cannot. The index only knows their last phase.
+    /// Marks open runs that cannot be read. The index only knows their last phase.
     pub(crate) fn mark_unreadable(&self, rows: &mut [RunRow]) -> Result<()> {
         for row in rows.iter_mut().filter(|row| !row.archived) {
-            if self.reader.facts_bytes(row.run).map_err(explained)? > LARGEST_JOURNAL_OF_A_LIST {
+            if self.reader.facts_bytes(row.run).map_err(explained)? > MAX_LISTED_JOURNAL_BYTES {
                 continue;
             }
             if let Some(why) = read::damage(&self.reader, row.run)? {
@@ -73,7 +73,7 @@ impl Local {
         Ok(())
     }
 
-    /// The workflow with its status, as users see it.
+    /// Returns the run with its status, as users see it.
     pub(crate) fn object(&self, row: &RunRow) -> Result<Value> {
         match read::object(&self.reader, row.run) {
             Err(octoflow_control::Error::Journal { why, .. }) => {
@@ -84,7 +84,7 @@ impl Local {
         }
     }
 
-    /// Open runs that cannot be read, with what is wrong.
+    /// Returns open runs that cannot be read, with the errors.
     pub(crate) fn unreadable(&self) -> Result<Vec<(RunRow, String)>> {
         let mut found = Vec::new();
         for row in self.reader.unfinished().map_err(explained)? {
@@ -95,7 +95,7 @@ impl Local {
         Ok(found)
     }
 
-    /// The attempt whose log belongs to each node, by node id.
+    /// Returns the attempts by node id, for finding logs.
     pub(crate) fn attempts(&self, row: &RunRow) -> Result<HashMap<String, AttemptId>> {
         Ok(read::attempts(&self.reader, row.run)?.into_iter().collect())
     }
@@ -105,14 +105,14 @@ impl Local {
     }
 }
 
-/// The process that holds the data directory, by the number it left in the lock. Only for messages: the lock itself is
-/// not touched, since even looking at it could turn away a writer that comes at the same moment.
+/// Returns the process that holds the data directory, by the id in the lock file. Only for messages: the lock itself is
+/// not touched, since even testing it could fail a writer that comes at the same moment.
 pub(crate) fn holder(data_dir: &Path) -> Option<u32> {
     let number: u32 = fs::read_to_string(data_dir.join("lock")).ok()?.trim().parse().ok()?;
     Path::new("/proc").join(number.to_string()).exists().then_some(number)
 }
 
-/// A store's error with the exit code it deserves.
+/// Maps a store error to its exit code.
 pub(crate) fn explained(error: Error) -> anyhow::Error {
     let exit = match &error {
         Error::Locked { .. } | Error::NameTaken { .. } => Exit::Conflict,

@@ -1,5 +1,5 @@
-//! The `octoflow` command: reads the command line, does what it says, and ends with the right code.
-//! Nothing is decided here but which life this process leads: the command, the spawner behind it, or the supervisor of one task's containers.
+//! The `octoflow` command: parses the command line, dispatches, and returns the exit code. It only decides which role
+//! this process has: the command, the spawner behind it, or the supervisor of one task's containers.
 
 mod adjust;
 mod cli;
@@ -7,7 +7,6 @@ mod client;
 mod commands;
 mod config;
 mod exit;
-mod judge;
 mod load;
 mod local;
 mod logic;
@@ -22,6 +21,7 @@ mod settings;
 mod source;
 mod span;
 mod system;
+mod validate;
 mod workflow;
 
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! This machine as a place where steps run: what it offers, and how they are kept apart.
+//! This machine as a node: its capacity, and how steps are isolated.
 
 use std::{fs, thread};
 
@@ -11,10 +11,10 @@ use crate::{cli::Isolation, commands::Context, config, system};
 /// Steps wait more than they compute, so more of them run than there are cores.
 const STEPS_PER_CORE: usize = 4;
 
-/// Even on a small machine, steps that wait for each other must be able to run side by side.
-const FEWEST_STEPS: usize = 16;
+/// Minimum: even on a small machine, steps that wait for each other must be able to run concurrently.
+const MIN_STEPS: usize = 16;
 
-/// A controller on this machine. Files of this process are private from here on.
+/// Returns the configuration of a controller on this machine. Files of this process are private from here on.
 pub(crate) fn config(
     isolation: Isolation,
     parallelism: Option<u32>,
@@ -39,11 +39,11 @@ pub(crate) fn config(
     })
 }
 
-/// What this machine offers to steps.
+/// Returns the capacity of this machine.
 fn capacity(parallelism: Option<u32>) -> Capacity {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     Capacity {
-        slots: parallelism.map_or((cores * STEPS_PER_CORE).max(FEWEST_STEPS), |wanted| wanted as usize),
+        slots: parallelism.map_or((cores * STEPS_PER_CORE).max(MIN_STEPS), |wanted| wanted as usize),
         cpu_milli: cores as u64 * 1000,
         memory_bytes: fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory(&text)).unwrap_or(u64::MAX),
     }
@@ -64,6 +64,6 @@ mod tests {
         assert_eq!(memory("MemFree: 1 kB\nMemTotal:       16384 kB\n"), Some(16384 * 1024));
         assert_eq!(memory("nothing"), None);
         assert_eq!(capacity(Some(3)).slots, 3);
-        assert!(capacity(None).slots >= FEWEST_STEPS);
+        assert!(capacity(None).slots >= MIN_STEPS);
     }
 }

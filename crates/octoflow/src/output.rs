@@ -1,5 +1,5 @@
-//! The one place that prints. Standard output carries data, standard error carries talk.
-//! Commands hand in texts and values; how they reach the terminal is decided here, and that nothing in them can control it.
+//! The only module that prints. Data goes to standard output, messages to standard error. It decides about colours, and
+//! ensures that no text can control the terminal.
 
 pub(crate) mod clock;
 pub(crate) mod colour;
@@ -9,9 +9,9 @@ mod followed;
 pub(crate) mod header;
 pub(crate) mod json;
 pub(crate) mod live;
-pub(crate) mod news;
 pub(crate) mod nodes;
 pub(crate) mod outlook;
+pub(crate) mod remote_progress;
 pub(crate) mod sanitize;
 pub(crate) mod table;
 pub(crate) mod tree;
@@ -24,7 +24,7 @@ use sanitize::{Policy, escaped};
 
 use crate::exit::Failure;
 
-/// The two streams and how they are used in this invocation.
+/// Both standard streams, as used in this invocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     out: Channel,
@@ -32,7 +32,7 @@ pub(crate) struct Output {
     verbose: bool,
 }
 
-/// One of the two standard streams.
+/// One of the standard streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum To {
     Out,
@@ -58,17 +58,17 @@ impl Output {
         Self { out, err, verbose }
     }
 
-    /// How standard output takes colours.
+    /// Returns whether standard output takes colours.
     pub(crate) fn paint(&self) -> Paint {
         self.out.paint
     }
 
-    /// How standard error takes colours.
+    /// Returns whether standard error takes colours.
     pub(crate) fn talk_paint(&self) -> Paint {
         self.err.paint
     }
 
-    /// What of a step's output may reach a stream. Pipes and files get every byte, terminals only with `--raw`.
+    /// Returns the policy for a step's output on a stream. Pipes and files get every byte, terminals only with `--raw`.
     pub(crate) fn policy(&self, to: To, raw: bool) -> Policy {
         match self.channel(to) {
             channel if raw || !channel.terminal => Policy::Verbatim,
@@ -84,7 +84,7 @@ impl Output {
         }
     }
 
-    /// A step's output that has gone through the policy of its stream.
+    /// Prints a step's output that was sanitized by the policy of its stream.
     pub(crate) fn step_output(&self, to: To, bytes: &[u8]) -> io::Result<()> {
         match to {
             To::Out => write_out(bytes),
@@ -92,12 +92,12 @@ impl Output {
         }
     }
 
-    /// Data for programs: exactly as given, except that a terminal gets control characters escaped.
+    /// Prints data for programs: exactly as given, except that a terminal gets control characters escaped.
     pub(crate) fn data(&self, text: &str) -> io::Result<()> {
         if self.out.terminal { write_out(escaped(text, false).as_bytes()) } else { write_out(text.as_bytes()) }
     }
 
-    /// A text for people, with colours. Whatever it quotes is harmless for a terminal, also behind a pipe.
+    /// Prints text for people, with colours. Quoted text is safe for a terminal, also behind a pipe.
     pub(crate) fn text(&self, text: &str) -> io::Result<()> {
         write_out(escaped(text, self.out.paint.is_on()).as_bytes())
     }
@@ -106,14 +106,14 @@ impl Output {
         self.text(&format!("{text}\n"))
     }
 
-    /// A line of talk. A closed standard error is no reason to stop working.
+    /// Prints a message. A closed standard error is ignored.
     pub(crate) fn talk(&self, text: &str) {
         let _ = write_err(escaped(&format!("{text}\n"), self.err.paint.is_on()).as_bytes());
     }
 
-    /// Lines on standard error in the place of as many earlier ones. Only for terminals.
+    /// Replaces earlier lines on standard error. Only for terminals.
     fn redraw(&self, erased: usize, lines: &[String]) {
-        // Up to the first of them, then clear from there to the end of the screen.
+        // Moves to the first of them, then clears to the end of the screen.
         let mut text = if erased == 0 { String::new() } else { format!("\x1b[{erased}A\r\x1b[J") };
         for line in lines {
             text.push_str(&escaped(line, self.err.paint.is_on()));
@@ -122,7 +122,7 @@ impl Output {
         let _ = write_err(text.as_bytes());
     }
 
-    /// Only with `--verbose`.
+    /// Prints a message only with `--verbose`.
     pub(crate) fn detail(&self, text: &str) {
         if self.verbose {
             self.talk(&self.err.paint.paint(text, Colour::Dim));
@@ -133,7 +133,7 @@ impl Output {
         self.talk(&format!("{} {text}", self.err.paint.paint("warning:", Colour::Yellow)));
     }
 
-    /// An error with all its causes, and what to do about it.
+    /// Prints an error with its chain of causes, and the advice.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let causes: Vec<String> = error.chain().map(ToString::to_string).filter(|text| !text.is_empty()).collect();
         if !causes.is_empty() {
@@ -157,7 +157,7 @@ fn write_err(bytes: &[u8]) -> io::Result<()> {
     stream.flush()
 }
 
-/// Whether writing failed only because nobody reads any more, as in `octoflow logs x | head`.
+/// Returns whether writing failed only because the reader is gone, as in `octoflow logs x | head`.
 pub(crate) fn reader_left(error: &anyhow::Error) -> bool {
     let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     kind == Some(io::ErrorKind::BrokenPipe)

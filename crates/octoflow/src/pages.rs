@@ -1,13 +1,13 @@
-//! The error pages that were built into the binary. See `build.rs`.
+//! The error pages that are built into the binary. See `build.rs`.
 
 include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// The page of a code such as `OF1003`, in any case of letters.
+/// Returns the page of a code such as `OF1003`, in any case.
 pub(crate) fn page(code: &str) -> Option<&'static str> {
     PAGES.iter().find(|(known, _)| known.eq_ignore_ascii_case(code)).map(|(_, text)| *text)
 }
 
-/// Whether a word is meant as an error code.
+/// Returns whether a word is meant as an error code.
 pub(crate) fn is_code(word: &str) -> bool {
     match word.as_bytes() {
         [b'O' | b'o', b'F' | b'f', digits @ ..] => digits.len() == 4 && digits.iter().all(u8::is_ascii_digit),

@@ -1,5 +1,5 @@
-//! Takes secrets out of what leaves the controller: values whose name says that they are secret, texts that look like tokens,
-//! and every other place where such a value is written.
+//! Redacts secrets from exports: values whose names say that they are secret, texts that look like tokens, and every
+//! other occurrence of such a value.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::workflow::text;
 
-/// What stands in the place of a secret.
-pub(crate) const STARS: &str = "***";
+/// Replacement of a secret.
+pub(crate) const REDACTED: &str = "***";
 
-/// Shorter values are words of any text; taking them out everywhere would leave nothing readable.
-const SHORTEST: usize = 5;
+/// Minimum length: shorter values are common words, and redacting them everywhere would leave nothing readable.
+const MIN_LENGTH: usize = 5;
 
-/// A name that has one of these in it names a secret.
+/// Parts of names of secrets.
 const NAMES: [&str; 13] = [
     "password",
     "passwd",
@@ -31,7 +31,7 @@ const NAMES: [&str; 13] = [
     "authorization",
 ];
 
-/// Texts that are secrets by their form: keys of well-known services, signed tokens, passwords in addresses.
+/// Patterns of secrets: keys of well-known services, signed tokens, passwords in URLs.
 const FORMS: [&str; 6] = [
     r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}",
     r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|xox[abprs]-[A-Za-z0-9-]{10,})",
@@ -56,7 +56,7 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    /// Knows the secrets of this object, and takes them out of whatever comes afterwards.
+    /// Collects the secrets of this object, to redact them everywhere.
     pub(crate) fn of(object: &Value) -> Self {
         let compiled = |pattern: &str| RegexBuilder::new(pattern).build().expect("the patterns are fixed");
         let mut known = BTreeSet::new();
@@ -76,17 +76,17 @@ impl Redactor {
         known.sort_by_key(|value| std::cmp::Reverse(value.len()));
         for value in known {
             if shown.contains(value.as_str()) {
-                shown = shown.replace(value.as_str(), STARS);
+                shown = shown.replace(value.as_str(), REDACTED);
             }
         }
         for form in &self.forms {
-            shown = form.replace_all(&shown, STARS).into_owned();
+            shown = form.replace_all(&shown, REDACTED).into_owned();
         }
-        shown = self.address.replace_all(&shown, format!("${{start}}{STARS}@")).into_owned();
-        self.pair.replace_all(&shown, format!("${{start}}{STARS}")).into_owned()
+        shown = self.address.replace_all(&shown, format!("${{start}}{REDACTED}@")).into_owned();
+        self.pair.replace_all(&shown, format!("${{start}}{REDACTED}")).into_owned()
     }
 
-    /// The same for every text of an object, and everything under the name of a secret.
+    /// Redacts every text of an object, and everything under the name of a secret.
     pub(crate) fn object(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text)),
@@ -95,7 +95,7 @@ impl Redactor {
                 let named = fields.get("name").and_then(Value::as_str).is_some_and(is_secret);
                 let one = |(key, value): (&String, &Value)| {
                     let hidden = is_plain(value) && (is_secret(key) || (named && (key == "value" || key == "default")));
-                    (key.clone(), if hidden { Value::String(STARS.to_owned()) } else { self.object(value) })
+                    (key.clone(), if hidden { Value::String(REDACTED.to_owned()) } else { self.object(value) })
                 };
                 Value::Object(fields.iter().map(one).collect())
             }
@@ -104,7 +104,7 @@ impl Redactor {
     }
 }
 
-/// Walks with a list, not on the stack: manifests may nest.
+/// Iterative, because manifests may nest deeply.
 fn gather(object: &Value, known: &mut BTreeSet<String>) {
     let mut open = vec![object];
     while let Some(value) = open.pop() {
@@ -115,7 +115,7 @@ fn gather(object: &Value, known: &mut BTreeSet<String>) {
                 for (key, value) in fields {
                     if let Value::String(found) = value
                         && (is_secret(key) || (named && (key == "value" || key == "default")))
-                        && found.len() >= SHORTEST
+                        && found.len() >= MIN_LENGTH
                         && !found.contains("{{")
                     {
                         known.insert(found.clone());
@@ -128,7 +128,7 @@ fn gather(object: &Value, known: &mut BTreeSet<String>) {
     }
 }
 
-/// A reference to a Secret names it and its key, which is no secret.
+/// Returns whether a name is that of a secret. A reference to a Secret has its name and key, which are not secret.
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let refers = name.ends_with("secret") && name != "secret" || name.ends_with("ref") || name.ends_with("name");
@@ -155,11 +155,11 @@ mod tests {
                 {"name": "FROM", "valueFrom": {"secretKeyRef": {"name": "my-secret", "key": "token"}}}]}}]}});
         let redactor = Redactor::of(&object);
         let shown = redactor.object(&object);
-        assert_eq!(shown["spec"]["arguments"]["parameters"][0]["value"], STARS);
+        assert_eq!(shown["spec"]["arguments"]["parameters"][0]["value"], REDACTED);
         assert_eq!(shown["spec"]["arguments"]["parameters"][1]["value"], "me");
         let container = &shown["spec"]["templates"][0]["container"];
         assert_eq!(container["args"][0], "login --with ***");
-        assert_eq!(container["env"][0]["value"], STARS);
+        assert_eq!(container["env"][0]["value"], REDACTED);
         assert_eq!(container["env"][1]["valueFrom"]["secretKeyRef"], json!({"name": "my-secret", "key": "token"}));
         assert_eq!(redactor.text("the log says hunter22 and abcdef"), "the log says *** and ***");
     }

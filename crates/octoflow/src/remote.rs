@@ -1,5 +1,6 @@
-//! Talking to the process that holds a data directory: one line of JSON there, one back, over a socket in the directory.
-//! `octoflow run` listens; `stop`, `terminate`, `suspend` and `resume` ask. What a request does is the listener's business.
+//! Requests to the process that holds a data directory: one line of JSON in each direction, over a socket in the
+//! directory. `octoflow run` listens; `stop`, `terminate`, `suspend` and `resume` send. The listener decides what a
+//! request does.
 
 use std::{
     collections::BTreeMap,
@@ -22,28 +23,28 @@ use anyhow::{Context, Result, bail};
 use octoflow_control::Supervisor;
 use serde_json::{Value, json};
 
-/// The socket's name in the data directory.
+/// File name of the socket in the data directory.
 const NAME: &str = "control.sock";
 
-/// Longer lines are nobody's request.
-const LONGEST_LINE: u64 = 64 * 1024;
+/// Maximum length of a request.
+const MAX_LINE_BYTES: u64 = 64 * 1024;
 
-/// A peer that says nothing for this long is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Read timeout of a peer.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Paths of sockets have room for 108 bytes; longer ones are reached through a short name for their directory.
-const LONGEST_PATH: usize = 100;
+/// Limit of socket paths (108 bytes); longer ones are reached through a short name for their directory.
+const MAX_PATH_BYTES: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// The whole run, or only waiting nodes the selector picks; with a word why.
+    /// Stops the whole run, or only waiting nodes that the selector matches; with a reason.
     Stop {
         selector: Option<String>,
         message: Option<String>,
     },
     Terminate,
     Suspend,
-    /// Only nodes the selector picks, or all; with values for outputs they wait for.
+    /// Resumes only nodes that the selector matches, or all; with values for outputs they wait for.
     Resume {
         selector: Option<String>,
         supplied: BTreeMap<String, String>,
@@ -61,11 +62,11 @@ impl Request {
     }
 }
 
-/// What is asked of which run.
+/// Request for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub namespace: String,
-    /// Where a workflow and a TaskSet may have one name.
+    /// Set because a workflow and a TaskSet may have the same name.
     pub kind: Option<String>,
     pub run: String,
     pub request: Request,
@@ -109,7 +110,7 @@ impl Message {
     }
 }
 
-/// Sends a request to whoever listens. `None` when nobody does.
+/// Sends a request to the listener. `None` if there is none.
 pub(crate) fn ask(data_dir: &Path, message: &Message) -> Result<Option<Result<(), String>>> {
     let (path, _held) = reachable(data_dir)?;
     let mut stream = match UnixStream::connect(&path) {
@@ -120,10 +121,10 @@ pub(crate) fn ask(data_dir: &Path, message: &Message) -> Result<Option<Result<()
         Err(error) => return Err(error).context("cannot reach the process that runs it"),
     };
     let talk = "the process that runs it does not answer";
-    stream.set_read_timeout(Some(PATIENCE)).context(talk)?;
+    stream.set_read_timeout(Some(READ_TIMEOUT)).context(talk)?;
     writeln!(stream, "{}", message.to_json()).context(talk)?;
     let mut line = String::new();
-    BufReader::new(stream.take(LONGEST_LINE)).read_line(&mut line).context(talk)?;
+    BufReader::new(stream.take(MAX_LINE_BYTES)).read_line(&mut line).context(talk)?;
     let answer: Value = serde_json::from_str(&line).context(talk)?;
     match (answer.get("ok"), answer.get("error").and_then(Value::as_str)) {
         (_, Some(error)) => Ok(Some(Err(error.to_owned()))),
@@ -132,17 +133,17 @@ pub(crate) fn ask(data_dir: &Path, message: &Message) -> Result<Option<Result<()
     }
 }
 
-/// Listens until it is closed. Requests are answered one after another by `answer`, on a thread of its own.
+/// RequestListener, until dropped. Requests are answered one at a time by `answer`, on a thread of its own.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub(crate) struct RequestListener {
     data_dir: PathBuf,
     ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), octoflow_control::Error>>>,
 }
 
-impl Listener {
-    /// The caller holds the data directory's lock, so a socket that is there already was left behind. The supervisor hears when
-    /// the thread ends that answers.
+impl RequestListener {
+    /// Starts listening. The caller holds the data directory's lock, so an existing socket was left by a crash. The
+    /// supervisor is notified if the thread ends.
     pub(crate) fn start(
         data_dir: &Path,
         supervisor: &Supervisor,
@@ -162,7 +163,7 @@ impl Listener {
                 if seen.load(Ordering::SeqCst) {
                     break;
                 }
-                // A peer that breaks off only harms itself.
+                // An aborted connection affects only its peer.
                 let _ = stream.and_then(|stream| serve(&stream, &mut answer));
             }
             Ok(())
@@ -171,11 +172,11 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for RequestListener {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::SeqCst);
         let Ok((path, _held)) = reachable(&self.data_dir) else { return };
-        // The thread waits for a connection; this is one.
+        // Wakes the thread, which waits for a connection.
         if UnixStream::connect(&path).is_ok()
             && let Some(thread) = self.thread.take()
         {
@@ -186,9 +187,9 @@ impl Drop for Listener {
 }
 
 fn serve(mut stream: &UnixStream, answer: &mut impl FnMut(Message) -> Result<(), String>) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
     let mut line = String::new();
-    BufReader::new(stream.take(LONGEST_LINE)).read_line(&mut line)?;
+    BufReader::new(stream.take(MAX_LINE_BYTES)).read_line(&mut line)?;
     if line.is_empty() {
         return Ok(());
     }
@@ -201,10 +202,10 @@ fn serve(mut stream: &UnixStream, answer: &mut impl FnMut(Message) -> Result<(),
     writeln!(stream, "{reply}")
 }
 
-/// A path to the socket that is short enough, and what must stay open for it to lead there.
+/// Returns a short path to the socket, and what must stay open for it to be valid.
 fn reachable(data_dir: &Path) -> io::Result<(PathBuf, Option<File>)> {
     let plain = data_dir.join(NAME);
-    if plain.as_os_str().len() <= LONGEST_PATH {
+    if plain.as_os_str().len() <= MAX_PATH_BYTES {
         return Ok((plain, None));
     }
     let directory = File::open(data_dir)?;
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn a_request_is_answered_by_the_listener() {
         let dir = tempdir().unwrap();
-        let listener = Listener::start(dir.path(), &Supervisor::default(), |message| match message.request {
+        let listener = RequestListener::start(dir.path(), &Supervisor::default(), |message| match message.request {
             Request::Stop { .. } => Ok(()),
             other => Err(format!("no {other:?}")),
         })
@@ -264,14 +265,14 @@ mod tests {
         let dir = tempdir().unwrap();
         let deep = dir.path().join("d".repeat(120)).join("e".repeat(120));
         fs::create_dir_all(&deep).unwrap();
-        let _listener = Listener::start(&deep, &Supervisor::default(), |_| Ok(())).unwrap();
+        let _listener = RequestListener::start(&deep, &Supervisor::default(), |_| Ok(())).unwrap();
         assert_eq!(ask(&deep, &message(STOP)).unwrap(), Some(Ok(())));
     }
 
     #[test]
     fn nonsense_gets_an_answer_too() {
         let dir = tempdir().unwrap();
-        let _listener = Listener::start(dir.path(), &Supervisor::default(), |_| Ok(())).unwrap();
+        let _listener = RequestListener::start(dir.path(), &Supervisor::default(), |_| Ok(())).unwrap();
         let mut stream = UnixStream::connect(dir.path().join(NAME)).unwrap();
         writeln!(stream, "hello").unwrap();
         let mut line = String::new();

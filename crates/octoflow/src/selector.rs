@@ -1,14 +1,14 @@
-//! Selectors people type: labels of runs (`app=x,tier!=db,team in (a,b)`) and fields of nodes (`displayName=approve`).
-//! Parsing and matching only.
+//! Selectors on the command line: labels of runs (`app=x,tier!=db,team in (a,b)`) and fields of nodes
+//! (`displayName=approve`). Parsing and matching only.
 
 use octoflow_control::registry::{FieldSelector, FieldTest, LabelSelector};
 use octoflow_store::LabelTest;
 
 use crate::workflow::Node;
 
-/// `a=b,c!=d,e in (f,g),h notin (i),j,!k`
+/// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 pub(crate) fn labels(text: &str) -> Result<Vec<LabelTest>, String> {
-    LabelSelector::parse(text).map(|selector| selector.0)
+    Ok(LabelSelector::parse(text)?.0)
 }
 
 /// Tests on fields of nodes; all must hold.

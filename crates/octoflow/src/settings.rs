@@ -1,4 +1,4 @@
-//! The file of settings: a few names with a value each, as JSON. Flags and the environment stand above it.
+//! The settings file: names with values, as JSON. Flags and the environment take precedence.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 
 use crate::{exit::Failure, names};
 
-/// Everything that can be set, and what it means.
+/// All settings, with their meaning.
 pub(crate) const KEYS: [(&str, &str); 4] = [
     ("server", "the address of the server"),
     ("token", "who you are to it"),
@@ -28,7 +28,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Without a file nothing is set.
+    /// Loads the settings; without a file nothing is set.
     pub(crate) fn load(path: &Path) -> Result<Self> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -48,7 +48,7 @@ impl Settings {
         self.values.get(key).map(String::as_str)
     }
 
-    /// An empty value takes the setting away.
+    /// Changes a setting; an empty value removes it.
     pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
         if !KEYS.iter().any(|(known, _)| *known == key) {
             let known = KEYS.map(|(known, _)| known);
@@ -66,7 +66,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Readable for its owner only: it may hold a token.
+    /// Saves the settings, readable by the owner only, because they may hold a token.
     pub(crate) fn save(&self, path: &Path) -> Result<()> {
         let kept = || -> io::Result<()> {
             if let Some(folder) = path.parent() {
@@ -83,7 +83,7 @@ impl Settings {
     }
 }
 
-/// Where the settings are: `OCTOFLOW_CONFIG`, else the user's configuration home.
+/// Returns the path of the settings: `OCTOFLOW_CONFIG`, else the user's configuration home.
 pub(crate) fn path() -> Option<PathBuf> {
     choose(|name| env::var_os(name))
 }

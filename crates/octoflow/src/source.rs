@@ -1,8 +1,8 @@
-//! Where runs are looked at and steered: the data directory of this machine, or a server. Every command is written once
-//! against this; which of the two it is makes no difference to what is printed.
+//! The source of runs: the data directory of this machine, or a server. Every command is written once against this
+//! trait, and prints the same for both.
 
 mod file;
-mod here;
+mod local;
 mod server;
 
 use std::{
@@ -21,19 +21,19 @@ use octoflow_model::Time;
 use octoflow_store::{Filter, RunRow};
 use serde_json::Value;
 
-pub(crate) use file::Opened;
-pub(crate) use here::Here;
-pub(crate) use server::{Server, told_kind, without_nulls, workflow};
+pub(crate) use file::ExportFile;
+pub(crate) use local::LocalSource;
+pub(crate) use server::{ServerSource, kind_parameter, without_nulls, workflow};
 
 use crate::{exit::Failure, names, remote::Request};
 
-/// How many names are looked at for a suggestion.
+/// Number of names considered for a suggestion.
 const SUGGEST_FROM: usize = 1000;
 
-/// Means the newest run of a namespace.
+/// Alias for the newest run of a namespace.
 pub(crate) const LATEST: &str = "@latest";
 
-/// The name of a run, and its kind if that was said: `wf/x`, `taskset/x`, or just `x`.
+/// Parses the name of a run with an optional kind: `wf/x`, `taskset/x`, or just `x`.
 pub(crate) fn kind_and_name(text: &str) -> Result<(Option<&'static Kind>, &str)> {
     let Some((word, name)) = text.split_once('/') else { return Ok((None, text)) };
     let Some(kind) = kinds::of_word(&word.to_ascii_lowercase()).filter(|kind| kind.runs()) else {
@@ -43,46 +43,46 @@ pub(crate) fn kind_and_name(text: &str) -> Result<(Option<&'static Kind>, &str)>
     Ok((Some(kind), name))
 }
 
-/// `workflow/NAME or taskset/NAME`
+/// Formats `workflow/NAME or taskset/NAME`.
 fn each_named(kinds: impl Iterator<Item = &'static Kind>, name: &str) -> String {
     kinds.map(|kind| format!("{}/{name}", kind.singular)).collect::<Vec<_>>().join(" or ")
 }
 
-/// The kind of a run, by its row. One that a newer version has written stands for itself.
+/// Returns the kind of a run by its row; `UNKNOWN` if a newer version has written it.
 pub(crate) fn kind_of(row: &RunRow) -> &'static Kind {
     kinds::of_key(&row.kind).unwrap_or(&kinds::UNKNOWN)
 }
 
-/// What the phase of a run means.
+/// Returns the meaning of a run's phase.
 pub(crate) fn stand_of(row: &RunRow) -> Option<PhaseClass> {
     kind_of(row).dialect()?.phase_class(&row.phase)
 }
 
-/// The phases of all kinds of runs that mean this.
+/// Returns the phases of all kinds of runs with a matching meaning.
 pub(crate) fn phases(means: impl Fn(PhaseClass) -> bool) -> Vec<String> {
     let all = kinds::of_runs().filter_map(Kind::dialect).flat_map(|dialect| dialect.phases);
     let words: BTreeSet<&str> = all.filter(|phase| means(phase.class)).map(|phase| phase.word).collect();
     words.into_iter().map(str::to_owned).collect()
 }
 
-/// Argo's own API speaks of the run; of others the Kubernetes-style one does.
+/// Returns whether Argo's API serves the run; others are served by the Kubernetes-style one.
 pub(crate) fn in_argo_api(row: &RunRow) -> bool {
     kind_of(row).dialect().is_some_and(|dialect| dialect.in_argo_api)
 }
 
-/// Why a node that is not over is not.
+/// Reason why an open node waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub node: String,
-    /// Empty for a task that is no node yet.
+    /// Empty for a task that is not a node yet.
     pub phase: String,
     pub why: String,
 }
 
-/// Which lines of a run's log are wanted.
+/// Selection of log lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LogQuery {
-    /// Full names of nodes; empty means all.
+    /// Full names of nodes; empty selects all.
     pub names: Vec<String>,
     pub container: Option<String>,
     pub since: Option<Time>,
@@ -91,7 +91,7 @@ pub(crate) struct LogQuery {
     pub follow: bool,
 }
 
-/// A run that is over takes no commands.
+/// Refuses commands to finished runs.
 fn still_open(row: &RunRow, request: &Request) -> Result<()> {
     if row.archived {
         let text = format!("cannot {} run `{}`: it is over ({})", request.verb(), row.name, row.phase);
@@ -101,45 +101,51 @@ fn still_open(row: &RunRow, request: &Request) -> Result<()> {
 }
 
 pub(crate) trait Source {
-    /// Newest first, at most `limit`; whether there are more.
+    /// Lists runs, newest first, at most `limit`. Returns whether there are more.
     fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)>;
 
-    /// Puts into the messages of runs that cannot be read that they cannot. A server has done so already.
+    /// Marks runs that cannot be read in their messages. A server has done so already.
     fn mark_unreadable(&self, _: &mut [RunRow]) -> Result<()> {
         Ok(())
     }
 
-    /// By name, or the newest for `@latest`; of any kind when none is said.
+    /// Finds a run by name, or the newest by `@latest`; of any kind if `kind` is `None`.
     fn look_up(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>>;
 
-    /// The workflow with its status, as users see it.
+    /// Returns the run with its status, as users see it.
     fn object(&self, row: &RunRow) -> Result<Value>;
 
     fn waiting(&self, row: &RunRow) -> Result<Vec<Waiting>>;
 
-    /// Lines with the id of their node and their number in it. The answer is which containers wrote something.
+    /// Passes lines with the id of their node and their number in it. Returns the containers that wrote anything.
     fn lines(
         &self,
         row: &RunRow,
         query: &LogQuery,
-        hear: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
+        on_item: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
     ) -> Result<BTreeSet<String>>;
 
-    /// What one node wrote, byte by byte.
-    fn frames(&self, row: &RunRow, node: &str, follow: bool, hear: &mut dyn FnMut(&Frame) -> Result<()>) -> Result<()>;
+    /// Passes the bytes of one node.
+    fn frames(
+        &self,
+        row: &RunRow,
+        node: &str,
+        follow: bool,
+        on_item: &mut dyn FnMut(&Frame) -> Result<()>,
+    ) -> Result<()>;
 
-    /// Where on this machine the log of each node is, by id.
+    /// Returns the local log file of each node, by id.
     fn log_files(&self, row: &RunRow) -> Result<HashMap<String, String>>;
 
     fn steer(&self, row: &RunRow, request: &Request) -> Result<()>;
 
-    /// With the runs that belong to them, which are deleted with them.
+    /// Adds the runs they own, which are deleted with them.
     fn with_owned(&self, rows: Vec<RunRow>) -> Result<Vec<RunRow>>;
 
-    /// Deletes runs, and tells of each that is gone.
+    /// Deletes runs, and reports each that is gone.
     fn delete(&self, rows: &[RunRow], gone: &mut dyn FnMut(&RunRow) -> Result<()>) -> Result<()>;
 
-    /// Shows the run whenever it has changed, until it is over, the time has come, or the viewer has seen enough.
+    /// Passes the run whenever it has changed, until it is over, the deadline passes, or `see` breaks.
     fn watch(
         &self,
         row: &RunRow,
@@ -147,12 +153,12 @@ pub(crate) trait Source {
         see: &mut dyn FnMut(&Value) -> Result<ControlFlow<()>>,
     ) -> Result<()>;
 
-    /// What to say when nothing is there at all.
+    /// Returns the error for an empty source.
     fn empty(&self, _name: &str) -> Option<Failure> {
         None
     }
 
-    /// By its name, which may say the kind too: `taskset/NAME`.
+    /// Finds a run by its name, which may include the kind: `taskset/NAME`.
     fn find(&self, namespace: &str, name: &str) -> Result<RunRow> {
         let (kind, name) = kind_and_name(name)?;
         let kinds = match kind {
@@ -179,7 +185,7 @@ pub(crate) trait Source {
         }
     }
 
-    /// What to say about a name nobody has: the nearest one, or the namespace it is in.
+    /// Makes the error for an unknown name: suggests a similar one, or the namespace it is in.
     fn missing(&self, namespace: &str, name: &str) -> Result<Failure> {
         if let Some(failure) = self.empty(name) {
             return Ok(failure);

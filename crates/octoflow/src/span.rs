@@ -1,9 +1,8 @@
-//! Spans of time as people type them: `60s`, `1h30m`, `7d`, `90` (seconds).
-//! Parsing only; showing them is `output::clock`'s.
+//! Durations on the command line: `60s`, `1h30m`, `7d`, `90` (seconds). Parsing only; `output::clock` formats them.
 
 use std::time::Duration;
 
-/// For clap: a clear message on failure.
+/// Parses a duration, for clap.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a duration; write it like 30s, 5m, 1h30m or 7d");
     if text.is_empty() {

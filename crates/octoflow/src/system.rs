@@ -1,5 +1,4 @@
-//! What only the operating system can do: catching signals, asking for free space, keeping files to their owner.
-//! The one file of this crate with unsafe code.
+//! Operating system calls: signals, free space, file permissions. The one file of this crate with unsafe code.
 #![expect(
     unsafe_code,
     reason = "signal handlers, statvfs, umask and mallopt have no safe form in the standard library"
@@ -20,14 +19,15 @@ use std::{
 pub(crate) enum Signal {
     /// Ctrl-C.
     Interrupt,
-    /// Somebody asks the process to go: a service manager, `kill`.
+    /// Request to exit, by a service manager or `kill`.
     Terminate,
 }
 
-/// Where the handler writes the number of a signal. It must be a plain atomic: nothing else is safe in a handler.
+/// Descriptor to which the handler writes the number of a signal. Must be a plain atomic: nothing else is safe in a
+/// handler.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-/// Signals as they arrive, from now on, until the process ends. Call it once.
+/// Returns an iterator over signals, from now on, until the process ends. Call it once.
 pub(crate) fn signals() -> io::Result<Signals> {
     let (reader, writer) = UnixStream::pair()?;
     writer.set_nonblocking(true)?;
@@ -70,7 +70,7 @@ pub(crate) struct Signals {
 impl Iterator for Signals {
     type Item = Signal;
 
-    /// Waits for the next one.
+    /// Blocks until the next signal.
     fn next(&mut self) -> Option<Signal> {
         let mut byte = [0];
         self.reader.read_exact(&mut byte).ok()?;
@@ -78,16 +78,16 @@ impl Iterator for Signals {
     }
 }
 
-/// Files this process makes from now on can be read by their owner only. Tasks have the usual mask: the spawner sees
-/// to that.
+/// Makes files that this process creates from now on private to their owner. Tasks have the usual mask, which the
+/// spawner restores.
 pub(crate) fn keep_files_private() {
     // SAFETY: no memory involved, and it cannot fail.
     unsafe { libc::umask(0o077) };
 }
 
-/// Limits malloc to one arena per processor; glibc makes up to eight. Every arena keeps the most it ever needed at one time,
-/// so a burst of large answers, served by many threads in turn, would be kept several times over. Call it before
-/// threads start: existing arenas stay.
+/// Limits malloc to one arena per processor; glibc makes up to eight. Every arena keeps its peak size, so a burst of
+/// large answers, served by many threads in turn, would be kept several times over. Call it before threads start:
+/// existing arenas stay.
 pub(crate) fn limit_malloc_arenas() {
     #[cfg(target_env = "gnu")]
     {
@@ -98,7 +98,7 @@ pub(crate) fn limit_malloc_arenas() {
     }
 }
 
-/// Bytes a user may still write where the path is.
+/// Returns the bytes a user may still write on the file system of a path.
 pub(crate) fn free_space(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the path is a valid C string and the result is only read after the call succeeded.

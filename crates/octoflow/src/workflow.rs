@@ -1,6 +1,5 @@
-//! The object of a run as users see it (`metadata`, `spec`, `status`), read field by field. Workflows and TaskSets call the
-//! same things by other names; here they are one.
-//! A view only: it borrows the JSON, never changes it, and treats what is absent as empty.
+//! View of a run's object (`metadata`, `spec`, `status`). Workflows and TaskSets have different field names; here they
+//! are the same. It borrows the JSON, never changes it, and treats absent fields as empty.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -33,12 +32,12 @@ impl<'a> Workflow<'a> {
         self.object
     }
 
-    /// What is known of runs of its kind; nothing for a kind that a newer version has made.
+    /// Returns the dialect of its kind; `None` for a kind of a newer version.
     pub(crate) fn dialect(self) -> Option<&'static Dialect> {
         dialect::of(self.object).ok()
     }
 
-    /// What to call it in a sentence.
+    /// Returns the noun for messages.
     pub(crate) fn noun(self) -> &'static str {
         self.dialect().map_or(kinds::UNKNOWN.noun, |dialect| dialect.kind.noun)
     }
@@ -47,12 +46,12 @@ impl<'a> Workflow<'a> {
         self.dialect().map_or(StatusFields::USUAL, |dialect| dialect.status)
     }
 
-    /// How a table of its nodes looks.
+    /// Returns the layout of its table of nodes.
     pub(crate) fn node_table(self) -> NodeTable {
         self.dialect().map_or(NodeTable::Steps, |dialect| dialect.node_table)
     }
 
-    /// What its kind has to tell beside what every run has.
+    /// Returns the additional header lines of its kind.
     pub(crate) fn heading(self) -> Heading {
         self.dialect().map(|dialect| dialect.view.heading(self.object)).unwrap_or_default()
     }
@@ -73,7 +72,7 @@ impl<'a> Workflow<'a> {
         &self.object["status"]
     }
 
-    /// Its dialect's first word for a run nobody has looked at yet.
+    /// Returns the phase; the dialect's first one if it was not started yet.
     pub(crate) fn phase(self) -> &'a str {
         match (self.dialect(), text(self.status(), self.fields().phase)) {
             (Some(dialect), _) => dialect.phase_of(self.object),
@@ -82,12 +81,12 @@ impl<'a> Workflow<'a> {
         }
     }
 
-    /// What its phase means.
+    /// Returns the meaning of its phase.
     pub(crate) fn phase_class(self) -> Option<PhaseClass> {
         self.dialect()?.phase_class(self.phase())
     }
 
-    /// The phase, with a word when someone has to resume it.
+    /// Returns the phase, marked if it waits to be resumed.
     pub(crate) fn phase_in_words(self) -> String {
         let suspended =
             self.spec()["suspend"] == Value::Bool(true) || self.nodes().iter().any(|node| node.waits_for_resume());
@@ -107,7 +106,7 @@ impl<'a> Workflow<'a> {
         time(self.status(), self.fields().finished)
     }
 
-    /// Arguments that have a value, in the order of the manifest.
+    /// Returns arguments that have a value, in the order of the manifest.
     pub(crate) fn parameters(self) -> Vec<(&'a str, String)> {
         named_values(&self.spec()["arguments"]["parameters"])
     }
@@ -120,7 +119,7 @@ impl<'a> Workflow<'a> {
         artifacts(&self.status()["outputs"]["artifacts"])
     }
 
-    /// `Completed=True` and the like.
+    /// Returns conditions such as `Completed=True`.
     pub(crate) fn conditions(self) -> Vec<(&'a str, &'a str, &'a str)> {
         list(&self.status()["conditions"])
             .iter()
@@ -132,17 +131,17 @@ impl<'a> Workflow<'a> {
         self.status()["nodes"].as_object().into_iter().flatten().map(|(_, node)| Node { node }).collect()
     }
 
-    /// The name of the pod a node runs as, whatever the runtime.
+    /// Returns the name of the pod that a node runs as, whatever the runtime.
     pub(crate) fn pod_name(self, node: Node<'_>) -> String {
         self.dialect().map(|dialect| dialect.view.pod_name(self.object, node.node)).unwrap_or_default()
     }
 
-    /// A message for people: `child 'w-123' failed` names the step instead of its id.
+    /// Makes a message readable: `child 'w-123' failed` names the step instead of its id.
     pub(crate) fn readable(self, message: &str) -> String {
         readable(message, |id| self.status()["nodes"].get(id).map(|node| Node { node }.display().to_owned()))
     }
 
-    /// Pending, running and completed pods.
+    /// Returns the numbers of pending, running and completed pods.
     pub(crate) fn pods_by_state(self) -> (usize, usize, usize) {
         let mut counts = (0, 0, 0);
         for node in self.nodes().into_iter().filter(|node| node.kind() == "Pod") {
@@ -204,7 +203,7 @@ impl<'a> Node<'a> {
         parts.join(",")
     }
 
-    /// `template`, or `wftmpl/template` for a reference.
+    /// Returns `template`, or `wftmpl/template` for a reference.
     pub(crate) fn template(self) -> String {
         match text(self.node, "templateName") {
             "" => {
@@ -245,7 +244,7 @@ impl<'a> Node<'a> {
         &self.node["outputs"]
     }
 
-    /// Its place among its siblings, where that does not follow from when it started.
+    /// Returns its position among its siblings, where that does not follow from its start.
     pub(crate) fn rank(self) -> Option<usize> {
         self.node["rank"].as_u64().and_then(|rank| usize::try_from(rank).ok())
     }
@@ -262,7 +261,7 @@ impl<'a> Node<'a> {
         self.kind() == "Suspend" && self.phase() == "Running"
     }
 
-    /// A field by the name selectors use: `displayName`, `phase`, `inputs.parameters.x.value`…
+    /// Returns a field by the name selectors use: `displayName`, `phase`, `inputs.parameters.x.value`…
     pub(crate) fn field(self, path: &str) -> Option<String> {
         match path {
             "displayName" => return Some(self.display().to_owned()),
@@ -282,22 +281,22 @@ impl<'a> Node<'a> {
     }
 }
 
-/// What to call a run of this kind in a sentence, by the key of its kind.
+/// Returns the noun for runs of a kind, by the key of the kind.
 pub(crate) fn noun(kind: &str) -> &'static str {
     kinds::of_key(kind).map_or(kinds::UNKNOWN.noun, |kind| kind.noun)
 }
 
-/// The object of a run with `status.nodes`, the tree that people are shown.
+/// Returns the object of a run with `status.nodes`, the tree for people.
 pub(crate) fn with_nodes(object: &Value) -> Cow<'_, Value> {
     dialect::of(object).map_or(Cow::Borrowed(object), |dialect| dialect.view.with_nodes(object))
 }
 
-/// Nodes by id, for following links.
+/// Indexes nodes by id.
 pub(crate) fn by_id<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, usize> {
     nodes.iter().enumerate().map(|(at, node)| (node.id(), at)).collect()
 }
 
-/// `name` and `value` of a list of parameters that have one.
+/// Returns `name` and `value` of parameters that have one.
 pub(crate) fn named_values(parameters: &Value) -> Vec<(&str, String)> {
     list(parameters)
         .iter()
@@ -308,7 +307,7 @@ pub(crate) fn named_values(parameters: &Value) -> Vec<(&str, String)> {
         .collect()
 }
 
-/// `name` and where it is of a list of artifacts.
+/// Returns `name` and location of artifacts.
 pub(crate) fn artifacts(artifacts: &Value) -> Vec<(&str, String)> {
     list(artifacts).iter().map(|artifact| (text(artifact, "name"), artifact_place(artifact))).collect()
 }
@@ -322,7 +321,7 @@ fn artifact_place(artifact: &Value) -> String {
     }
 }
 
-/// A string as it is, anything else as JSON.
+/// Returns a string as it is, anything else as JSON.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

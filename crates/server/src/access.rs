@@ -1,12 +1,13 @@
-//! Who may do what: a token stands for a caller, a caller has privileges, a route needs some of them.
-//! Whatever cannot be told to be allowed is denied, and guessing is slowed down.
+//! Authentication and authorization: a token identifies a caller, a caller has privileges, a route needs some of them.
+//! The default is to deny, and guessing is rate limited.
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, header};
 use octoflow_control::registry::Registry;
 
-mod book;
+mod credentials;
+mod fair_queue;
 pub(crate) mod first;
 mod owner;
 mod password;
@@ -14,57 +15,56 @@ mod privilege;
 mod rate_limit;
 mod scope;
 mod secret;
-mod turns;
 mod verify;
 
-pub(crate) use book::{Book, DefaultPassword, Entry, Opening, Wish};
+pub(crate) use credentials::{AdminSource, Credentials, DefaultPassword, Entry, NewToken};
+use fair_queue::Party;
 pub(crate) use owner::Ends;
 pub(crate) use password::acceptable;
 pub(crate) use privilege::Privileges;
 use rate_limit::RateLimiter;
 pub(crate) use scope::Scope;
 pub(crate) use secret::digest;
-use turns::Party;
 
 use crate::{fault::Fault, local::LocalUser, route::Need};
 
-/// Whoever made the request, once the token was checked.
+/// Authenticated caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// The id of the token; `admin` for the admin.
+    /// Id of the token; `admin` for the admin.
     pub id: String,
-    /// Whose token it is.
+    /// Name that the token was issued for.
     pub name: String,
     pub privileges: Privileges,
-    /// The namespaces the token is for.
+    /// Namespaces the token is confined to.
     pub scope: Scope,
 }
 
 impl Caller {
-    /// Comes without a token, to where none is needed.
+    /// Caller without a token, for open routes.
     pub(crate) fn anonymous() -> Self {
         Self { id: String::new(), name: "anonymous".to_owned(), privileges: Privileges::NONE, scope: Scope::All }
     }
 
     fn admin() -> Self {
-        let name = book::ADMIN.to_owned();
+        let name = credentials::ADMIN.to_owned();
         Self { id: name.clone(), name, privileges: Privileges::ALL, scope: Scope::All }
     }
 
-    /// A user of this machine whom the kernel vouches for.
+    /// User of this machine, authenticated by the kernel.
     fn local(user: LocalUser) -> Self {
         let name = format!("uid {}", user.uid);
         Self { id: name.clone(), name, privileges: Privileges::ALL, scope: Scope::All }
     }
 }
 
-/// Where a request comes from.
+/// Origin of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client {
     pub address: IpAddr,
-    /// Of its connection, over TCP.
+    /// Ends of its TCP connection.
     pub ends: Option<Ends>,
-    /// Over the unix socket.
+    /// User at the other end of the unix socket.
     pub user: Option<LocalUser>,
 }
 
@@ -75,11 +75,11 @@ impl Client {
 }
 
 pub(crate) struct Access {
-    pub book: Book,
+    pub credentials: Credentials,
     rate_limit: RateLimiter,
 }
 
-/// Why somebody does not get in, and who it was as far as that is known.
+/// Refusal, with the caller as far as it is known.
 pub(crate) struct Denied {
     pub fault: Fault,
     pub caller: Option<Caller>,
@@ -88,14 +88,14 @@ pub(crate) struct Denied {
 impl Access {
     pub(crate) fn open(
         registry: Registry,
-        opening: &Opening,
+        opening: &AdminSource,
         default: DefaultPassword,
     ) -> Result<Self, octoflow_control::registry::Fault> {
-        Ok(Self { book: Book::open(registry, opening, default)?, rate_limit: RateLimiter::default() })
+        Ok(Self { credentials: Credentials::open(registry, opening, default)?, rate_limit: RateLimiter::default() })
     }
 
-    /// Lets the caller in, or says why not. Over the unix socket the owner of the server needs no token; one that is
-    /// sent all the same says who the caller wants to be.
+    /// Authenticates and authorizes a caller. Over the unix socket the owner of the server needs no token; if one is
+    /// sent all the same, it decides.
     pub(crate) async fn admit(&self, headers: &HeaderMap, client: Client, need: Need) -> Result<Caller, Denied> {
         if need == Need::Nothing {
             return Ok(Caller::anonymous());
@@ -119,18 +119,18 @@ impl Access {
         }
     }
 
-    /// A token that is known is never held up by those who guess, wherever they are, and a password that somebody chose
-    /// is checked in turn however many were wrong before it.
+    /// Identifies the caller by its token. A known token is never delayed by guesses from anywhere, and a chosen
+    /// password is checked in turn however many guesses were wrong before it.
     async fn recognise(&self, token: &str, client: Client, by_owner: bool) -> Result<Caller, Fault> {
-        if let Some(known) = self.book.known(token, by_owner) {
+        if let Some(known) = self.credentials.identify(token, by_owner) {
             return known;
         }
         let party = client.party();
-        match self.book.is_admins(token, client).await? {
+        match self.credentials.check_password(token, client).await? {
             Some(true) => return Ok(Caller::admin()),
             Some(false) => {}
             None => {
-                if let Some(seconds) = self.rate_limit.holds(party) {
+                if let Some(seconds) = self.rate_limit.retry_after(party) {
                     let text = "too many wrong tokens came from your address; wait a little";
                     return Err(Fault::too_many(text, seconds));
                 }
@@ -142,7 +142,7 @@ impl Access {
 }
 
 impl Need {
-    /// What a caller with these privileges still needs, in words.
+    /// Returns the name of a privilege that the caller lacks.
     pub(crate) fn missing(self, has: Privileges) -> Option<&'static str> {
         let (needed, word) = match self {
             Self::Nothing | Self::Token => return None,
@@ -158,7 +158,8 @@ impl Need {
     }
 }
 
-/// The token of a request: our own header, the usual one with and without its scheme, or the cookie of a browser.
+/// Returns the token of a request: from our own header, `Authorization` with or without its scheme, or a browser's
+/// cookie.
 fn token(headers: &HeaderMap) -> Option<&str> {
     let usual = || says(headers, header::AUTHORIZATION.as_str()).map(bare);
     let cookie = || {
@@ -169,7 +170,7 @@ fn token(headers: &HeaderMap) -> Option<&str> {
     says(headers, "token").or_else(usual).or_else(cookie).filter(|token| !token.is_empty())
 }
 
-/// Whether the token of a request is one that a browser sends by itself.
+/// Returns whether the token of a request is a cookie, which a browser sends by itself.
 pub(crate) fn is_by_cookie(headers: &HeaderMap) -> bool {
     headers.contains_key(header::COOKIE) && !["token", "authorization"].iter().any(|name| says(headers, name).is_some())
 }
@@ -180,7 +181,7 @@ fn says<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 fn bare(value: &str) -> &str {
     let value = value.trim();
-    // The scheme is a word that may be written in any case, and a cookie may not hold a blank.
+    // The scheme is case-insensitive, and a cookie cannot hold a blank.
     let rest = value.get(..6).filter(|scheme| scheme.eq_ignore_ascii_case("bearer")).map(|_| &value[6..]);
     match rest {
         Some(rest) if rest.starts_with(' ') => rest.trim_start(),

@@ -1,5 +1,4 @@
-//! How many connections each address has open, and that none has more than its share. Addresses of IPv6 count by network,
-//! because whoever has one has a whole /64.
+//! Limits the open connections per address. IPv6 addresses count by network, because a client usually has a whole /64.
 
 use std::{
     collections::HashMap,
@@ -9,11 +8,11 @@ use std::{
 
 pub(crate) struct Addresses {
     most_each: usize,
-    /// Only those with a connection, so it is bounded as connections are.
+    /// Open connections by address. Bounded by the limit on connections.
     open: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// One connection of an address. Given back when dropped.
+/// Permit for one connection of an address, released when dropped.
 pub(crate) struct AddressPermit {
     addresses: Arc<Addresses>,
     network: IpAddr,
@@ -24,7 +23,7 @@ impl Addresses {
         Arc::new(Self { most_each, open: Mutex::default() })
     }
 
-    /// Counts a connection, unless the address has as many as it may.
+    /// Counts a connection, unless the address has reached its limit.
     pub(crate) fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<AddressPermit> {
         let network = network(peer);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +48,7 @@ impl Drop for AddressPermit {
     }
 }
 
-/// What one party has: an IPv4 address, or the first half of an IPv6 address.
+/// Returns the unit that is limited: an IPv4 address, or the /64 of an IPv6 address.
 pub(crate) fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {

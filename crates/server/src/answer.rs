@@ -1,4 +1,4 @@
-//! The one place that turns values and faults into HTTP, in the words of each face.
+//! Encodes values and faults as HTTP responses, in the format of each face. Nothing else does.
 
 use axum::{
     body::Body,
@@ -56,7 +56,7 @@ pub(crate) fn fault(face: Face, fault: &Fault) -> Answer {
     answer
 }
 
-/// The `Status` object of the Kubernetes API.
+/// Encodes a fault as the `Status` object of the Kubernetes API.
 pub(crate) fn status(fault: &Fault) -> Value {
     let mut details = json!({});
     if let Some((plural, name)) = &fault.about {
@@ -79,7 +79,7 @@ fn cause(cause: &crate::fault::Cause) -> Value {
     json!({"reason": cause.reason, "message": cause.message, "field": cause.field})
 }
 
-/// Argo's clients know one status for everything that is wrong with what was sent.
+/// Maps the status for Argo's clients, which know one status for all invalid input.
 pub(crate) fn argo_status(fault: &Fault) -> StatusCode {
     match fault.status {
         StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
@@ -87,7 +87,7 @@ pub(crate) fn argo_status(fault: &Fault) -> StatusCode {
     }
 }
 
-/// The number gRPC gives to what HTTP calls this.
+/// Returns the gRPC code that corresponds to the HTTP status.
 pub(crate) fn grpc_code(fault: &Fault) -> u8 {
     match fault.status.as_u16() {
         401 => 16,

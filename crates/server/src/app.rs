@@ -1,4 +1,4 @@
-//! What every request can reach. Cheap to clone; it holds handles, never state of its own.
+//! Shared context of all requests. Cheap to clone; it holds handles, never state of its own.
 
 use std::{
     ops::Deref,
@@ -30,40 +30,40 @@ pub(crate) struct Inner {
     pub hosts: Hosts,
     pub longest_body: usize,
     pub limits: Limits,
-    /// Watches and followed logs end when this is cancelled.
+    /// Cancelled at shutdown; ends watches and followed logs.
     pub closing: CancellationToken,
     pub started: Instant,
     pub streams: Arc<Streams>,
     pub meter: Meter,
     pub audit: Audit,
     pub metrics_open: bool,
-    /// When writing last succeeded.
+    /// Time of the last successful write probe.
     pub ready: Mutex<Option<Instant>>,
 }
 
 impl App {
-    /// Within a runtime.
+    /// Must be called within a tokio runtime.
     pub(crate) fn new(inner: Inner) -> Self {
         let (bell, changes) = watch::channel(Revision(0));
         inner.registry.on_change(move |revision| {
-            // Nobody listens once the server closes.
+            // There are no receivers once the server closes.
             let _ = bell.send(revision);
         });
         let followers = Followers::new(inner.registry.clone(), changes.clone(), inner.closing.clone());
         Self(Arc::new(Shared { inner, changes, followers }))
     }
 
-    /// Everybody who follows a log.
+    /// Returns the registry of log followers.
     pub(crate) fn followers(&self) -> &Followers {
         &self.0.followers
     }
 
-    /// How far the start is.
+    /// Returns the progress of the start.
     pub(crate) fn progress(&self) -> &StartProgress {
         self.registry.controller().start_progress()
     }
 
-    /// Hears of every commit from now on. However many there are, one wake-up tells them all.
+    /// Subscribes to commits from now on. One wake-up covers any number of commits.
     pub(crate) fn changes(&self) -> watch::Receiver<Revision> {
         let mut changes = self.0.changes.clone();
         changes.mark_unchanged();

@@ -1,6 +1,6 @@
-//! What part of the server a route is about, and whether a caller whose token is for some namespaces may go there.
-//! Every route has an area; one that says nothing is about the whole server, which no such caller may touch. Handlers
-//! are not asked, so none can forget.
+//! The area of a route: which namespaces it concerns, and whether a caller confined to some namespaces may use it.
+//! Every route has an area; the default is the whole server, which no confined caller may touch. Checked before
+//! handlers run, so none can forget it.
 
 use octoflow_control::registry::Fault as RegistryFault;
 
@@ -13,23 +13,23 @@ use crate::{
     route::{Need, Route},
 };
 
-/// Whose a route's answers and changes are.
+/// Namespaces that a route's answers and changes belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Area {
-    /// Of the namespace that stands in the path as `{namespace}`.
+    /// The namespace in the path, `{namespace}`.
     Path,
-    /// Of the namespace that a query parameter names; without it, of all.
+    /// The namespace in a query parameter; all namespaces without it.
     Query(&'static str),
-    /// Of the namespace of the workflow that stands in the path as `{uid}`.
+    /// The namespace of the workflow in the path, `{uid}`.
     Uid,
-    /// Nobody's in particular, such as discovery; or the handler answers by what the caller may see.
+    /// None in particular, such as discovery; or the handler filters by what the caller may see.
     Shared,
-    /// Of all namespaces, or of the server itself.
+    /// All namespaces, or the server itself.
     Server,
 }
 
 impl Area {
-    /// What the pattern of a path tells.
+    /// Derives the area from the pattern of a path.
     pub(crate) fn of(path: &str, need: Need) -> Self {
         if path.contains("{namespace}") {
             Self::Path
@@ -43,7 +43,7 @@ impl Area {
     }
 }
 
-/// Whether this caller may send this request, as far as namespaces go.
+/// Checks whether this caller may send this request, as far as namespaces are concerned.
 pub(crate) async fn check(
     app: &App,
     route: &Route,
@@ -81,7 +81,7 @@ fn inside(scope: &Scope, namespace: Option<&str>, caller: &Caller) -> Result<(),
     Err(Fault::forbidden(format!("the token of `{}` is for {scope} only, and {about}", caller.name)))
 }
 
-/// A workflow of another namespace is as little there as one that does not exist.
+/// A workflow of another namespace is reported as not found.
 async fn of_uid(app: &App, scope: &Scope, uid: &str) -> Result<(), Fault> {
     let kind = crate::argo::kind("Workflow");
     let missing = || Fault::from(RegistryFault::NotFound { kind, name: uid.to_owned() });

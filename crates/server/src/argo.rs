@@ -1,5 +1,5 @@
-//! Argo Server's face: the REST shapes under /api/v1 that its clients and Hera speak.
-//! It maps requests to the registry and answers to those shapes; it decides nothing about runs itself.
+//! Argo Server's face: the REST API under /api/v1 that its clients and Hera use. It maps requests to the registry and
+//! results to Argo's formats; it decides nothing about runs itself.
 
 use axum::http::{HeaderValue, Method, StatusCode};
 use octoflow_control::registry::{self, Kind, schema_name};
@@ -58,7 +58,7 @@ fn workflows(table: &mut Table) {
             "createOptions": message(json!({"dryRun": {"type": "array", "items": {"type": "string"}}})),
         })))
     };
-    // A client that names no namespace leaves the segment empty and means all of them.
+    // A client without a namespace leaves the segment empty and means all of them.
     let here = format!("{WORKFLOWS}/{{namespace}}");
     for all in [WORKFLOWS.to_owned(), format!("{WORKFLOWS}/"), here.clone(), format!("{here}/")] {
         table
@@ -85,7 +85,7 @@ fn workflows(table: &mut Table) {
         .about("Creates a workflow from a template or a schedule")
         .takes(Content::json(submit::shape()))
         .gives(one("Workflow"));
-    // A workflow may well be called `lint` or `submit`.
+    // A workflow may be called `lint` or `submit`.
     for name in ["{name}", "lint", "submit"] {
         table
             .add(get.clone(), format!("{here}/{name}"), Need::ReadJob, workflow::get)
@@ -153,22 +153,22 @@ fn workflows(table: &mut Table) {
     }
 }
 
-/// One object of a kind.
+/// Response with one object of a kind.
 fn one(name: &str) -> Content {
     Content::json(refer(&schema_name(kind(name))))
 }
 
-/// A list of objects of a kind.
+/// Response with a list of objects of a kind.
 fn several(name: &str) -> Content {
     Content::json(shapes::argo_list(kind(name)))
 }
 
-/// Many JSON values one after the other.
+/// Response with a stream of JSON values.
 fn streamed() -> Content {
     Content::default().or("application/json", None).or("text/event-stream", None)
 }
 
-/// Clients compare this with what they are. Whoever is not let in learns nothing.
+/// Adds the version header that clients compare with their own. Unauthorized callers do not get it.
 pub(crate) fn sign(answer: &mut Answer) {
     if answer.status() != StatusCode::UNAUTHORIZED {
         let version = HeaderValue::from_static(concat!("v", env!("CARGO_PKG_VERSION")));
@@ -176,16 +176,17 @@ pub(crate) fn sign(answer: &mut Answer) {
     }
 }
 
-/// A kind of the registry that this face is about.
+/// Returns a kind of the registry that this face serves.
 pub(crate) fn kind(name: &str) -> &'static Kind {
     registry::kinds::find("argoproj.io", name)
         .or_else(|| registry::kinds::find("", name))
         .unwrap_or_else(|| unreachable!("the table of kinds has no `{name}`"))
 }
 
-/// Names become parts of paths and files elsewhere, so they are what the Kubernetes API takes, and nothing else.
+/// Returns the validated namespace. Names become parts of paths and files elsewhere, so only valid Kubernetes names
+/// pass.
 fn namespace(call: &crate::call::Call) -> Result<Option<String>, Fault> {
-    let Some(name) = call.maybe("namespace").filter(|name| !name.is_empty()) else { return Ok(None) };
+    let Some(name) = call.optional_param("namespace").filter(|name| !name.is_empty()) else { return Ok(None) };
     let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.len() <= 63 && name.bytes().all(letter) && !name.starts_with('-') && !name.ends_with('-') {
         return Ok(Some(name.to_owned()));

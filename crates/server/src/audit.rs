@@ -1,5 +1,5 @@
-//! The audit log: who changed what, or was not allowed to, as JSON lines in the data directory.
-//! It never holds a token, a body or a query; it is cut into files of bounded size, and the oldest go.
+//! The audit log: every change and every denied request, as JSON lines in the data directory. It never holds a token, a
+//! body or a query. Files are rotated at a maximum size, and the oldest are deleted.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -22,15 +22,15 @@ use serde_json::Value;
 
 use crate::{answer::Answer, call::Params};
 
-/// A file this long is put aside.
-const LONGEST: u64 = 16 * 1024 * 1024;
-/// So many files put aside are kept.
-const KEPT: usize = 8;
+/// File size at which the log is rotated.
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+/// Number of rotated files to keep.
+const ROTATED_FILES: usize = 8;
 const FOLDER: &str = "audit";
-/// This many bytes wait in memory while the file cannot be written; more are lost, and that is logged.
-const MOST_WAITING: usize = 4 << 20;
-/// Entries of this time are written together: waking a thread for each costs more than writing it.
-const GATHER: Duration = Duration::from_millis(2);
+/// Maximum bytes buffered while the file cannot be written; more are dropped, and that is logged.
+const MAX_BUFFERED_BYTES: usize = 4 << 20;
+/// Entries within this time are written together: waking a thread for each costs more than writing it.
+const BATCH_WINDOW: Duration = Duration::from_millis(2);
 
 pub(crate) struct Audit {
     folder: PathBuf,
@@ -47,26 +47,26 @@ enum Message {
 pub(crate) struct Entry {
     pub request: String,
     pub peer: String,
-    /// The name and the id of the token.
+    /// Name and id of the token.
     pub who: Option<(String, String)>,
     pub method: String,
     pub path: String,
     pub status: u16,
-    /// What the path is about.
+    /// Object that the path names.
     pub object: Option<String>,
-    /// The answer, of which only the name of what was made is taken.
+    /// Response body, from which only the name of the created object is taken.
     pub made: Option<Bytes>,
     pub dry_run: bool,
 }
 
-/// What of the log somebody wants to see, newest first.
+/// Query of the audit log, newest first.
 #[derive(Default)]
-pub(crate) struct Question {
+pub(crate) struct AuditQuery {
     pub limit: usize,
-    /// Only what came before this number.
+    /// Only entries before this sequence number.
     pub before: Option<u64>,
     pub who: Option<String>,
-    /// Only paths that begin so.
+    /// Only paths with this prefix.
     pub path: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl Audit {
         let folder = data_dir.join(FOLDER);
         fs::create_dir_all(&folder)?;
         let next = last_number(&folder)?.map_or(1, |last| last + 1);
-        let log = Log { file: open(&folder)?, folder: folder.clone(), next };
+        let log = AuditWriter { file: open(&folder)?, folder: folder.clone(), next };
         let (entries, inbox) = mpsc::channel();
         let writer = supervisor.spawn("audit", move || {
             log.work(&inbox);
@@ -89,26 +89,26 @@ impl Audit {
         let _ = self.entries.send(Message::Entry(Box::new(entry)));
     }
 
-    /// The newest that fit, and the number to go on before if there may be more. Reads files: not for the threads that
-    /// answer requests.
-    pub(crate) fn find(&self, question: &Question) -> io::Result<(Vec<Value>, Option<u64>)> {
+    /// Returns the newest matching entries, and the sequence number to continue before if there may be more. Reads
+    /// files: must not run on threads that serve requests.
+    pub(crate) fn find(&self, query: &AuditQuery) -> io::Result<(Vec<Value>, Option<u64>)> {
         let (done, flushed) = mpsc::channel();
         let _ = self.entries.send(Message::Flush(done));
         let _ = flushed.recv();
         let mut found = Vec::new();
-        for at in 0..=KEPT {
+        for at in 0..=ROTATED_FILES {
             let lines = match File::open(file(&self.folder, at)) {
                 Ok(file) => BufReader::new(file).lines().collect::<io::Result<Vec<_>>>()?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(error) => return Err(error),
             };
             for line in lines.iter().rev() {
-                // A crash may have left half a line.
+                // A crash may have left a partial line.
                 let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
-                if !question.wants(&entry) {
+                if !query.matches(&entry) {
                     continue;
                 }
-                if found.len() == question.limit {
+                if found.len() == query.limit {
                     let next = found.last().and_then(|last: &Value| last["seq"].as_u64());
                     return Ok((found, next));
                 }
@@ -129,8 +129,8 @@ impl Drop for Audit {
     }
 }
 
-impl Question {
-    fn wants(&self, entry: &Value) -> bool {
+impl AuditQuery {
+    fn matches(&self, entry: &Value) -> bool {
         let before = self.before.is_none_or(|before| entry["seq"].as_u64().is_some_and(|seq| seq < before));
         let who = self.who.as_ref().is_none_or(|who| entry["who"] == who.as_str());
         let path = self.path.as_ref();
@@ -138,10 +138,10 @@ impl Question {
     }
 }
 
-/// An entry as it stands in the file.
+/// Entry as it is serialized.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct SerializedEntry {
     dry_run: bool,
     method: String,
     object: Option<String>,
@@ -155,18 +155,18 @@ struct Line {
     who: Option<String>,
 }
 
-/// What the writer's thread owns.
-struct Log {
+/// State of the writer thread.
+struct AuditWriter {
     folder: PathBuf,
     file: File,
     next: u64,
 }
 
-impl Log {
+impl AuditWriter {
     fn work(mut self, inbox: &Receiver<Message>) {
         let mut lines = Vec::new();
         while let Ok(first) = inbox.recv() {
-            std::thread::sleep(GATHER);
+            std::thread::sleep(BATCH_WINDOW);
             let mut waiting = Vec::new();
             for message in std::iter::once(first).chain(inbox.try_iter().take(1024)) {
                 match message {
@@ -176,7 +176,7 @@ impl Log {
             }
             match self.append(&lines) {
                 Ok(()) => lines.clear(),
-                Err(error) if lines.len() < MOST_WAITING => {
+                Err(error) if lines.len() < MAX_BUFFERED_BYTES => {
                     tracing::error!(%error, "the audit log cannot be written; its lines wait in memory");
                 }
                 Err(error) => {
@@ -190,11 +190,11 @@ impl Log {
         }
     }
 
-    /// Writes all of it or nothing: half a line would spoil the next.
+    /// Appends all lines or none: a partial line would corrupt the next.
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         let before = self.file.metadata()?.len();
         self.file.write_all(lines).inspect_err(|_| {
-            // Cutting back needs no space; if it fails all the same, readers pass over the broken line.
+            // Truncating needs no space; if it fails all the same, readers skip the broken line.
             let _ = self.file.set_len(before);
         })?;
         self.rotate()
@@ -202,7 +202,7 @@ impl Log {
 
     fn line(&mut self, entry: Entry, to: &mut Vec<u8>) {
         let (who, token) = entry.who.unzip();
-        let line = Line {
+        let line = SerializedEntry {
             dry_run: entry.dry_run,
             method: entry.method,
             object: entry.made.as_deref().and_then(name_of).or(entry.object),
@@ -221,10 +221,10 @@ impl Log {
     }
 
     fn rotate(&mut self) -> io::Result<()> {
-        if self.file.metadata()?.len() < LONGEST {
+        if self.file.metadata()?.len() < MAX_FILE_BYTES {
             return Ok(());
         }
-        for at in (0..KEPT).rev() {
+        for at in (0..ROTATED_FILES).rev() {
             match fs::rename(file(&self.folder, at), file(&self.folder, at + 1)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -235,20 +235,20 @@ impl Log {
     }
 }
 
-/// Whether a request is written down: everything that may change something, and everything that was denied. Those who
-/// are turned away because they were wrong too often are not, or they could push everything else out.
-pub(crate) fn matters(method: &Method, status: StatusCode) -> bool {
+/// Returns whether a request is audited: every possible change and every denial. Rate limited requests are not, or they
+/// could push everything else out.
+pub(crate) fn is_audited(method: &Method, status: StatusCode) -> bool {
     let denied = status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN;
     denied || *method != Method::GET && *method != Method::HEAD && status != StatusCode::TOO_MANY_REQUESTS
 }
 
-/// What a path is about, as far as its named parts tell.
+/// Describes the object of a path by its named parts.
 pub(crate) fn object(params: &Params) -> Option<String> {
     let parts: Vec<&str> = params.0.iter().map(|(_, value)| value.as_str()).collect();
     (!parts.is_empty()).then(|| parts.join("/"))
 }
 
-/// The bytes of an answer that is there as a whole, and the answer again.
+/// Reads the body of a complete response, and returns both.
 pub(crate) async fn peek(answer: Answer) -> (Answer, Option<Bytes>) {
     let whole = HttpBody::size_hint(answer.body()).exact().is_some();
     if !whole {
@@ -264,7 +264,7 @@ pub(crate) async fn peek(answer: Answer) -> (Answer, Option<Bytes>) {
     }
 }
 
-/// The name of the object in an answer, with its namespace. Nothing else of it is read.
+/// Extracts the name and namespace of the object in a response.
 fn name_of(bytes: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {
@@ -292,7 +292,7 @@ fn open(folder: &Path) -> io::Result<File> {
 }
 
 fn last_number(folder: &Path) -> io::Result<Option<u64>> {
-    for at in 0..=KEPT {
+    for at in 0..=ROTATED_FILES {
         let text = match fs::read(file(folder, at)) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -336,12 +336,12 @@ mod tests {
         drop(audit);
         let audit = Audit::open(dir.path(), &Supervisor::default()).unwrap();
         audit.write(entry("/c", None));
-        let (first, next) = audit.find(&Question { limit: 2, ..Question::default() }).unwrap();
+        let (first, next) = audit.find(&AuditQuery { limit: 2, ..AuditQuery::default() }).unwrap();
         assert_eq!(first.iter().map(|entry| entry["path"].as_str().unwrap()).collect::<Vec<_>>(), ["/c", "/b"]);
-        let (rest, end) = audit.find(&Question { limit: 2, before: next, ..Question::default() }).unwrap();
+        let (rest, end) = audit.find(&AuditQuery { limit: 2, before: next, ..AuditQuery::default() }).unwrap();
         assert_eq!((rest.len(), end), (1, None));
         assert_eq!((&rest[0]["seq"], &rest[0]["object"]), (&json!(1), &json!("Workflow/n/w")));
-        let nobody = Question { limit: 9, who: Some("bob".to_owned()), ..Question::default() };
+        let nobody = AuditQuery { limit: 9, who: Some("bob".to_owned()), ..AuditQuery::default() };
         assert!(audit.find(&nobody).unwrap().0.is_empty());
     }
 
@@ -354,9 +354,9 @@ mod tests {
             audit.write(entry(&format!("/{long}"), None));
         }
         audit.write(entry("/last", None));
-        let (found, _) = audit.find(&Question { limit: 100, ..Question::default() }).unwrap();
+        let (found, _) = audit.find(&AuditQuery { limit: 100, ..AuditQuery::default() }).unwrap();
         assert_eq!(found.len(), 21);
         assert!(dir.path().join("audit/audit.1.jsonl").exists());
-        assert!(fs::metadata(dir.path().join("audit/audit.jsonl")).unwrap().len() < LONGEST);
+        assert!(fs::metadata(dir.path().join("audit/audit.jsonl")).unwrap().len() < MAX_FILE_BYTES);
     }
 }

@@ -1,10 +1,10 @@
-//! Tokens in the shape of passwords: clients that leave tokens out of plain HTTP, as kubectl does, still send what stands
-//! before the @ of their server's address. It only translates; who may do what is decided elsewhere.
+//! Translates Basic authentication into bearer tokens: clients that do not send tokens over plain HTTP, such as
+//! kubectl, still send the credentials in their server's URL. It only translates; access is decided elsewhere.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use octoflow_model::base64;
 
-/// Turns `Authorization: Basic` into a bearer token: the password, or the name where there is no password.
+/// Turns `Authorization: Basic` into a bearer token: the password, or the user name if there is no password.
 pub(crate) fn as_bearer(headers: &mut HeaderMap) {
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let Some(encoded) = given.and_then(|text| text.strip_prefix("Basic ")) else { return };

@@ -1,7 +1,7 @@
-//! What requests from browsers must fulfil. A page of another site can make a browser send requests here, with the cookies
-//! and the passwords the browser keeps for us; it cannot choose `Origin`, `Sec-Fetch-Site` or `Host`. So whatever says that
-//! it comes from another site is refused, cookies need a proof that they come from a page of ours, and bodies of the types
-//! that a page may send without asking first are not read. No answer ever allows another site to read it.
+//! Protection against cross-site requests. A page of another site can make a browser send requests here, with the
+//! cookies and passwords the browser keeps for us; it cannot choose `Origin`, `Sec-Fetch-Site` or `Host`. So requests
+//! that claim another site are refused, cookies need proof that they come from a page of ours, and bodies of the types
+//! that a page may send without preflight are not read. No answer ever allows another site to read it.
 
 use axum::{
     body::HttpBody,
@@ -16,11 +16,11 @@ use crate::{
     route::Need,
 };
 
-/// From where a browser says a request comes. Clients that are no browsers say nothing.
+/// Site that a browser says a request comes from. Other clients say nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Site {
     Unsaid,
-    /// A person typed the address or opened a bookmark.
+    /// The user typed the address or opened a bookmark.
     Person,
     Own,
     Foreign,
@@ -38,7 +38,7 @@ impl Site {
     }
 }
 
-/// Whether a request may go on to its handler, as far as browsers are concerned.
+/// Checks whether a request may proceed to its handler, as far as browsers are concerned.
 pub(crate) fn check(hosts: &Hosts, asked: &Authority, need: Need, request: &Request) -> Result<(), Fault> {
     let headers = request.headers();
     let safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
@@ -49,7 +49,7 @@ pub(crate) fn check(hosts: &Hosts, asked: &Authority, need: Need, request: &Requ
         (Some(value), None) => Some(value.to_str().is_ok_and(|origin| hosts.is_own_origin(origin, asked))),
         (Some(_), Some(_)) => Some(false),
     };
-    // What everybody may know, everybody may ask for; without our leave a page cannot read it anyway.
+    // Public information needs no check; without CORS headers a foreign page cannot read it anyway.
     let open = need == Need::Nothing && safe;
     if !open && (origin == Some(false) || site == Site::Foreign) {
         return Err(Fault::forbidden(
@@ -69,14 +69,14 @@ pub(crate) fn check(hosts: &Hosts, asked: &Authority, need: Need, request: &Requ
     Ok(())
 }
 
-/// Whether a body is of a type that a page of another site could not send without asking us first.
+/// Checks that a body is of a type that a page of another site could not send without preflight.
 fn readable(headers: &HeaderMap, no_browser: bool) -> Result<(), Fault> {
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(kind), None) = (types.next(), types.next()) else {
         if headers.contains_key(header::CONTENT_TYPE) {
             return Err(Fault::bad_request("the request has more than one Content-Type header"));
         }
-        // Old clients of the Kubernetes API leave it out. Browsers do as well, for bytes without a type.
+        // Old clients of the Kubernetes API leave it out. Browsers do as well, for untyped bytes.
         return if no_browser { Ok(()) } else { Err(unread("that is not named")) };
     };
     let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! One request on its way: who calls, what was asked, and the ways to get at its body and at the controller.
+//! One request in progress: caller, parameters, and access to its body and to the controller.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -22,14 +22,14 @@ use crate::{
     query::Query,
 };
 
-/// The header that carries a key chosen by the caller.
+/// Header with an idempotency key chosen by the caller.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
-const LONGEST_KEY: usize = 255;
+const MAX_KEY_BYTES: usize = 255;
 
-/// A manifest that is shorter is judged in well under a millisecond.
-const JUDGED_HERE: usize = 16 << 10;
+/// Maximum size of manifests that are admitted on the request thread: that takes well under a millisecond.
+const MAX_INLINE_MANIFEST_BYTES: usize = 16 << 10;
 
-/// The named parts of the path, decoded.
+/// Decoded named parts of the path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params(pub Vec<(String, String)>);
 
@@ -41,11 +41,11 @@ pub(crate) struct Call {
     pub headers: HeaderMap,
     pub query: Query,
     params: Params,
-    /// What is asked for, as a hash; known once the body was read, if the caller sent a key with it.
-    print: Option<[u8; 32]>,
-    /// Bytes of the body that were read.
+    /// Hash of the request; set once the body was read, if the caller sent an idempotency key.
+    fingerprint: Option<[u8; 32]>,
+    /// Bytes read of the body.
     length: usize,
-    /// Behind a lock only because a body cannot be looked at from two threads; nobody ever waits for it.
+    /// Mutex only because a body is not `Sync`; there is never contention.
     body: Mutex<Body>,
 }
 
@@ -61,20 +61,20 @@ impl Call {
             headers: parts.headers,
             query,
             params,
-            print: None,
+            fingerprint: None,
             length: 0,
             body: Mutex::new(body),
         }
     }
 
-    /// A named part of the path. Asking for one the pattern does not have is a bug of ours.
+    /// Returns a named part of the path. Panics if the pattern does not have it.
     pub(crate) fn param(&self, name: &str) -> &str {
         let found = self.params.0.iter().find(|(known, _)| known == name);
         &found.unwrap_or_else(|| unreachable!("the path of this route has no `{name}`")).1
     }
 
-    /// A part of the path that some routes of this handler have and others leave out.
-    pub(crate) fn maybe(&self, name: &str) -> Option<&str> {
+    /// Returns a part of the path that only some routes of a handler have.
+    pub(crate) fn optional_param(&self, name: &str) -> Option<&str> {
         self.params.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
@@ -82,7 +82,7 @@ impl Call {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The whole body, if it is not longer than allowed.
+    /// Reads the whole body, up to the size limit.
     pub(crate) async fn bytes(&mut self) -> Result<Vec<u8>, Fault> {
         let most = self.app.longest_body;
         let too_large = || Fault::too_large(format!("the body may have {most} bytes at most"));
@@ -109,29 +109,29 @@ impl Call {
         self.length = bytes.len();
         if self.headers.contains_key(IDEMPOTENCY_KEY) {
             let asked = [self.method.as_str().as_bytes(), self.uri.path().as_bytes(), &bytes].join(&b'\n');
-            self.print = Some(digest(&asked));
+            self.fingerprint = Some(digest(&asked));
         }
         Ok(bytes)
     }
 
-    /// The key that makes asking twice make once, if the caller sent one. To be asked after the body was read; what it
-    /// gives belongs into the options of whatever creates a run.
+    /// Returns the idempotency key, if the caller sent one. Must be called after the body was read; belongs into the
+    /// options of whatever creates a run.
     pub(crate) fn claim(&self) -> Result<Option<Claim>, Fault> {
         let Some(key) = self.headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-        let key = key.to_str().ok().map(str::trim).filter(|key| (1..=LONGEST_KEY).contains(&key.len()));
+        let key = key.to_str().ok().map(str::trim).filter(|key| (1..=MAX_KEY_BYTES).contains(&key.len()));
         let Some(key) = key else {
-            let text = format!("{IDEMPOTENCY_KEY} is 1 to {LONGEST_KEY} plain characters");
+            let text = format!("{IDEMPOTENCY_KEY} is 1 to {MAX_KEY_BYTES} plain characters");
             return Err(Fault::bad_request(text));
         };
-        let print = self.print.unwrap_or_else(|| {
+        let fingerprint = self.fingerprint.unwrap_or_else(|| {
             let asked = [self.method.as_str().as_bytes(), self.uri.path().as_bytes(), b""].join(&b'\n');
             digest(&asked)
         });
         let scope = format!("http/{}", self.caller.id);
-        Ok(Some(Claim { scope, key: key.to_owned(), print: print.to_vec() }))
+        Ok(Some(Claim { scope, key: key.to_owned(), fingerprint: fingerprint.to_vec() }))
     }
 
-    /// The body as JSON; an empty body is `null`.
+    /// Reads the body as JSON; an empty body is `null`.
     pub(crate) async fn json(&mut self) -> Result<Value, Fault> {
         let bytes = self.bytes().await?;
         if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -141,8 +141,8 @@ impl Call {
             .map_err(|error| Fault::bad_request(format!("the body is not valid JSON: {error}")))
     }
 
-    /// Makes an object. A run of ordinary size is judged on this thread and waited for without one, because changing
-    /// threads costs more than that; whatever may take longer goes elsewhere.
+    /// Creates an object. A run of ordinary size is admitted on this thread and awaited without one, because switching
+    /// threads costs more than that; anything that may take longer runs on a blocking thread.
     pub(crate) async fn create(
         &self,
         kind: &'static Kind,
@@ -150,16 +150,16 @@ impl Call {
         object: Value,
         options: WriteOptions,
     ) -> Result<Value, Fault> {
-        if !kind.runs() || self.length > JUDGED_HERE || looks_back(&object) {
+        if !kind.runs() || self.length > MAX_INLINE_MANIFEST_BYTES || looks_back(&object) {
             return self.work(move |registry| registry.create(kind, &namespace, object, &options)).await;
         }
         match self.app.registry.create_run(kind, &namespace, object, &options).await? {
-            Submitted::Shown(made) => Ok(made),
-            Submitted::Before(run) => self.work(move |registry| registry.made_before(kind, run, &options)).await,
+            Submitted::New(made) => Ok(made),
+            Submitted::Existing(run) => self.work(move |registry| registry.made_before(kind, run, &options)).await,
         }
     }
 
-    /// Does something that may wait for the disk or the engine, away from the threads that answer requests.
+    /// Runs blocking work (disk, engine) away from the threads that serve requests.
     pub(crate) async fn work<T, E>(
         &self,
         work: impl FnOnce(&Registry) -> Result<T, E> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What a server is started with. Reading flags and files into it is the command's business.
+//! Configuration of a server. The command line reads flags and files into it.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -9,55 +9,55 @@ use crate::{hosts::PublicName, log::LogThread};
 pub struct Config {
     pub listen: SocketAddr,
     pub controller: octoflow_control::Config,
-    /// Bytes of a request's body; more is refused.
+    /// Maximum bytes of a request body.
     pub longest_body: usize,
     pub limits: Limits,
     pub tls: Option<Tls>,
-    /// The file whose first line is the admin's token, and the only one.
+    /// File whose first line is the admin's token, which is then the only credential of the admin.
     pub admin_token_file: Option<PathBuf>,
-    /// Accepts the default password over TCP, from everybody who reaches the port.
+    /// Accept the default password over TCP, from everybody who reaches the port.
     pub allow_default_password: bool,
-    /// Listens beyond this machine without TLS or with the password everybody knows.
+    /// Allow listening beyond this machine without TLS or with the default password.
     pub insecure: bool,
-    /// Lets everybody read the metrics.
+    /// Serve the metrics without a token.
     pub metrics_open: bool,
     /// Names that clients may use besides addresses, loopback names and those of the certificate.
     pub public_names: Vec<PublicName>,
-    /// What becomes of finished runs.
+    /// Retention of finished runs.
     pub retention: RetentionPolicy,
-    /// The thread that writes the log, to be supervised with the others.
+    /// Thread that writes the log, to be supervised with the others.
     pub log_thread: Option<LogThread>,
 }
 
-/// Where the certificate comes from.
+/// Source of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tls {
     Given {
         certificate: PathBuf,
         key: PathBuf,
     },
-    /// Made at the first start and kept in the data directory.
+    /// Generated at the first start and kept in the data directory.
     Generated,
 }
 
-/// How much one server takes on.
+/// Resource limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub connections: usize,
-    /// Of one address; none: three quarters of all, so that a proxy has room and nobody takes everything.
+    /// Connections per address. `None`: three quarters of all, so that a proxy has room and no client takes everything.
     pub connections_per_address: Option<usize>,
-    /// Watches and followed logs, of everybody together.
+    /// Watches and followed logs in total.
     pub streams: usize,
     pub streams_per_token: usize,
     /// Bytes of all headers of a request.
     pub longest_headers: usize,
-    /// Bytes of a path with its query.
+    /// Bytes of path and query.
     pub longest_url: usize,
-    /// How long a request may take; what is streamed may take longer.
+    /// Timeout of a request; streams may take longer.
     pub request_within: Duration,
-    /// How long the next piece of a body may take to arrive, and the next piece of an answer to be taken.
+    /// Timeout for the next piece of a body to arrive, and for the next piece of an answer to be taken.
     pub stalled_after: Duration,
-    /// How long requests under way may take once the server closes.
+    /// Grace period for open requests at shutdown.
     pub patience: Duration,
 }
 
@@ -86,7 +86,7 @@ impl Limits {
 impl Config {
     pub const LONGEST_BODY: usize = 16 * 1024 * 1024;
 
-    /// A server for this machine only, with everything as it is by default.
+    /// Default configuration: a server for this machine only.
     pub fn new(listen: SocketAddr, controller: octoflow_control::Config) -> Self {
         Self {
             listen,

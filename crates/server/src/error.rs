@@ -1,4 +1,4 @@
-//! Why a server could not start or had to stop.
+//! Errors that keep a server from starting or make it stop.
 
 use std::{io, net::SocketAddr, path::PathBuf};
 

@@ -1,5 +1,5 @@
-//! Runs the streams of HTTP/2 connections, each as a task, and ends those whose client takes nothing for too long. On a
-//! connection with one stream that is `patient`'s business; here other streams of the same connection go on.
+//! Executor for the streams of HTTP/2 connections: runs each as a task, and ends those whose client reads nothing for
+//! too long while other streams of the connection continue. For connections with one stream `patient` does this.
 
 use std::{
     future::Future,
@@ -16,11 +16,11 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// It is looked so often, in the time that a client has, whether it takes something.
-const LOOKS: u32 = 4;
+/// Number of checks within the timeout.
+const CHECKS: u32 = 4;
 
 tokio::task_local! {
-    /// The HTTP/2 stream that the task answers.
+    /// HTTP/2 stream that the current task answers.
     static STREAM: Arc<Stream>;
 }
 
@@ -30,11 +30,11 @@ struct Stream {
     begun: Notify,
 }
 
-/// What was handed over to be sent, and not yet taken by the connection.
+/// Bytes handed over to the connection and not yet taken by it.
 #[derive(Default)]
 pub(crate) struct Unsent {
     bytes: AtomicUsize,
-    /// How many pieces were taken so far.
+    /// Number of pieces taken so far.
     taken: AtomicUsize,
 }
 
@@ -52,11 +52,11 @@ impl Unsent {
         self.bytes.fetch_sub(bytes, Ordering::AcqRel);
     }
 
-    /// Comes to an end when something waited to be sent for so long and nothing was taken.
+    /// Completes when bytes were unsent for the whole timeout and none were taken.
     async fn stalled(&self, limit: Duration) {
         let mut stuck: Option<(Instant, usize)> = None;
         loop {
-            sleep(limit / LOOKS).await;
+            sleep(limit / CHECKS).await;
             let taken = self.taken.load(Ordering::Acquire);
             stuck = match stuck {
                 _ if self.bytes() == 0 => None,
@@ -72,7 +72,8 @@ impl Unsent {
     }
 }
 
-/// Lets the task that answers an HTTP/2 request end when its client takes nothing of this. Elsewhere it does nothing.
+/// Registers the unsent counter of the current HTTP/2 stream, so that it ends when its client reads nothing. A no-op
+/// elsewhere.
 pub(crate) fn observe(unsent: &Arc<Unsent>) {
     // Outside of HTTP/2 there is no such task.
     let _ = STREAM.try_with(|stream| {
@@ -82,7 +83,7 @@ pub(crate) fn observe(unsent: &Arc<Unsent>) {
     });
 }
 
-/// Spawns what hyper asks for.
+/// Spawns the tasks of hyper.
 #[derive(Clone)]
 pub(crate) struct StreamExecutor {
     pub stalled_after: Duration,
@@ -103,7 +104,7 @@ where
                 None => std::future::pending().await,
             }
         };
-        // Dropping what answers resets its stream, and no other.
+        // Dropping the task's future resets its stream, and no other.
         tokio::spawn(STREAM.scope(stream, async move {
             tokio::select! {
                 biased;

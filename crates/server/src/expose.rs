@@ -1,50 +1,50 @@
-//! Everything that is counted, written as Prometheus reads it. Names are stable; Argo's where the meaning is the same.
+//! Renders the metrics in the Prometheus text format. Names are stable; Argo's where the meaning is the same.
 
 use std::fmt::Write;
 
-use octoflow_control::gauge::{Entering, Gauges, Histogram};
+use octoflow_control::gauge::{Gauges, Histogram, PhaseEntry};
 use octoflow_model::Revision;
 
 use crate::app::App;
 
-/// Argo's names are about these only.
+/// Argo's metrics cover this kind only.
 const WORKFLOW: &str = "Workflow";
 
-/// What was asked of the controller for one page.
-pub(crate) struct Seen {
+/// Data of the controller for one scrape.
+pub(crate) struct Scrape {
     pub gauges: Gauges,
-    /// By kind and phase.
+    /// Counts by kind and phase.
     pub phases: Vec<(&'static str, &'static str, u64)>,
     pub revision: Revision,
-    /// The metrics that runs define, as text already.
+    /// Custom metrics of runs, already rendered.
     pub custom: String,
 }
 
-pub(crate) fn text(app: &App, seen: &Seen) -> String {
+pub(crate) fn text(app: &App, scrape: &Scrape) -> String {
     let mut page = Page::default();
-    of_runs(&mut page, seen);
-    of_store(&mut page, app, seen);
+    of_runs(&mut page, scrape);
+    of_store(&mut page, app, scrape);
     of_server(&mut page, app);
-    page.0.push_str(&seen.custom);
+    page.0.push_str(&scrape.custom);
     page.0
 }
 
-fn of_runs(page: &mut Page, seen: &Seen) {
-    let gauges = &seen.gauges;
+fn of_runs(page: &mut Page, scrape: &Scrape) {
+    let gauges = &scrape.gauges;
     page.head("argo_workflows_gauge", "gauge", "Workflows by the phase they are in.");
-    for (_, phase, count) in seen.phases.iter().filter(|(kind, ..)| *kind == WORKFLOW) {
+    for (_, phase, count) in scrape.phases.iter().filter(|(kind, ..)| *kind == WORKFLOW) {
         page.row("argo_workflows_gauge", &[("phase", phase)], *count as f64);
     }
     page.head("argo_workflows_total_count", "counter", "Workflows that entered a phase since the server started.");
-    for (Entering { namespace, phase, .. }, count) in gauges.entered.iter().filter(|(one, _)| one.kind == WORKFLOW) {
+    for (PhaseEntry { namespace, phase, .. }, count) in gauges.entered.iter().filter(|(one, _)| one.kind == WORKFLOW) {
         page.row("argo_workflows_total_count", &[("namespace", namespace), ("phase", phase)], *count as f64);
     }
     page.head("octoflow_runs", "gauge", "Runs by their kind and the phase they are in.");
-    for (kind, phase, count) in &seen.phases {
+    for (kind, phase, count) in &scrape.phases {
         page.row("octoflow_runs", &[("kind", kind), ("phase", phase)], *count as f64);
     }
     page.head("octoflow_runs_entered_total", "counter", "Runs that entered a phase since the server started.");
-    for (Entering { kind, namespace, phase }, count) in &gauges.entered {
+    for (PhaseEntry { kind, namespace, phase }, count) in &gauges.entered {
         let labels = [("kind", *kind), ("namespace", namespace), ("phase", phase)];
         page.row("octoflow_runs_entered_total", &labels, *count as f64);
     }
@@ -64,12 +64,12 @@ fn of_runs(page: &mut Page, seen: &Seen) {
     page.one("octoflow_lock_waiters", "gauge", "Those who wait for a lock.", gauges.lock_waiters as f64);
 }
 
-fn of_store(page: &mut Page, app: &App, seen: &Seen) {
+fn of_store(page: &mut Page, app: &App, scrape: &Scrape) {
     let store = app.registry.controller().store();
     let stats = store.stats();
     let depth = "argo_workflows_queue_depth_gauge";
     page.head(depth, "gauge", "What waits: tasks for room, decisions for the disk.");
-    page.row(depth, &[("queue_name", "task_queue")], seen.gauges.tasks_waiting as f64);
+    page.row(depth, &[("queue_name", "task_queue")], scrape.gauges.tasks_waiting as f64);
     page.row(depth, &[("queue_name", "store_queue")], store.queued() as f64);
     let seconds = "octoflow_store_commit_seconds";
     page.head(seconds, "histogram", "How long a transaction took, with its sync.");
@@ -79,7 +79,7 @@ fn of_store(page: &mut Page, app: &App, seen: &Seen) {
     page.tally(batches, &[], &stats.batches);
     let bytes = stats.bytes.load(std::sync::atomic::Ordering::Relaxed);
     page.one("octoflow_store_bytes_total", "counter", "Bytes handed to the store.", bytes as f64);
-    page.one("octoflow_journal_revision", "gauge", "The last commit.", seen.revision.0 as f64);
+    page.one("octoflow_journal_revision", "gauge", "The last commit.", scrape.revision.0 as f64);
 }
 
 fn of_server(page: &mut Page, app: &App) {
@@ -94,7 +94,7 @@ fn of_server(page: &mut Page, app: &App) {
         page.tally(seconds, &[("face", face)], tally);
     }
     page.one("octoflow_http_connections", "gauge", "Open connections.", app.meter.connections() as f64);
-    let away = app.meter.all_turned_away() as f64;
+    let away = app.meter.connections_refused() as f64;
     page.one("octoflow_http_connections_refused_total", "counter", "Connections there was no room for.", away);
     page.one("octoflow_watches", "gauge", "Open watches and followed logs.", app.streams.open() as f64);
     let unsent = app.streams.unsent() as f64;

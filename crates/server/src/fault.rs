@@ -1,24 +1,24 @@
-//! Why a request gets no answer, whatever the face. How a face writes it down is in `answer`.
+//! Errors of requests, independent of the face. `answer` encodes them.
 
 use axum::http::StatusCode;
 use octoflow_control::{Error, StartProgress, registry};
 
-/// One thing that is wrong with what was sent.
+/// One problem of the request.
 pub(crate) use octoflow_control::registry::Cause;
 
-/// When to ask again while storage is out of order, in seconds: as often as it is tried to repair it.
+/// `Retry-After` during a storage outage, in seconds: the interval of the repair attempts.
 const AFTER_OUTAGE: u32 = 5;
 
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub status: StatusCode,
-    /// The word of the Kubernetes API for it.
+    /// Reason of the Kubernetes API.
     pub reason: &'static str,
     pub message: String,
-    /// The plural, or for a wrong object the kind, and the name of what it is about.
+    /// Plural (for an invalid object: kind) and name of the object concerned.
     pub about: Option<(&'static str, String)>,
     pub causes: Vec<Cause>,
-    /// When asking again may help, in seconds.
+    /// `Retry-After` in seconds, if a retry may help.
     pub retry_after: Option<u32>,
 }
 
@@ -68,25 +68,25 @@ impl Fault {
         Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message)
     }
 
-    /// The server is about to end; another one may be there soon.
+    /// The server is shutting down; another one may be up soon.
     pub(crate) fn closing() -> Self {
         let fault = Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "the server is closing");
         Self { retry_after: Some(1), ..fault }
     }
 
-    /// Runs are still being taken up, so whatever is asked for would be answered wrongly.
+    /// Runs are still being resumed, so answers would be wrong.
     pub(crate) fn starting(progress: &StartProgress) -> Self {
         let (read, total) = progress.journals();
         let text = format!("starting: {read} of {total} runs read");
         Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", text) }
     }
 
-    /// It took us too long.
+    /// The server took too long.
     pub(crate) fn timed_out(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
     }
 
-    /// The client took too long to say what it wants.
+    /// The client took too long to send its request.
     pub(crate) fn too_slow(message: impl Into<String>) -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
     }
@@ -96,7 +96,7 @@ impl Fault {
         Self { retry_after: Some(retry_after), ..fault }
     }
 
-    /// The controller failed; the caller did nothing wrong.
+    /// The controller failed; the request itself was fine.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }

@@ -1,7 +1,7 @@
-//! Followed logs without a thread each. Whoever has read everything sleeps until the run changes or something is written
-//! below its folder of logs; then it reads what is new in a short blocking section, of which only a few run at one time.
-//! Logs are written by another process, so the kernel tells of them (inotify, one descriptor for all); where it cannot,
-//! everybody looks again after a while.
+//! Followed logs without a thread each. A follower that has read everything sleeps until the run changes or a file in
+//! its log folder is written; then it reads in a short blocking section, of which only a few run at a time. Another
+//! process writes the logs, so inotify reports writes (one descriptor for all followers); without inotify followers
+//! poll.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use octoflow_control::registry::{Fault as Trouble, Registry};
+use octoflow_control::registry::{Fault as RegistryFault, Registry};
 use octoflow_model::{Revision, RunId};
 use rustix::{
     fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags},
@@ -28,29 +28,29 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fault::Fault;
 
-/// So many logs are read at one time; others wait for their turn.
-const READS: usize = 8;
-/// What is written in quick succession is read together.
-const GAP: Duration = Duration::from_millis(50);
-/// How much longer the gap is for each who follows, so that many do not eat the machine.
-const GAP_EACH: Duration = Duration::from_micros(50);
-/// Nobody relies on being told alone: so often everybody looks.
-const LOOK_ANYWAY: Duration = Duration::from_secs(2);
-/// The same where the kernel does not tell.
-const LOOK_UNTOLD: Duration = Duration::from_millis(200);
-/// Events of a moment are taken together.
-const GATHER: Duration = Duration::from_millis(5);
+/// Maximum number of concurrent reads.
+const MAX_READS: usize = 8;
+/// Debounce time after a read.
+const DEBOUNCE: Duration = Duration::from_millis(50);
+/// Additional debounce time per follower, to bound the total load.
+const DEBOUNCE_PER_FOLLOWER: Duration = Duration::from_micros(50);
+/// Fallback poll interval, in case a notification is lost.
+const POLL_WITH_INOTIFY: Duration = Duration::from_secs(2);
+/// Poll interval without inotify.
+const POLL_WITHOUT_INOTIFY: Duration = Duration::from_millis(200);
+/// Debounce time for inotify events.
+const EVENT_DEBOUNCE: Duration = Duration::from_millis(5);
 
-/// Everybody who follows a log.
+/// All followers of logs.
 #[derive(Clone)]
 pub(crate) struct Followers(Arc<Inner>);
 
 struct Inner {
     registry: Registry,
-    /// None where the system has no more of them to give.
+    /// `None` if inotify is not available.
     inotify: Option<AsyncFd<OwnedFd>>,
     state: Mutex<State>,
-    /// Somebody follows after nobody did.
+    /// Notified when the first follower arrives.
     arrived: Notify,
     reads: Arc<Semaphore>,
 }
@@ -60,7 +60,7 @@ struct State {
     runs: HashMap<RunId, Followed>,
     by_watch: HashMap<i32, RunId>,
     by_folder: HashMap<String, RunId>,
-    /// The folder of all logs, in which those of runs appear.
+    /// Watch of the folder of all logs, in which the folders of runs appear.
     root: Option<i32>,
     readers: usize,
 }
@@ -72,52 +72,52 @@ struct Followed {
     readers: usize,
 }
 
-/// Tells one reader that there may be something new. Its run is forgotten with its last reader.
+/// Notification channel of one reader. The run is dropped with its last reader.
 struct Signal {
     followers: Followers,
     run: RunId,
     changed: watch::Receiver<()>,
 }
 
-/// A log that is read piece by piece.
+/// Log that is read piece by piece.
 pub(crate) trait Log: Send + 'static {
     type Piece: Send + 'static;
 
     fn run(&self) -> RunId;
 
-    /// What is there now, and no more than a client takes at a time. It may wait for the disk.
-    fn read(&mut self) -> Result<Reading<Self::Piece>, Trouble>;
+    /// Reads what is available now, bounded to one piece. Blocks on the disk.
+    fn read(&mut self) -> Result<Reading<Self::Piece>, RegistryFault>;
 }
 
 pub(crate) struct Reading<P> {
-    /// Nothing when there is nothing new.
+    /// `None` if there is nothing new.
     pub piece: Option<P>,
     pub finished: bool,
-    /// There is more already.
+    /// True if more can be read at once.
     pub more: bool,
 }
 
-/// One reader, from the beginning to the end of its log.
-pub(crate) struct Following<L: Log> {
+/// One follower, from the beginning to the end of its log.
+pub(crate) struct Follower<L: Log> {
     signal: Signal,
-    at: At<L>,
+    at: ReadState<L>,
     not_before: Instant,
-    /// Everything was read; look again when told, or then.
-    rest_until: Option<Instant>,
+    /// Set once everything was read: the time of the next poll.
+    next_poll: Option<Instant>,
 }
 
-/// The log and what was read of it.
-type Read<L> = (Box<L>, Result<Reading<<L as Log>::Piece>, Trouble>);
+/// The log and the result of a read.
+type Read<L> = (Box<L>, Result<Reading<<L as Log>::Piece>, RegistryFault>);
 
-/// Kept between two calls, because waiting may be given up at any point.
-enum At<L: Log> {
+/// State between calls of `next`, which may be cancelled at any point.
+enum ReadState<L: Log> {
     Ready(Box<L>),
     Reading(JoinHandle<Read<L>>),
     Over,
 }
 
 impl Followers {
-    /// Within a runtime. It listens until `closing`.
+    /// Must be called within a tokio runtime. Runs until `closing` is cancelled.
     pub(crate) fn new(registry: Registry, changes: watch::Receiver<Revision>, closing: CancellationToken) -> Self {
         let inotify = descriptor()
             .inspect_err(|error| tracing::warn!(%error, "inotify is not available; followed logs are polled instead"));
@@ -126,15 +126,15 @@ impl Followers {
             inotify: inotify.ok(),
             state: Mutex::default(),
             arrived: Notify::new(),
-            reads: Arc::new(Semaphore::new(READS)),
+            reads: Arc::new(Semaphore::new(MAX_READS)),
         }));
         tokio::spawn(followers.clone().listen(changes, closing));
         followers
     }
 
-    pub(crate) fn follow<L: Log>(&self, log: L) -> Following<L> {
+    pub(crate) fn follow<L: Log>(&self, log: L) -> Follower<L> {
         let signal = self.signal(log.run());
-        Following { signal, at: At::Ready(Box::new(log)), not_before: Instant::now(), rest_until: None }
+        Follower { signal, at: ReadState::Ready(Box::new(log)), not_before: Instant::now(), next_poll: None }
     }
 
     fn signal(&self, run: RunId) -> Signal {
@@ -161,7 +161,7 @@ impl Followers {
         Signal { followers: self.clone(), run, changed: receiver }
     }
 
-    /// Asks the kernel to tell what is written for a run, once its folder is there.
+    /// Adds an inotify watch for a run's folder, once it exists.
     fn watch(&self, state: &mut State, run: RunId) {
         let (Some(inotify), Some(followed)) = (&self.0.inotify, state.runs.get_mut(&run)) else { return };
         let (None, Some(folder)) = (followed.watch, &followed.folder) else { return };
@@ -177,7 +177,7 @@ impl Followers {
         loop {
             tokio::select! {
                 () = closing.cancelled() => return,
-                // Nobody's business is nobody's cost.
+                // Without followers nothing is processed.
                 () = self.0.arrived.notified(), if self.lock().readers == 0 => {
                     cursor = *changes.borrow_and_update();
                 }
@@ -187,16 +187,16 @@ impl Followers {
                     }
                     let (runs, latest) = self.0.registry.runs_changed(cursor);
                     cursor = latest;
-                    self.tell(runs.as_deref());
+                    self.notify(runs.as_deref());
                 }
                 () = self.written(), if self.0.inotify.is_some() => {}
             }
-            sleep(GATHER).await;
+            sleep(EVENT_DEBOUNCE).await;
         }
     }
 
-    /// Tells those who follow these runs, or everybody.
-    fn tell(&self, runs: Option<&[RunId]>) {
+    /// Notifies the followers of these runs, or all followers.
+    fn notify(&self, runs: Option<&[RunId]>) {
         let state = self.lock();
         match runs {
             Some(runs) => {
@@ -206,7 +206,7 @@ impl Followers {
         }
     }
 
-    /// Waits until the kernel has something to tell, and passes it on.
+    /// Waits for inotify events and notifies the followers concerned.
     async fn written(&self) {
         let Some(inotify) = &self.0.inotify else { return };
         let Ok(mut ready) = inotify.readable().await else { return };
@@ -218,7 +218,7 @@ impl Followers {
             let event = match events.next() {
                 Ok(event) => event,
                 Err(Errno::INTR) => continue,
-                // Nothing more for now, whatever the reason: everybody looks anyway after a while.
+                // No more events for now, whatever the reason: followers poll anyway.
                 Err(_) => break,
             };
             let (number, flags) = (event.wd(), event.events());
@@ -241,7 +241,7 @@ impl Followers {
         }
         drop(state);
         ready.clear_ready();
-        self.tell(Some(&told));
+        self.notify(Some(&told));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -255,7 +255,7 @@ fn descriptor() -> std::io::Result<AsyncFd<OwnedFd>> {
 }
 
 impl State {
-    /// The kernel watches this no longer.
+    /// Removes a watch that the kernel has dropped.
     fn forget(&mut self, number: i32) {
         if self.root == Some(number) {
             self.root = None;
@@ -281,69 +281,69 @@ impl Drop for Signal {
         }
         if let (Some(number), Some(inotify)) = (followed.watch, &self.followers.0.inotify) {
             state.by_watch.remove(&number);
-            // It may be gone with its folder.
+            // The watch may be gone with its folder.
             let _ = inotify::remove_watch(inotify, number);
         }
     }
 }
 
 impl Signal {
-    /// When to look again if nobody tells.
-    fn look_anyway(&self) -> Duration {
+    /// Returns the poll interval.
+    fn poll_interval(&self) -> Duration {
         let told = self.followers.lock().runs.get(&self.run).is_some_and(|followed| followed.watch.is_some());
-        if told { LOOK_ANYWAY } else { LOOK_UNTOLD }
+        if told { POLL_WITH_INOTIFY } else { POLL_WITHOUT_INOTIFY }
     }
 
-    fn gap(&self) -> Duration {
-        GAP + GAP_EACH * u32::try_from(self.followers.lock().readers).unwrap_or(u32::MAX)
+    fn debounce(&self) -> Duration {
+        DEBOUNCE + DEBOUNCE_PER_FOLLOWER * u32::try_from(self.followers.lock().readers).unwrap_or(u32::MAX)
     }
 }
 
-impl<L: Log> Following<L> {
-    /// Waits for the next piece; `None` at the end. It may be given up at any time and asked again.
+impl<L: Log> Follower<L> {
+    /// Waits for the next piece; `None` at the end. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Option<L::Piece>, Fault> {
         loop {
             match &mut self.at {
-                At::Ready(_) => self.begin().await?,
-                At::Reading(read) => {
+                ReadState::Ready(_) => self.begin().await?,
+                ReadState::Reading(read) => {
                     let read = read.await;
-                    self.at = At::Over;
+                    self.at = ReadState::Over;
                     let (log, reading) = read.map_err(|error| Fault::internal(error.to_string()))?;
                     let Reading { piece, finished, more } = reading?;
                     if !finished {
-                        self.at = At::Ready(log);
+                        self.at = ReadState::Ready(log);
                         if !more {
-                            let gap = self.signal.gap();
-                            self.not_before = Instant::now() + gap;
-                            self.rest_until = Some(self.not_before + self.signal.look_anyway());
+                            let debounce = self.signal.debounce();
+                            self.not_before = Instant::now() + debounce;
+                            self.next_poll = Some(self.not_before + self.signal.poll_interval());
                         }
                     }
                     if piece.is_some() {
                         return Ok(piece);
                     }
                 }
-                At::Over => return Ok(None),
+                ReadState::Over => return Ok(None),
             }
         }
     }
 
-    /// Begins to read, when it is worth it and there is room.
+    /// Starts a read, after a notification or the poll interval, and once a permit is free.
     async fn begin(&mut self) -> Result<(), Fault> {
-        if let Some(until) = self.rest_until {
+        if let Some(until) = self.next_poll {
             tokio::select! {
-                // An error would mean that nobody tells any more.
+                // An error would mean that the sender is gone.
                 Ok(()) = self.signal.changed.changed() => {}
                 () = sleep_until(until) => {}
             }
-            self.rest_until = None;
+            self.next_poll = None;
         }
         sleep_until(self.not_before).await;
         let reads = self.signal.followers.0.reads.clone();
         let turn = reads.acquire_owned().await.map_err(|error| Fault::internal(error.to_string()))?;
-        let At::Ready(mut log) = std::mem::replace(&mut self.at, At::Over) else { return Ok(()) };
-        // Whatever is told from here on is new.
+        let ReadState::Ready(mut log) = std::mem::replace(&mut self.at, ReadState::Over) else { return Ok(()) };
+        // Notifications from here on are new.
         self.signal.changed.mark_unchanged();
-        self.at = At::Reading(tokio::task::spawn_blocking(move || {
+        self.at = ReadState::Reading(tokio::task::spawn_blocking(move || {
             let reading = log.read();
             drop(turn);
             (log, reading)

@@ -1,5 +1,5 @@
-//! What every request passes on its way to its handler and back, whatever the face: limits, access, time, panics, and
-//! what is written down about it. Handlers never see a request that is not allowed.
+//! The middleware around every handler: limits, access, timeouts, panics, metrics and audit. Handlers never see a
+//! request that is not allowed.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -29,41 +29,41 @@ use crate::{
     streams::Streamed,
 };
 
-/// Carries the number of a request, both ways.
+/// Header with the id of a request, in both directions.
 const REQUEST_ID: &str = "x-request-id";
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// What is known about a request before anybody looks at it.
-struct Visit {
+/// Request data collected before anything is checked.
+struct RequestInfo {
     began: Instant,
     id: String,
     peer: IpAddr,
-    /// Who is at the other end of the unix socket.
+    /// User at the other end of the unix socket.
     user: Option<LocalUser>,
     method: Method,
     uri: Uri,
     face: Face,
 }
 
-/// A request for a path of the table.
-pub(crate) async fn pass(app: App, route: Route, params: Params, mut request: Request) -> Answer {
+/// Handles a request for a path of the table.
+pub(crate) async fn handle(app: App, route: Route, params: Params, mut request: Request) -> Answer {
     basic::as_bearer(request.headers_mut());
-    let visit = Visit::new(&app, route.face, &request);
+    let info = RequestInfo::new(&app, route.face, &request);
     let object = audit::object(&params);
-    let (answer, caller) = visit.handle(&app, &route, params, request).await;
-    visit.leave(&app, answer, caller, object).await
+    let (answer, caller) = info.handle(&app, &route, params, request).await;
+    info.finish(&app, answer, caller, object).await
 }
 
-/// A request for something that is not in the table.
+/// Handles a request for a path that is not in the table.
 pub(crate) async fn refuse(app: App, face: Face, fault: Fault, request: Request) -> Answer {
-    let visit = Visit::new(&app, face, &request);
-    // Whoever may not ask learns nothing about what there is.
-    let checked = visit.within(&app, request.headers()).and_then(|()| reaches(&app, Need::Token, &request));
+    let info = RequestInfo::new(&app, face, &request);
+    // Unauthorized callers learn nothing about what exists.
+    let checked = info.check_size(&app, request.headers()).and_then(|()| check_origin(&app, Need::Token, &request));
     let fault = checked.err().unwrap_or(fault);
-    visit.leave(&app, answer::fault(face, &fault), None, None).await
+    info.finish(&app, answer::fault(face, &fault), None, None).await
 }
 
-impl Visit {
+impl RequestInfo {
     fn new(app: &App, face: Face, request: &Request) -> Self {
         let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
         let sent = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok()).filter(|id| plain(id));
@@ -81,7 +81,7 @@ impl Visit {
     async fn handle(&self, app: &App, route: &Route, params: Params, request: Request) -> (Answer, Option<Caller>) {
         let refused = |fault| answer::fault(self.face, &fault);
         let need = route.need(app);
-        if let Err(fault) = self.within(app, request.headers()).and_then(|()| reaches(app, need, &request)) {
+        if let Err(fault) = self.check_size(app, request.headers()).and_then(|()| check_origin(app, need, &request)) {
             return (refused(fault), None);
         }
         if app.closing.is_cancelled() && need != Need::Nothing {
@@ -105,7 +105,7 @@ impl Visit {
         let outcome = match timeout(app.limits.request_within, work).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(panic)) => {
-                let text = words(panic.as_ref());
+                let text = panic_message(panic.as_ref());
                 tracing::error!(request = self.id, path = self.uri.path(), panic = text, "a handler broke off");
                 Err(Fault::internal(format!("this is a bug of ours (request {}): {text}", self.id)))
             }
@@ -114,12 +114,12 @@ impl Visit {
                 Err(Fault::timed_out(format!("the request was not done within {within} seconds")))
             }
         };
-        let answer = outcome.and_then(|answer| hold(app, &caller, answer)).unwrap_or_else(refused);
+        let answer = outcome.and_then(|answer| with_stream_permit(app, &caller, answer)).unwrap_or_else(refused);
         (answer, Some(caller))
     }
 
-    /// Whether the request is as long as it may be.
-    fn within(&self, app: &App, headers: &HeaderMap) -> Result<(), Fault> {
+    /// Checks the size limits of the request.
+    fn check_size(&self, app: &App, headers: &HeaderMap) -> Result<(), Fault> {
         let url = self.uri.path().len() + self.uri.query().map_or(0, |query| query.len() + 1);
         if url > app.limits.longest_url {
             let text = format!("path and query may have {} bytes at most, not {url}", app.limits.longest_url);
@@ -134,12 +134,12 @@ impl Visit {
         Ok(())
     }
 
-    /// Everything that is written down about a request.
-    async fn leave(self, app: &App, mut answer: Answer, caller: Option<Caller>, object: Option<String>) -> Answer {
+    /// Finishes a request: adds common headers, and records metrics and the audit entry.
+    async fn finish(self, app: &App, mut answer: Answer, caller: Option<Caller>, object: Option<String>) -> Answer {
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             answer.headers_mut().insert(REQUEST_ID, id);
         }
-        // A browser takes an answer for what it says it is, and gives it to no page of another site.
+        // A browser must not guess another content type, nor hand the answer to a page of another site.
         answer.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         answer.headers_mut().insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
         if self.face == Face::Argo {
@@ -157,7 +157,7 @@ impl Visit {
         } else {
             tracing::debug!(request, peer = %self.peer, who, method, path, status = code, millis, "request");
         }
-        if !audit::matters(&self.method, status) {
+        if !audit::is_audited(&self.method, status) {
             return answer;
         }
         let (answer, made) = if status.is_success() { audit::peek(answer).await } else { (answer, None) };
@@ -176,14 +176,14 @@ impl Visit {
     }
 }
 
-/// Whether the request is for us, and not sent by a page of another site.
-fn reaches(app: &App, need: Need, request: &Request) -> Result<(), Fault> {
+/// Checks that the request is addressed to this server and was not sent by a page of another site.
+fn check_origin(app: &App, need: Need, request: &Request) -> Result<(), Fault> {
     let asked = app.hosts.check(request.uri(), request.headers())?;
     browser::check(&app.hosts, &asked, need, request)
 }
 
-/// An answer whose length is not known goes on for long, and only so many may.
-fn hold(app: &App, caller: &Caller, answer: Answer) -> Result<Answer, Fault> {
+/// Takes a stream permit for an answer of unknown length: such answers stay open for long, so their number is limited.
+fn with_stream_permit(app: &App, caller: &Caller, answer: Answer) -> Result<Answer, Fault> {
     if HttpBody::size_hint(answer.body()).exact().is_some() {
         return Ok(answer);
     }
@@ -195,7 +195,7 @@ fn plain(id: &str) -> bool {
     (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
 }
 
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no words were left".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "the panic had no message".to_owned())
 }

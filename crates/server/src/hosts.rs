@@ -1,6 +1,6 @@
-//! The names by which this server may be addressed. A request for any other name is refused, on every route: a page whose
-//! own name was pointed at our address (DNS rebinding) would otherwise count as ours in a browser. It never looks at ports
-//! to decide whether a host is ours, because proxies and forwarded ports change them.
+//! The host names under which this server may be addressed. Requests for any other name are refused, on every route: a
+//! page whose own name points to our address (DNS rebinding) would otherwise count as ours in a browser. Ports are
+//! never compared here, because proxies and forwarded ports change them.
 
 use std::{
     fmt,
@@ -12,10 +12,10 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 
 use crate::fault::Fault;
 
-/// Longer names do not exist in DNS.
-const LONGEST_NAME: usize = 253;
+/// Maximum length of a DNS name.
+const MAX_NAME_LENGTH: usize = 253;
 
-/// A host with the port behind it, if one was written: `Host`, `:authority`, or the end of an `Origin`.
+/// Host with an optional port: `Host`, `:authority`, or the end of an `Origin`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Authority {
     pub host: Host,
@@ -25,11 +25,11 @@ pub(crate) struct Authority {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Host {
     Address(IpAddr),
-    /// In lower case and without the dot that may end it.
+    /// In lower case, without a trailing dot.
     Name(String),
 }
 
-/// A name under which clients reach the server, through a proxy perhaps, with the port they use if it is not the usual one.
+/// Name under which clients reach the server, perhaps through a proxy, with a non-default port if they use one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicName(Authority);
 
@@ -37,15 +37,15 @@ pub struct PublicName(Authority);
 #[error(
     "a public name is a DNS name such as `flows.example.org`, with a port if clients use one: `flows.example.org:8443`"
 )]
-pub struct NoPublicName;
+pub struct InvalidPublicName;
 
-/// Every name there is.
+/// All accepted names.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
     public: Vec<PublicName>,
-    /// DNS names of the certificate; the first label of one may be `*`.
+    /// DNS names of the certificate; the first label may be `*`.
     certified: Vec<String>,
-    /// We speak TLS ourselves, so that pages of ours begin with https.
+    /// True if this server speaks TLS itself, so that our pages begin with https.
     tls: bool,
 }
 
@@ -56,7 +56,7 @@ impl Hosts {
         Self { public, certified, tls }
     }
 
-    /// Whom a request is for, if that is us.
+    /// Returns the host a request is addressed to, if it is ours.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<Authority, Fault> {
         let mut named = headers.get_all(header::HOST).iter();
         let header = match (named.next(), named.next()) {
@@ -64,7 +64,7 @@ impl Hosts {
             (Some(value), None) => Some(value.to_str().ok().and_then(Authority::parse).ok_or_else(unreadable)?),
             (None, None) => None,
         };
-        // HTTP/2 names the host here, and so does HTTP/1.1 when it asks as if we were a proxy.
+        // HTTP/2 names the host here, and so do HTTP/1.1 requests in absolute form.
         let target = match uri.authority() {
             Some(authority) => Some(Authority::parse(authority.as_str()).ok_or_else(unreadable)?),
             None => None,
@@ -88,11 +88,11 @@ impl Hosts {
 
     fn has(&self, host: &Host) -> bool {
         let name = match host {
-            // Nobody can point an address somewhere else.
+            // An address cannot be rebound.
             Host::Address(_) => return true,
             Host::Name(name) => name,
         };
-        // Browsers and resolvers know these as loopback and ask no DNS for them.
+        // Browsers and resolvers treat these as loopback without asking DNS.
         let local = name == "localhost" || name.ends_with(".localhost");
         local || self.public.iter().any(|known| known.0.host == *host) || self.is_certified(name)
     }
@@ -104,12 +104,13 @@ impl Hosts {
         })
     }
 
-    /// Whether an `Origin` is a page of ours, for a request to `asked`: the same host and port, or a public name.
+    /// Returns whether an `Origin` is a page of ours, for a request to `asked`: the same host and port, or a public
+    /// name.
     pub(crate) fn is_own_origin(&self, origin: &str, asked: &Authority) -> bool {
         let Some((scheme, rest)) = origin.split_once("://") else { return false };
         let usual = match scheme {
             "https" => 443,
-            // Behind a proxy that speaks TLS we cannot know; when we speak it ourselves, plain pages are not ours.
+            // Behind a proxy with TLS we cannot know; with TLS of our own, http pages are not ours.
             "http" if !self.tls => 80,
             _ => return false,
         };
@@ -122,7 +123,7 @@ impl Hosts {
 }
 
 impl Authority {
-    /// Nothing for whatever no browser and no client would send: users, empty hosts, letters that names do not have.
+    /// Parses a host. Returns `None` for what no browser or client would send: users, empty hosts, invalid characters.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix('[') {
             let (address, rest) = rest.split_once(']')?;
@@ -140,11 +141,11 @@ impl Authority {
         let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         let label = |label: &str| !label.is_empty() && label.bytes().all(letter);
-        (name.len() <= LONGEST_NAME && name.split('.').all(label)).then_some(Self { host: Host::Name(name), port })
+        (name.len() <= MAX_NAME_LENGTH && name.split('.').all(label)).then_some(Self { host: Host::Name(name), port })
     }
 }
 
-/// What stands behind the host: nothing, or a colon and a port.
+/// Parses what follows the host: nothing, or a colon and a port.
 #[expect(clippy::option_option, reason = "no port is well written, and so is one")]
 fn port(text: &str) -> Option<Option<u16>> {
     match text.strip_prefix(':') {
@@ -168,10 +169,10 @@ impl fmt::Display for Host {
 }
 
 impl FromStr for PublicName {
-    type Err = NoPublicName;
+    type Err = InvalidPublicName;
 
-    fn from_str(text: &str) -> Result<Self, NoPublicName> {
-        Authority::parse(text).map(Self).ok_or(NoPublicName)
+    fn from_str(text: &str) -> Result<Self, InvalidPublicName> {
+        Authority::parse(text).map(Self).ok_or(InvalidPublicName)
     }
 }
 

@@ -1,5 +1,5 @@
-//! The Kubernetes-style face: every kind of the registry under /api and /apis, in the words kubectl expects.
-//! It maps requests to the registry and answers to Kubernetes shapes; it decides nothing about objects itself.
+//! The Kubernetes-style face: every kind of the registry under /api and /apis, as kubectl expects it. It maps requests
+//! to the registry and results to Kubernetes formats; it decides nothing about objects itself.
 
 use axum::http::Method;
 use octoflow_control::registry::{Kind, Storage, kinds, schema_name};
@@ -45,7 +45,7 @@ pub(crate) fn routes() -> Table {
     table
 }
 
-/// `/api/v1`, or `/apis/GROUP/VERSION`.
+/// Returns `/api/v1`, or `/apis/GROUP/VERSION`.
 fn root(kind: &Kind) -> String {
     if kind.group.is_empty() {
         format!("/api/{}", kind.version)
@@ -54,26 +54,26 @@ fn root(kind: &Kind) -> String {
     }
 }
 
-/// Everywhere a kind is found: where it belongs, and under the other names of its group.
+/// Returns every path prefix of a kind: its own, and those of its group's aliases.
 fn roots(kind: &Kind) -> Vec<String> {
     let aliases = kind.aliases.iter().map(|alias| format!("/apis/{alias}/{}", kind.version));
     [root(kind)].into_iter().chain(aliases).collect()
 }
 
-/// What reading and writing a kind needs.
+/// Returns the privileges for reading and writing a kind.
 fn needs(kind: &Kind) -> (Need, Need) {
     match kind.name {
-        // Whoever may read a secret may do what it opens.
+        // Reading a secret grants what the secret grants.
         "Secret" => (Need::WriteJob, Need::WriteJob),
         "Namespace" | "Node" => (Need::ReadJob, Need::Admin),
         _ => (Need::ReadJob, Need::WriteJob),
     }
 }
 
-/// The words of what can be done with a kind.
+/// Returns the supported verbs of a kind.
 fn verbs(kind: &Kind) -> &'static [&'static str] {
     match (kind.storage, kind.name) {
-        // What a pod's run makes of its end is that run's business.
+        // A pod can be deleted, but its run decides what follows from that.
         (_, "Pod") => &["delete", "get", "list", "watch"],
         (Storage::View, _) => &["get", "list", "watch"],
         (_, "Namespace") => &["create", "delete", "get", "list", "patch", "update", "watch"],
@@ -81,7 +81,7 @@ fn verbs(kind: &Kind) -> &'static [&'static str] {
     }
 }
 
-/// Templates of the whole server are there for those of every namespace to use, so all of them may read them.
+/// Cluster templates may be used from every namespace, so every caller may read them.
 fn area(kind: &Kind, otherwise: Area) -> Area {
     if kind.is_template && !kind.namespaced { Area::Shared } else { otherwise }
 }
@@ -91,7 +91,7 @@ fn add(table: &mut Table, kind: &'static Kind, root: &str) {
     let everywhere = format!("{root}/{plural}");
     let collection =
         if kind.namespaced { format!("{root}/namespaces/{{namespace}}/{plural}") } else { everywhere.clone() };
-    // Paths of other kinds go on behind the name of a namespace, so that part has one name for all.
+    // Paths of other kinds continue behind the name of a namespace, so that segment has one name for all.
     let name = if kind.name == "Namespace" { "{namespace}" } else { "{name}" };
     let one = format!("{collection}/{name}");
 

@@ -1,5 +1,5 @@
-//! The HTTP faces of the controller: Kubernetes-style, Argo Server's shapes, and our own. The only crate that is async.
-//! It decides nothing about runs or objects; it turns requests into calls of `control`, and answers into bytes.
+//! The HTTP faces of the controller: Kubernetes-style, Argo Server's API, and our own. The only async crate. It decides
+//! nothing about runs or objects; it translates requests into calls of `control`, and results into responses.
 
 mod access;
 mod addresses;
@@ -9,7 +9,6 @@ mod area;
 mod argo;
 mod audit;
 mod basic;
-mod beacon;
 mod browser;
 mod call;
 mod config;
@@ -27,24 +26,25 @@ mod log;
 mod meter;
 mod openapi;
 mod own;
-mod patient;
 mod query;
 mod route;
 mod rules;
 mod server;
+mod server_file;
 mod space;
 mod stream;
 mod streams;
 mod tls;
+mod write_timeout;
 
 pub use access::first::read as first_token;
-pub use beacon::Beacon;
 pub use config::{Config, Limits, Tls};
 pub use error::Error;
-pub use hosts::{NoPublicName, PublicName};
+pub use hosts::{InvalidPublicName, PublicName};
 pub use local::connect as connect_local;
-pub use log::{Format as LogFormat, Lines as LogLines, LogThread, start as start_log};
+pub use log::{Format as LogFormat, LogGuard, LogThread, start as start_log};
 pub use server::{Started, serve};
+pub use server_file::ServerFile;
 
 #[cfg(test)]
 mod tests;

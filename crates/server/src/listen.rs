@@ -1,5 +1,4 @@
-//! Accepts connections and lets them go: no more than allowed at a time, new ones are refused once closing begins, open
-//! ones may finish what they do.
+//! Accepts connections up to a limit. At shutdown new connections are refused and open ones are drained.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -32,28 +31,28 @@ use crate::{
     app::App,
     executor::StreamExecutor,
     local::{LocalSocket, LocalUser},
-    patient::Patient,
+    write_timeout::WriteTimeout,
 };
 
-/// A client that has not finished its headers, or its handshake, by then is let go; so is one that asks nothing more.
-const HEADERS_WITHIN: Duration = Duration::from_secs(30);
-/// What may be buffered before a request's head is complete; our own limits are below it and answer in words.
-const LONGEST_HEAD: usize = 400 * 1024;
-/// Requests at once on one connection of HTTP/2.
-const MOST_STREAMS: u32 = 250;
-/// Streams that were opened and reset without an answer; whoever has more only wants to make us work.
-const MOST_RESETS: usize = 100;
-/// How often a silent connection of HTTP/2 is asked whether anybody is there.
-const ASKED_EVERY: Duration = Duration::from_secs(60);
+/// Timeout for headers and for the TLS handshake; also the idle timeout.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Limit of the buffer for a request's head. Our own limits are below it and have readable errors.
+const MAX_HEAD_BYTES: usize = 400 * 1024;
+/// Concurrent requests on one HTTP/2 connection.
+const MAX_STREAMS: u32 = 250;
+/// Maximum number of streams that were opened and reset without an answer; more are an attack.
+const MAX_RESETS: usize = 100;
+/// Interval of pings on an idle HTTP/2 connection.
+const PING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Where a request comes from.
+/// Address that a request comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub IpAddr);
 
 const FULL: &str = "too many connections; try again in a while";
 
-/// Connections over the unix socket. They have room of their own, so that others cannot keep the owner out.
-const MOST_LOCAL: usize = 512;
+/// Maximum number of unix socket connections. Counted separately, so that others cannot lock out the owner.
+const MAX_LOCAL_CONNECTIONS: usize = 512;
 
 pub(crate) struct Endpoint {
     pub listener: TcpListener,
@@ -68,27 +67,27 @@ pub(crate) async fn accept(endpoint: Endpoint, closing: CancellationToken) {
     let server = Arc::new(builder(&app));
     let open = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(app.limits.connections));
-    let local_room = Arc::new(Semaphore::new(MOST_LOCAL));
+    let local_room = Arc::new(Semaphore::new(MAX_LOCAL_CONNECTIONS));
     let accepted =
         || Accepted { server: server.clone(), router: router.clone(), watcher: open.watcher(), app: app.clone() };
     let addresses = Addresses::new(app.limits.of_one_address());
     loop {
         let arrived = tokio::select! {
             () = closing.cancelled() => break,
-            accepted = listener.accept() => accepted.map(|(stream, peer)| Arrived::Tcp(stream, peer)),
-            accepted = next_local(local.as_ref()) => accepted.map(|(stream, user)| Arrived::Local(stream, user)),
+            accepted = listener.accept() => accepted.map(|(stream, peer)| Connection::Tcp(stream, peer)),
+            accepted = next_local(local.as_ref()) => accepted.map(|(stream, user)| Connection::Local(stream, user)),
         };
         let (stream, remote) = match arrived {
-            Ok(Arrived::Tcp(stream, peer)) => (stream, peer),
-            Ok(Arrived::Local(stream, user)) => {
+            Ok(Connection::Tcp(stream, peer)) => (stream, peer),
+            Ok(Connection::Local(stream, user)) => {
                 match local_room.clone().try_acquire_owned() {
                     Ok(permit) => drop(tokio::spawn(accepted().serve(stream, Source::Local(user), permit))),
-                    Err(_) => drop(tokio::spawn(turn_away(stream, false, FULL))),
+                    Err(_) => drop(tokio::spawn(refuse_connection(stream, false, FULL))),
                 }
                 continue;
             }
             Err(error) => {
-                // Out of descriptors, or the client is gone already; the next one may have more luck.
+                // Out of descriptors, or the client is gone already; the next one may succeed.
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -96,8 +95,8 @@ pub(crate) async fn accept(endpoint: Endpoint, closing: CancellationToken) {
         };
         let peer = remote.ip().to_canonical();
         let refuse = |stream, why| {
-            app.meter.turned_away();
-            tokio::spawn(turn_away(stream, tls.is_some(), why));
+            app.meter.connection_refused();
+            tokio::spawn(refuse_connection(stream, tls.is_some(), why));
         };
         let Some(own) = addresses.enter(peer) else {
             refuse(stream, "too many connections from your address; close some (--max-connections-per-address)");
@@ -114,8 +113,8 @@ pub(crate) async fn accept(endpoint: Endpoint, closing: CancellationToken) {
         match tls.clone() {
             None => drop(tokio::spawn(accepted.serve(stream, peer, permit))),
             Some(tls) => drop(tokio::spawn(async move {
-                // Whoever fails to shake hands is gone without a word: there is no common language yet.
-                if let Ok(Ok(stream)) = timeout(HEADERS_WITHIN, tls.accept(stream)).await {
+                // A failed handshake gets no answer: there is no common protocol yet.
+                if let Ok(Ok(stream)) = timeout(HEADER_TIMEOUT, tls.accept(stream)).await {
                     accepted.serve(stream, peer, permit).await;
                 }
             })),
@@ -127,20 +126,20 @@ pub(crate) async fn accept(endpoint: Endpoint, closing: CancellationToken) {
     }
 }
 
-/// A connection that was accepted.
-enum Arrived {
+/// Accepted connection.
+enum Connection {
     Tcp(TcpStream, SocketAddr),
     Local(UnixStream, LocalUser),
 }
 
-/// Where the requests of a connection come from.
+/// Origin of a connection's requests.
 #[derive(Clone, Copy)]
 enum Source {
     Tcp(IpAddr, Option<Ends>),
     Local(LocalUser),
 }
 
-/// The next connection over the unix socket; never, where there is none.
+/// Accepts the next connection of the unix socket; never completes if there is none.
 async fn next_local(local: Option<&LocalSocket>) -> std::io::Result<(UnixStream, LocalUser)> {
     match local {
         Some(local) => local.accept().await,
@@ -150,21 +149,21 @@ async fn next_local(local: Option<&LocalSocket>) -> std::io::Result<(UnixStream,
 
 fn builder(app: &App) -> Builder<StreamExecutor> {
     let mut server = Builder::new(StreamExecutor { stalled_after: app.limits.stalled_after });
-    server.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN).max_buf_size(LONGEST_HEAD);
+    server.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
     let longest = u32::try_from(app.limits.longest_headers + app.limits.longest_url).unwrap_or(u32::MAX);
     server
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(MOST_STREAMS)
-        .max_pending_accept_reset_streams(MOST_RESETS)
-        .max_local_error_reset_streams(MOST_RESETS)
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_pending_accept_reset_streams(MAX_RESETS)
+        .max_local_error_reset_streams(MAX_RESETS)
         .max_header_list_size(longest)
-        .keep_alive_interval(ASKED_EVERY)
-        .keep_alive_timeout(HEADERS_WITHIN);
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(HEADER_TIMEOUT);
     server
 }
 
-/// One connection that was let in.
+/// One admitted connection.
 struct Accepted {
     server: Arc<Builder<StreamExecutor>>,
     router: Router,
@@ -173,7 +172,7 @@ struct Accepted {
 }
 
 impl Accepted {
-    /// Until the connection ends; then what it was let in with is given back.
+    /// Serves the connection until it ends; then its permit is released.
     async fn serve<S>(self, stream: S, source: Source, _permit: impl Send + 'static)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -192,15 +191,15 @@ impl Accepted {
             }
             inner.call(request)
         });
-        let stream = TokioIo::new(Patient::new(stream, self.app.limits.stalled_after));
+        let stream = TokioIo::new(WriteTimeout::new(stream, self.app.limits.stalled_after));
         let connection = self.server.serve_connection_with_upgrades(stream, service).into_owned();
-        // A client that goes away in the middle is its own business.
+        // An aborted connection is not our error.
         let _ = self.watcher.watch(connection).await;
     }
 }
 
-/// There is no room. Said in the shortest way, to those who understand it.
-async fn turn_away(mut stream: impl AsyncWrite + Unpin, tls: bool, why: &'static str) {
+/// Refuses a connection with the shortest possible answer, where the client can read it.
+async fn refuse_connection(mut stream: impl AsyncWrite + Unpin, tls: bool, why: &'static str) {
     if !tls {
         let answer = format!(
             "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: text/plain\r\n\

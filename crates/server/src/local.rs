@@ -1,5 +1,5 @@
-//! The unix socket of a data directory: where it lies, and who is at its other end. The directory keeps others out; the
-//! kernel says which user a caller is. It serves the same routes as the TCP socket.
+//! The unix socket of a data directory, and its peers. Permissions of the directory keep others out; the kernel says
+//! which user a peer is. It serves the same routes as the TCP socket.
 
 use std::{
     fs::{self, File, Permissions},
@@ -15,21 +15,21 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::Error;
 
-/// The socket's name in the data directory.
+/// File name in the data directory.
 const NAME: &str = "server.sock";
 
-/// Paths of sockets have room for 108 bytes, the last of which is a zero.
+/// Limit of socket paths: 108 bytes with the terminating zero.
 const LONGEST_PATH: usize = 107;
 
-/// The user at the other end of the unix socket, as the kernel tells it.
+/// User at the other end of the unix socket, as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LocalUser {
     pub uid: u32,
-    /// The user this server runs as, or root: whoever could read the data directory and stop the server anyway.
+    /// True for the server's own user and root, who could read the data directory and stop the server anyway.
     pub is_owner: bool,
 }
 
-/// A listening socket; its file is removed when it is dropped.
+/// Listening socket; its file is removed when it is dropped.
 pub(crate) struct LocalSocket {
     listener: UnixListener,
     path: PathBuf,
@@ -37,7 +37,7 @@ pub(crate) struct LocalSocket {
 }
 
 impl LocalSocket {
-    /// Listens in the data directory. The caller holds its lock, so a socket that is there was left by a crash.
+    /// Listens in the data directory. The caller holds its lock, so an existing socket was left by a crash.
     pub(crate) fn bind(data_dir: &Path) -> Result<Self, Error> {
         let path = std::path::absolute(data_dir.join(NAME)).unwrap_or_else(|_| data_dir.join(NAME));
         Self::bind_at(path.clone()).map_err(|source| Error::File { doing: "listen on", path, source })
@@ -61,7 +61,7 @@ impl LocalSocket {
         &self.path
     }
 
-    /// The next connection, and whose it is.
+    /// Accepts the next connection, with its user.
     pub(crate) async fn accept(&self) -> io::Result<(UnixStream, LocalUser)> {
         let (stream, _) = self.listener.accept().await?;
         let uid = stream.peer_cred()?.uid();
@@ -84,7 +84,7 @@ pub fn connect(path: &Path) -> io::Result<net::UnixStream> {
     reach(path, |short| net::UnixStream::connect(short))
 }
 
-/// Calls with a path to the socket that is short enough: its own, or one through a descriptor of its directory.
+/// Calls with a path that is short enough: the socket's own, or one through a descriptor of its directory.
 fn reach<T>(path: &Path, call: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     if path.as_os_str().len() <= LONGEST_PATH {
         return call(path);

@@ -1,4 +1,4 @@
-//! Counts of what the server does: requests, connections, and numbers for requests. Read by the metrics.
+//! Counters of the server: requests, connections, and request ids. Exported by the metrics.
 
 use std::{
     collections::BTreeMap,
@@ -14,21 +14,21 @@ use octoflow_control::gauge::Histogram;
 
 use crate::route::Face;
 
-/// From a millisecond to the time a request may take.
+/// Bucket bounds: from a millisecond to the request timeout.
 const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
 pub(crate) struct Meter {
-    /// Differs between two starts, so that numbers of requests do not repeat.
+    /// Differs between starts, so that request ids do not repeat.
     start: String,
     next: AtomicU64,
-    /// By face, method and status. Bounded: all three are.
+    /// Counts by face, method and status. Bounded, because all three are.
     requests: Mutex<BTreeMap<(&'static str, &'static str, u16), u64>>,
     seconds: [Histogram; 3],
     connections: Arc<AtomicUsize>,
-    turned_away: AtomicU64,
+    connection_refused: AtomicU64,
 }
 
-/// An open connection. Counted until it is dropped.
+/// Guard of an open connection, counted until it is dropped.
 pub(crate) struct Connected(Arc<AtomicUsize>);
 
 impl Meter {
@@ -39,7 +39,7 @@ impl Meter {
             requests: Mutex::default(),
             seconds: [Histogram::new(SECONDS), Histogram::new(SECONDS), Histogram::new(SECONDS)],
             connections: Arc::default(),
-            turned_away: AtomicU64::new(0),
+            connection_refused: AtomicU64::new(0),
         }
     }
 
@@ -58,16 +58,16 @@ impl Meter {
         Connected(self.connections.clone())
     }
 
-    pub(crate) fn turned_away(&self) {
-        self.turned_away.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn connection_refused(&self) {
+        self.connection_refused.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn all_turned_away(&self) -> u64 {
-        self.turned_away.load(Ordering::Relaxed)
+    pub(crate) fn connections_refused(&self) -> u64 {
+        self.connection_refused.load(Ordering::Relaxed)
     }
 
     pub(crate) fn requests(&self) -> Vec<((&'static str, &'static str, u16), u64)> {
@@ -102,7 +102,7 @@ fn word(face: Face) -> &'static str {
     }
 }
 
-/// A client may invent methods; they are counted together.
+/// Unknown methods are counted together, because clients may invent them.
 fn method_word(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

@@ -1,6 +1,6 @@
-//! The OpenAPI document of all faces, made from the one table of routes: `/openapi.json`. A route of the table is in the
-//! document by being in the table; what it says of itself stands beside it (`operation`), what it needs is its privilege,
-//! and what can go wrong is the same for all routes of a face. Nothing here answers any other request.
+//! The OpenAPI document of all faces, generated from the table of routes: `/openapi.json`. Each route has its
+//! description beside it (`operation`); its privilege comes from the table, and errors are the same for all routes of a
+//! face. Serves no other request.
 
 pub(crate) mod operation;
 pub(crate) mod shapes;
@@ -21,7 +21,7 @@ use crate::{
 
 pub(crate) const PATH: &str = "/openapi.json";
 
-/// Every status a fault can have, with what it means to the caller.
+/// Status codes of errors with their meaning.
 const FAULTS: &[(u16, &str)] = &[
     (400, "The request is wrong; the message says what and where"),
     (401, "No token, or one that is not valid"),
@@ -60,7 +60,7 @@ async fn serve(_: Call) -> Result<Answer, Fault> {
     Ok(answer::bytes_as(StatusCode::OK, "application/json", bytes.clone()))
 }
 
-/// The document of these routes.
+/// Generates the document of these routes.
 fn document(routes: &[Route]) -> Value {
     let schemas: Map<String, Value> = kinds::all().flat_map(|kind| schemas(kind.group)).collect();
     let refused: Vec<Value> = routes
@@ -81,7 +81,7 @@ fn document(routes: &[Route]) -> Value {
     })
 }
 
-/// What operations of these faces refer to, beside schemas of their own.
+/// Components that operations of these faces refer to, besides schemas of their own.
 pub(crate) fn components(mut schemas: Map<String, Value>, faces: &[Face]) -> Value {
     schemas.extend(shapes::of(faces));
     json!({
@@ -93,7 +93,7 @@ pub(crate) fn components(mut schemas: Map<String, Value>, faces: &[Face]) -> Val
     })
 }
 
-/// The paths of those routes that are wanted, each with its operations.
+/// Generates the path items of matching routes.
 pub(crate) fn paths(routes: &[Route], wanted: impl Fn(&Route) -> bool) -> Map<String, Value> {
     let mut paths = Map::new();
     for route in routes.iter().filter(|route| !route.operation.refuses && wanted(route)) {
@@ -132,7 +132,7 @@ fn described(route: &Route) -> Value {
     value
 }
 
-/// The responses of faults: the shape is the face's.
+/// Error responses in the format of each face.
 fn responses(faces: &[Face]) -> Map<String, Value> {
     let mut responses = Map::new();
     for face in faces.iter().copied() {
@@ -146,12 +146,12 @@ fn responses(faces: &[Face]) -> Map<String, Value> {
     responses
 }
 
-/// The path as OpenAPI writes it, which knows no parameter of several segments.
+/// Returns the path in OpenAPI's notation, which has no parameters of several segments.
 pub(crate) fn place(path: &str) -> String {
     path.replace("{*", "{")
 }
 
-/// The names of the parameters in a path.
+/// Returns the names of the parameters in a path.
 fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/')
         .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
@@ -178,7 +178,7 @@ fn path_parameter(name: &str) -> Value {
     json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema})
 }
 
-/// One id for each operation: `getApiV1WorkflowsByNamespace`.
+/// Returns a unique id for each operation: `getApiV1WorkflowsByNamespace`.
 fn operation_id(route: &Route) -> String {
     let mut id = route.method.as_str().to_ascii_lowercase();
     for part in route.path.split('/') {

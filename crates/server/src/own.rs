@@ -1,4 +1,4 @@
-//! Our own routes: whether the server lives, what it is and does, and who may come in.
+//! Our own routes: health, version and metrics, runs, logs, tokens.
 
 use std::{
     sync::PoisonError,
@@ -25,14 +25,14 @@ mod health;
 pub(crate) mod metrics;
 mod tokens;
 
-/// Where the routes that are nobody else's begin.
+/// Prefix of our own routes.
 const ROOT: &str = "/api/octoflow/v1";
 
-/// A thread that has been busy with one thing for so long is stuck. The slowest disks sync within seconds, and the event
-/// loop works in slices.
+/// A thread that has been busy with one thing for so long is stuck. The slowest disks sync within seconds, and the
+/// event loop works in slices.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// A write that succeeded says this long that others will.
+/// Time for which a successful write probe is cached.
 const STAYS_READY: Duration = Duration::from_secs(5);
 
 pub(crate) fn routes() -> Table {
@@ -53,7 +53,7 @@ pub(crate) fn routes() -> Table {
     table
 }
 
-/// Alive is whoever makes progress: every thread is there, and none is stuck. Never waits.
+/// Liveness: every thread is running, and none is stuck. Never blocks.
 async fn live(call: Call) -> Result<Answer, Fault> {
     match call.app.registry.controller().stalled(STALLED) {
         None => Ok(answer::text("ok")),
@@ -66,7 +66,7 @@ fn not(what: &str, why: &str) -> Fault {
     Fault { retry_after: Some(1), ..Fault::new(status, "ServiceUnavailable", format!("not {what}: {why}")) }
 }
 
-/// Ready is whoever can still decide and write, and does not close.
+/// Readiness: decisions are made and durable, and the server is not shutting down.
 async fn ready(call: Call) -> Result<Answer, Fault> {
     if call.app.closing.is_cancelled() {
         return Err(Fault::closing());
@@ -74,7 +74,7 @@ async fn ready(call: Call) -> Result<Answer, Fault> {
     if call.app.progress().is_pending() {
         return Err(Fault::starting(call.app.progress()));
     }
-    if let Some(why) = call.app.registry.hindrance(STALLED) {
+    if let Some(why) = call.app.registry.not_ready_reason(STALLED) {
         *call.app.ready.lock().unwrap_or_else(PoisonError::into_inner) = None;
         return Err(not("ready", &why));
     }

@@ -1,16 +1,16 @@
-//! What stands behind the question mark of a request, decoded.
+//! The query string of a request, decoded.
 
-/// The values of a query in their order; names may repeat.
+/// Query parameters in order; names may repeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads `name=value` pairs. What is no valid escape stays as it is.
+    /// Parses `name=value` pairs. Invalid escapes are kept as they are.
     pub(crate) fn parse(text: &str) -> Self {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
-    /// The first value of this name that says something.
+    /// Returns the first non-empty value of this name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.as_str())
     }
@@ -19,7 +19,7 @@ impl Query {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Said, and not `false` or `0`.
+    /// Returns whether the parameter is given and not `false` or `0`.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.0.iter().any(|(known, value)| known == name && !matches!(value.as_str(), "false" | "0" | "False"))
     }

@@ -1,6 +1,6 @@
-//! The table of routes: every path of every face with the privilege it needs. What is not in it is denied.
-//! A route cannot be added without saying what it needs, nor, as a test sees to, what it takes and gives: the OpenAPI
-//! document is made from this table.
+//! The table of routes: every path of every face with the privilege it needs. A path that is not in it is denied. A
+//! route cannot be added without its privilege, nor, as a test checks, without its request and response: the OpenAPI
+//! document is generated from this table.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
     openapi::operation::Operation,
 };
 
-/// In whose words a route answers.
+/// API family, which determines the format of answers and errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Face {
     Kube,
@@ -29,12 +29,12 @@ pub(crate) enum Face {
     Own,
 }
 
-/// The privilege a route needs. The admin has them all.
+/// Privilege that a route needs. The admin has all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Open to everyone, token or not.
+    /// Open to everyone, with or without a token.
     Nothing,
-    /// Any valid token. What it tells is nobody's in particular, unless its area says otherwise.
+    /// Any valid token. The answer is not confidential, unless its area says otherwise.
     Token,
     ReadJob,
     WriteJob,
@@ -48,7 +48,7 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// The word of the privilege.
+    /// Returns the name of the privilege.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Nothing => "none",
@@ -70,31 +70,31 @@ type Handler = Arc<dyn Fn(Call) -> Reply + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Route {
     pub method: Method,
-    /// As axum writes patterns: `/a/{name}`, `/b/{*rest}`.
+    /// Pattern in axum's notation: `/a/{name}`, `/b/{*rest}`.
     pub path: String,
     pub need: Need,
-    /// Whose its answers and changes are.
+    /// Namespace that its answers and changes belong to.
     pub area: Area,
     pub face: Face,
     pub handler: Handler,
-    /// What the OpenAPI document says of it.
+    /// Description in the OpenAPI document.
     pub operation: Operation,
 }
 
 impl Route {
-    /// Where its path does not tell whose its answers and changes are.
+    /// Sets the area, where the path does not tell it.
     pub(crate) fn within(&mut self, area: Area) -> &mut Self {
         self.area = area;
         self
     }
 
-    /// What it needs here: configuration may open the metrics.
+    /// Returns the privilege needed under the current configuration, which may open the metrics.
     pub(crate) fn need(&self, app: &App) -> Need {
         if app.metrics_open && self.path == crate::own::metrics::PATH { Need::Nothing } else { self.need }
     }
 }
 
-/// The rows one face adds.
+/// Routes of one face.
 pub(crate) struct Table {
     face: Face,
     pub routes: Vec<Route>,
@@ -134,7 +134,7 @@ impl Table {
     }
 }
 
-/// Every route there is.
+/// Returns every route of the server.
 pub(crate) fn all() -> Vec<Route> {
     [crate::own::routes(), crate::openapi::routes(), crate::kube::routes(), crate::argo::routes()]
         .into_iter()
@@ -150,7 +150,7 @@ pub(crate) fn router(app: &App) -> Router {
         let path = route.path.clone();
         let handler = move |params: RawPathParams, request: Request| {
             let params = Params(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
-            gate::pass(app.clone(), route.clone(), params, request)
+            gate::handle(app.clone(), route.clone(), params, request)
         };
         router = router.route(&path, on(filter, handler));
     }
@@ -168,7 +168,7 @@ pub(crate) fn router(app: &App) -> Router {
         })
 }
 
-/// Whoever asks for a path that is not there still gets the answer in the words of that part of the tree.
+/// Determines the face of an unknown path, so that its error has the right format.
 fn face_of(path: &str) -> Face {
     let argo = [
         "workflow",

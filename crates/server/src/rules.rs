@@ -1,10 +1,10 @@
-//! What must hold before anybody beyond this machine may come in.
+//! Safety rules for listening beyond this machine.
 
 use std::net::SocketAddr;
 
 use crate::Error;
 
-/// Whether listening there is safe enough. Sockets of this machine only are always.
+/// Checks whether listening on this address is safe enough. Loopback addresses always are.
 pub(crate) fn check(address: SocketAddr, default_password: bool, tls: bool, insecure: bool) -> Result<(), Error> {
     let refuse = |why, help| Err(Error::Unsafe { address, why, help });
     if insecure || address.ip().to_canonical().is_loopback() {

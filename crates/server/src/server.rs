@@ -1,6 +1,5 @@
-//! One server from start to end: the controller is opened, everything unfinished is taken up while only the probes are
-//! answered, then requests are answered until a signal comes, and the controller is closed so that running tasks can be
-//! adopted by the next one.
+//! The life cycle of a server: opens the controller, resumes unfinished runs while only the probes are answered, serves
+//! requests until a signal comes, and closes the controller so that the next server can adopt running tasks.
 
 use std::{fs, net::SocketAddr, path::Path, sync::Mutex, time::Instant};
 
@@ -14,8 +13,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Beacon, Config, Error, Tls,
-    access::{Access, DefaultPassword, Opening, acceptable, digest, first},
+    Config, Error, ServerFile, Tls,
+    access::{Access, AdminSource, DefaultPassword, acceptable, digest, first},
     app::{App, Inner},
     audit::Audit,
     hosts::Hosts,
@@ -27,25 +26,26 @@ use crate::{
     tls,
 };
 
-/// Files that are open besides connections: the database, logs, tasks.
+/// Number of open files needed besides connections: the database, logs, tasks.
 const FILES_OF_OUR_OWN: u64 = 256;
 
-/// What can be told once requests are answered.
+/// Information for the user once requests are served.
 #[derive(Debug)]
 pub struct Started<'a> {
     pub address: SocketAddr,
     pub url: &'a str,
-    /// Of the certificate, as SHA-256 in hex.
+    /// SHA-256 fingerprint of the certificate, in hex.
     pub fingerprint: Option<&'a str>,
-    /// For people, e.g. about what the machine cannot do.
+    /// Messages for people, e.g. about missing capabilities of the machine.
     pub notices: &'a [String],
 }
 
-/// Runs until SIGINT or SIGTERM; a second one ends the process at once. `ready` hears when requests are answered.
+/// Serves until SIGINT or SIGTERM; a second signal ends the process at once. `ready` is called when requests are
+/// served.
 pub fn serve(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Error> {
     let runtime = Builder::new_multi_thread().enable_all().thread_name("http").build().map_err(Error::Threads)?;
     let served = runtime.block_on(run(config, ready));
-    // Whatever still waits for a client waits in vain; everything acknowledged is on disk.
+    // Requests that still wait for a client are dropped; everything acknowledged is on disk.
     runtime.shutdown_background();
     served
 }
@@ -53,19 +53,19 @@ pub fn serve(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
 async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Error> {
     let (listen, data_dir) = (config.listen, config.controller.data_dir.clone());
     let files = space::open_files();
-    let opening = config.admin_token_file.as_deref().map_or(Ok(Opening::Controller), of_file)?;
+    let opening = config.admin_token_file.as_deref().map_or(Ok(AdminSource::Stored), of_file)?;
     let listener = TcpListener::bind(listen).await.map_err(|source| Error::Listen { address: listen, source })?;
     let address = listener.local_addr().map_err(|source| Error::Listen { address: listen, source })?;
     let default = if config.allow_default_password { DefaultPassword::Everybody } else { DefaultPassword::Owner };
     let (controller, tls, insecure) = (config.controller, config.tls, config.insecure);
     let Opened { registry, access, tls, audit, local, mut notices } =
         blocking(move || open(controller, &opening, default, tls.as_ref(), address, insecure)).await?;
-    if access.book.default_lets_everybody_in() {
+    if access.credentials.default_admits_everybody() {
         notices.push(format!(
             "--allow-default-password: the admin's token is `admin`, so everybody who reaches {address} is admin: every \
              user and every process of this machine, tasks included; choose a password with `octoflow token set-admin -`"
         ));
-    } else if access.book.has_default() {
+    } else if access.credentials.has_default() {
         notices.push(format!(
             "nobody has chosen the admin's password: commands of this user and of root need no token, others and kubectl \
              use the one in {}",
@@ -98,17 +98,17 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
     let (acceptor, fingerprint, made) =
         tls.map_or((None, None, None), |tls| (Some(tls.acceptor), Some(tls.fingerprint), tls.made));
     let url = format!("{}://{address}", if acceptor.is_some() { "https" } else { "http" });
-    let signals = wait_for_signals(closing.clone(), &Beacon::path(&data_dir)).map_err(Error::Threads)?;
+    let signals = wait_for_signals(closing.clone(), &ServerFile::path(&data_dir)).map_err(Error::Threads)?;
     let router = route::router(&app);
     tracing::info!(%address, tls = acceptor.is_some(), "listening");
-    // Whoever asks meanwhile hears that the server lives and is not ready.
+    // Requests that come meanwhile learn that the server is alive and not ready.
     let socket = Some(local.path().to_owned());
     let endpoint = Endpoint { listener, local: Some(local), tls: acceptor, router, app: app.clone() };
     let accepting = tokio::spawn(listen::accept(endpoint, closing.clone()));
     let (taking, retention) = (registry.clone(), config.retention);
     let taken = blocking(move || {
         let left = taking.take_up_all()?;
-        taking.attend(retention)?;
+        taking.start_maintenance(retention)?;
         Ok(left)
     });
     let mut lit = None;
@@ -121,11 +121,11 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
         taken = taken => taken.and_then(|left| {
             notices.extend(left);
             let certificate = fingerprint.clone().map(|print| (print, made));
-            lit = Some(Beacon::light(&data_dir, url.clone(), address.to_string(), certificate, socket)?);
+            lit = Some(ServerFile::write(&data_dir, url.clone(), address.to_string(), certificate, socket)?);
             ready(Started { address, url: &url, fingerprint: fingerprint.as_deref(), notices: &notices });
             Ok(())
         }),
-        // What was not taken up yet is as it was.
+        // Runs that were not resumed yet are unchanged.
         () = closing.cancelled() => Ok(()),
         Some(failure) = told.recv() => return Err(end(registry, failure)),
     };
@@ -149,14 +149,14 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
     started.and(closed)
 }
 
-/// Nothing is closed, because that would wait for threads which may be gone: the process ends as in a crash, tasks go on,
-/// and the next start takes everything up.
+/// Ends without closing anything, because that would wait for threads which may be gone: the process ends as in a
+/// crash, tasks continue, and the next start resumes everything.
 fn end(registry: Registry, failure: ThreadFailure) -> Error {
     std::mem::forget(registry);
     Error::Thread(failure)
 }
 
-/// Does what waits for the disk or the engine away from the threads that answer requests.
+/// Runs blocking work (disk, engine) away from the threads that serve requests.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,
@@ -164,7 +164,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + S
     }
 }
 
-/// Everything that is there before the first request is answered.
+/// Everything that is opened before the first request is served.
 struct Opened {
     registry: Registry,
     access: Access,
@@ -176,7 +176,7 @@ struct Opened {
 
 fn open(
     controller: octoflow_control::Config,
-    opening: &Opening,
+    opening: &AdminSource,
     default: DefaultPassword,
     tls: Option<&Tls>,
     address: SocketAddr,
@@ -193,14 +193,14 @@ fn open(
             path,
             source,
         })?;
-        rules::check(address, access.book.has_default(), tls.is_some(), insecure)?;
-        access.book.prepare_first_token(&data_dir)?;
+        rules::check(address, access.credentials.has_default(), tls.is_some(), insecure)?;
+        access.credentials.prepare_first_token(&data_dir)?;
         Ok((access, tls, audit, LocalSocket::bind(&data_dir)?))
     });
     match prepared {
         Ok((access, tls, audit, local)) => Ok(Opened { registry, access, tls, audit, local, notices }),
         Err(error) => {
-            // Nothing was taken up, so there is nothing to lose.
+            // No run was resumed, so nothing is lost.
             let _ = registry.close();
             Err(error)
         }
@@ -209,19 +209,19 @@ fn open(
 
 fn prepare(
     registry: &Registry,
-    opening: &Opening,
+    opening: &AdminSource,
     address: SocketAddr,
     insecure: bool,
     default: DefaultPassword,
 ) -> Result<Access, Error> {
     let access = Access::open(registry.clone(), opening, default)?;
-    // The password is looked at first: it is the worse mistake.
-    rules::check(address, access.book.has_default(), true, insecure)?;
+    // The password is checked first: a default password is the worse mistake.
+    rules::check(address, access.credentials.has_default(), true, insecure)?;
     Ok(access)
 }
 
-/// The first line of the file is the admin's token.
-fn of_file(path: &Path) -> Result<Opening, Error> {
+/// Reads the admin's token from the first line of a file.
+fn of_file(path: &Path) -> Result<AdminSource, Error> {
     let source = |source| Error::File { doing: "read", path: path.to_owned(), source };
     let text = fs::read_to_string(path).map_err(source)?;
     let token = text.lines().next().unwrap_or_default().trim();
@@ -229,13 +229,13 @@ fn of_file(path: &Path) -> Result<Opening, Error> {
         let why = format!("its first line is to be the admin's token: {why}");
         Error::Unusable { path: path.to_owned(), why }
     })?;
-    Ok(Opening::File(digest(token.as_bytes())))
+    Ok(AdminSource::File(digest(token.as_bytes())))
 }
 
-fn wait_for_signals(closing: CancellationToken, beacon: &Path) -> std::io::Result<tokio::task::JoinHandle<()>> {
+fn wait_for_signals(closing: CancellationToken, file: &Path) -> std::io::Result<tokio::task::JoinHandle<()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let beacon = beacon.to_owned();
+    let file = file.to_owned();
     async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -247,12 +247,12 @@ fn wait_for_signals(closing: CancellationToken, beacon: &Path) -> std::io::Resul
         closing.cancel();
         either(&mut interrupt, &mut terminate).await;
         tracing::warn!("ending at once");
-        let _ = fs::remove_file(beacon);
+        let _ = fs::remove_file(file);
         end_now();
     }))
 }
 
-/// Everything acknowledged is on disk and tasks can be adopted, as after a crash.
+/// Ends the process at once. Everything acknowledged is on disk and tasks can be adopted, as after a crash.
 #[expect(clippy::exit, reason = "whoever asks twice does not want to wait for anything to be unwound")]
 fn end_now() -> ! {
     std::process::exit(130)

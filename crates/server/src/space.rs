@@ -1,4 +1,4 @@
-//! What the operating system gives this process: room on the disk, and how many files may be open.
+//! Operating system resources: free disk space and the limit of open files.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
-/// Bytes that are free where the path is, and bytes there are.
+/// Returns the free and total bytes of the file system of a path.
 pub(crate) fn of(path: &Path) -> Option<(u64, u64)> {
     let about = statvfs(path).ok()?;
     Some((about.f_bavail.saturating_mul(about.f_frsize), about.f_blocks.saturating_mul(about.f_frsize)))
 }
 
-/// Every connection is an open file: asks for as many as this process may have, and says how many that is.
+/// Raises the limit of open files to the maximum, since every connection needs one, and returns it.
 pub(crate) fn open_files() -> Option<u64> {
     let now = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });

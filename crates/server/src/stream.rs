@@ -1,6 +1,5 @@
-//! Answers without an end: a line for each thing that happens, as server-sent events or as bare JSON.
-//! A source prepares one piece at a time, when the client has taken the one before, so a slow client costs that much
-//! memory and no more; a silent stream stays alive.
+//! Endless answers: one line per event, as server-sent events or JSON lines. A source prepares one piece at a time,
+//! when the client has taken the previous one, so the memory of a slow client is bounded. Idle streams are kept alive.
 
 use std::{
     convert::Infallible,
@@ -28,27 +27,27 @@ use crate::{
     fault::Fault,
 };
 
-/// A connection that is silent longer is taken for dead by what is in between.
+/// Proxies drop connections that are idle for longer.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// What is ready is sent together up to about this many bytes.
-const PIECE: usize = 64 * 1024;
+/// Approximate size up to which available data is sent together.
+const MAX_PIECE_BYTES: usize = 64 * 1024;
 
-/// A piece is made in about this time, however little is in it; then others have their turn.
-const SLICE: Duration = Duration::from_millis(10);
+/// Time limit for preparing one piece, so that other streams get their turn.
+const MAX_PIECE_TIME: Duration = Duration::from_millis(10);
 
-/// So many watches look things up at one time: one change may concern thousands, and those who ask for something else are
-/// not to wait behind them. Some of them wait for the engine or the disk meanwhile.
-pub(crate) static LOOKS: LazyLock<Semaphore> =
+/// Limits concurrent lookups of watches: one change may concern thousands, and other requests must not wait behind
+/// them. Some lookups wait for the engine or the disk meanwhile.
+pub(crate) static LOOKUPS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, usize::from) + 1));
 
-/// Where the pieces of a stream come from.
+/// Source of a stream's pieces.
 pub(crate) trait Source: Send + 'static {
-    /// Waits for what comes next; `None` at the end. It may be given up at any time and asked again.
+    /// Waits for the next piece; `None` at the end. Cancel safe.
     fn next(&mut self) -> impl Future<Output = Result<Option<Vec<u8>>, Fault>> + Send;
 }
 
-/// A piece while it is made. It is full when it has so many bytes, or when making it has taken long enough.
+/// Piece in preparation, full at a maximum size or preparation time.
 pub(crate) struct Piece {
     pub bytes: Vec<u8>,
     began: Clock,
@@ -60,18 +59,18 @@ impl Piece {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes.len() >= PIECE || self.began.elapsed() >= SLICE
+        self.bytes.len() >= MAX_PIECE_BYTES || self.began.elapsed() >= MAX_PIECE_TIME
     }
 }
 
-/// How one value is written.
+/// Encoding of stream values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dress {
+pub(crate) enum Encoding {
     Events,
     Lines,
 }
 
-impl Dress {
+impl Encoding {
     pub(crate) fn of(call: &Call) -> Self {
         let events = call.header("accept").is_some_and(|kinds| kinds.contains("text/event-stream"));
         if events { Self::Events } else { Self::Lines }
@@ -84,7 +83,7 @@ impl Dress {
         }
     }
 
-    /// Clients cut six letters off every line that has more, so a line is data or nothing.
+    /// Writes one value. Argo's clients cut six characters off every longer line, so each line is data or empty.
     pub(crate) fn write(self, value: &Value, to: &mut Vec<u8>) {
         let (before, after): (&[u8], &[u8]) = match self {
             Self::Events => (b"data: ", b"\n\n"),
@@ -95,10 +94,10 @@ impl Dress {
         to.extend_from_slice(after);
     }
 
-    fn beat(self) -> Bytes {
+    fn keep_alive(self) -> Bytes {
         match self {
             Self::Events => Bytes::from_static(b":\n"),
-            // Between two JSON values white space means nothing.
+            // White space between JSON values has no meaning.
             Self::Lines => Bytes::from_static(b"\n"),
         }
     }
@@ -106,30 +105,30 @@ impl Dress {
 
 struct State<S> {
     source: S,
-    dress: Dress,
+    encoding: Encoding,
     closing: CancellationToken,
-    /// When the client wants it to be over.
+    /// Deadline requested by the client.
     ends: Option<Instant>,
     over: bool,
 }
 
-/// The answer's head goes out at once; `source` is asked when the client can take more.
-pub(crate) fn stream<S: Source>(call: &Call, dress: Dress, source: S) -> Result<Answer, Fault> {
+/// Starts a streamed answer. The head is sent at once; `source` is polled when the client can take more.
+pub(crate) fn stream<S: Source>(call: &Call, encoding: Encoding, source: S) -> Result<Answer, Fault> {
     let (ends, closing) = (ends(call)?, call.app.closing.clone());
-    let state = State { source, dress, closing, ends, over: false };
+    let state = State { source, encoding, closing, ends, over: false };
     let body = stream::unfold(state, |mut state| async move {
         let bytes = state.next().await?;
         Some((Ok::<_, Infallible>(bytes), state))
     });
     let mut answer = Response::new(Body::from_stream(body));
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(dress.kind()));
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(encoding.kind()));
     answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Some proxies would collect the whole answer first.
+    // Tells proxies not to buffer the answer.
     answer.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(answer)
 }
 
-/// Zero and nothing mean that the client has time.
+/// Returns the deadline; zero or absent means none.
 fn ends(call: &Call) -> Result<Option<Instant>, Fault> {
     const NAME: &str = "listOptions.timeoutSeconds";
     let Some(text) = call.query.get(NAME) else { return Ok(None) };
@@ -144,26 +143,26 @@ impl<S: Source> State<S> {
         if self.over {
             return None;
         }
-        let beat = Instant::now() + KEEP_ALIVE;
+        let keep_alive = Instant::now() + KEEP_ALIVE;
         tokio::select! {
             biased;
             () = self.closing.cancelled() => None,
-            () = sleep_until(self.ends.unwrap_or(beat)), if self.ends.is_some() => None,
+            () = sleep_until(self.ends.unwrap_or(keep_alive)), if self.ends.is_some() => None,
             found = self.source.next() => match found {
                 Ok(piece) => piece.map(Bytes::from),
                 Err(fault) => {
                     self.over = true;
                     let mut piece = Vec::new();
-                    self.dress.write(&broken(&fault), &mut piece);
+                    self.encoding.write(&broken(&fault), &mut piece);
                     Some(piece.into())
                 }
             },
-            () = sleep_until(beat) => Some(self.dress.beat()),
+            () = sleep_until(keep_alive) => Some(self.encoding.keep_alive()),
         }
     }
 }
 
-/// The last word of a stream that failed after it had begun.
+/// Final value of a stream that failed after it had begun.
 fn broken(fault: &Fault) -> Value {
     let status = answer::argo_status(fault);
     json!({"error": {
@@ -179,14 +178,14 @@ mod tests {
     #[test]
     fn every_line_is_data_or_too_short_to_be_cut() {
         let value = json!({"result": {"content": "a\nb"}});
-        let written = |dress: Dress| {
+        let written = |encoding: Encoding| {
             let mut bytes = Vec::new();
-            dress.write(&value, &mut bytes);
+            encoding.write(&value, &mut bytes);
             String::from_utf8(bytes).unwrap()
         };
-        assert_eq!(written(Dress::Events), "data: {\"result\":{\"content\":\"a\\nb\"}}\n\n");
-        assert_eq!(written(Dress::Lines), "{\"result\":{\"content\":\"a\\nb\"}}\n");
-        assert_eq!(Dress::Events.beat(), ":\n");
+        assert_eq!(written(Encoding::Events), "data: {\"result\":{\"content\":\"a\\nb\"}}\n\n");
+        assert_eq!(written(Encoding::Lines), "{\"result\":{\"content\":\"a\\nb\"}}\n");
+        assert_eq!(Encoding::Events.keep_alive(), ":\n");
     }
 
     #[test]

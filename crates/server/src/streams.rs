@@ -1,5 +1,5 @@
-//! Answers that go on for long: watches and followed logs. They are counted and bounded, they end when the server does,
-//! and a panic in one ends that one.
+//! Long-lived answers: watches and followed logs. They are counted and limited, end at shutdown, and a panic in one
+//! ends only that one.
 
 use std::{
     collections::HashMap,
@@ -22,12 +22,12 @@ use crate::{
     fault::Fault,
 };
 
-/// A stream is asked for more when less than this waits to be sent: enough to keep a connection busy, and little enough
-/// that thousands who do not read fit into memory until they are let go.
-const MOST_UNSENT: usize = 64 * 1024;
+/// A stream is polled for more when less than this is unsent: enough to keep a connection busy, and little enough that
+/// thousands of clients that do not read fit into memory until they time out.
+const MAX_UNSENT: usize = 64 * 1024;
 
 pub(crate) struct Streams {
-    /// Bytes of all streams that wait to be sent.
+    /// Unsent bytes of all streams.
     unsent: AtomicUsize,
     most: usize,
     most_each: usize,
@@ -40,7 +40,7 @@ struct Open {
     by_token: HashMap<String, usize>,
 }
 
-/// One open stream. Given back when dropped.
+/// Permit for one open stream, released when dropped.
 pub(crate) struct Permit {
     streams: Arc<Streams>,
     token: String,
@@ -90,31 +90,31 @@ impl Drop for Permit {
     }
 }
 
-/// The body of a stream, with its permit.
+/// Body of a stream, with its permit.
 pub(crate) struct Streamed {
-    /// Nothing once it is over.
+    /// `None` once it is over.
     body: Option<Body>,
     unsent: Arc<Unsent>,
-    /// Woken when there is less of it.
+    /// Woken when unsent bytes were taken.
     waiting: Arc<AtomicWaker>,
     permit: Permit,
 }
 
-/// A piece on its way out. It counts until the connection has taken it, or is gone.
-struct Outgoing {
+/// Piece in flight, counted until the connection has taken it or is gone.
+struct InFlightPiece {
     piece: Bytes,
     unsent: Arc<Unsent>,
     waiting: Arc<AtomicWaker>,
     streams: Arc<Streams>,
 }
 
-impl AsRef<[u8]> for Outgoing {
+impl AsRef<[u8]> for InFlightPiece {
     fn as_ref(&self) -> &[u8] {
         &self.piece
     }
 }
 
-impl Drop for Outgoing {
+impl Drop for InFlightPiece {
     fn drop(&mut self) {
         self.streams.unsent.fetch_sub(self.piece.len(), Ordering::Relaxed);
         self.unsent.take(self.piece.len());
@@ -136,12 +136,12 @@ impl Streamed {
             let streams = self.permit.streams.clone();
             unsent.hand_over(piece.len());
             streams.unsent.fetch_add(piece.len(), Ordering::Relaxed);
-            Bytes::from_owner(Outgoing { piece, unsent, waiting, streams })
+            Bytes::from_owner(InFlightPiece { piece, unsent, waiting, streams })
         })
     }
 
     fn is_stalled(&self) -> bool {
-        self.unsent.bytes() >= MOST_UNSENT
+        self.unsent.bytes() >= MAX_UNSENT
     }
 }
 
@@ -158,7 +158,7 @@ impl HttpBody for Streamed {
             }
         }
         let Some(body) = self.body.as_mut() else { return Poll::Ready(None) };
-        // After a panic the body is not polled again, so nobody meets it half done.
+        // After a panic the body is not polled again, so its broken state is never seen.
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx)));
         let frame = match polled {
             Ok(polled) => ready!(polled),

@@ -1,4 +1,4 @@
-//! The server as its clients meet it: every route with every kind of caller, limits, TLS, and what is written down.
+//! Tests of the server as clients see it: every route with every kind of caller, limits, TLS, and the audit log.
 
 mod browser;
 mod endpoint;

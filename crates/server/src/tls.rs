@@ -1,4 +1,4 @@
-//! The certificate of the server: given in files, or made here once and kept in the data directory.
+//! The server's certificate: given in files, or generated once and kept in the data directory.
 
 use std::{
     fs,
@@ -21,11 +21,11 @@ use crate::{Error, access::digest, config::Tls};
 
 pub(crate) struct Ready {
     pub acceptor: TlsAcceptor,
-    /// Of the first certificate, in hex.
+    /// SHA-256 fingerprint of the first certificate, in hex.
     pub fingerprint: String,
-    /// Where a certificate that was made here lies; clients need it because nobody else vouches for it.
+    /// Path of a generated certificate; clients need it because it is self-signed.
     pub made: Option<PathBuf>,
-    /// The DNS names it is for.
+    /// DNS names of the certificate.
     pub names: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn ready(tls: &Tls, data_dir: &Path, listen: IpAddr) -> Result<Ready,
     Ok(Ready { acceptor: TlsAcceptor::from(Arc::new(config)), fingerprint, made, names })
 }
 
-/// The certificate and its key, made now unless there is one for these names.
+/// Returns certificate and key, generating them unless they exist for these names.
 fn generated(data_dir: &Path, listen: IpAddr) -> Result<(PathBuf, PathBuf), Error> {
     let folder = data_dir.join("tls");
     let (certificate, key, list) = (folder.join("cert.pem"), folder.join("key.pem"), folder.join("names"));
@@ -73,14 +73,14 @@ fn generated(data_dir: &Path, listen: IpAddr) -> Result<(PathBuf, PathBuf), Erro
     params.distinguished_name.push(DnType::CommonName, "octoflow");
     let signed = params.self_signed(&pair).map_err(failed)?;
     fs::create_dir_all(&folder).map_err(|source| Error::File { doing: "make", path: folder.clone(), source })?;
-    // The list last: without it everything is made again.
+    // The list is written last: without it everything is generated again.
     for (path, text) in [(&key, pair.serialize_pem()), (&certificate, signed.pem()), (&list, names.join("\n"))] {
         private(path, text.as_bytes()).map_err(|source| Error::File { doing: "write", path: path.clone(), source })?;
     }
     Ok((certificate, key))
 }
 
-/// What clients may call this server.
+/// Returns the names under which clients may address this server.
 fn names(listen: IpAddr) -> Vec<String> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -96,7 +96,7 @@ fn names(listen: IpAddr) -> Vec<String> {
     names
 }
 
-/// Only we may read it.
+/// Writes a file that only its owner may read.
 fn private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let _ = fs::remove_file(path);
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;

@@ -58,7 +58,7 @@ impl Dispatcher {
             .spawn(move || {
                 let ended = catch_unwind(AssertUnwindSafe(|| dispatch(runtime, &work, &owner)));
                 if let Err(panic) = ended {
-                    let why = format!("the thread that hands orders to the runtime ended: {}", said(&*panic));
+                    let why = format!("the thread that hands orders to the runtime ended: {}", panic_message(&*panic));
                     let _ = owner.send(Message::Broken(why));
                 }
             })
@@ -100,7 +100,7 @@ fn hand_over(runtime: &mut dyn Runtime, orders: Vec<Order>, owner: &Sender<Messa
     let starts = |order: &Order| matches!(order, Order::Start { .. }).then(|| order.attempt());
     let started: Vec<AttemptId> = orders.iter().filter_map(starts).collect();
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| runtime.send(orders))) else { return };
-    let why = format!("a bug of octoflow: the order to start it could not be handed over: {}", said(&*panic));
+    let why = format!("a bug of octoflow: the order to start it could not be handed over: {}", panic_message(&*panic));
     let (at, mut reports) = (clock::now(), Vec::with_capacity(started.len()));
     for attempt in started {
         let ends = vec![Order::Kill { attempt }, Order::Forget { attempt }];
@@ -112,7 +112,7 @@ fn hand_over(runtime: &mut dyn Runtime, orders: Vec<Order>, owner: &Sender<Messa
 }
 
 /// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without words")
 }

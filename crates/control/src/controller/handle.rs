@@ -22,7 +22,7 @@ use crate::{
     Claim, Error, clock,
     event_loop::{Bell, Detail, Entered, InFlight, Message, Reply, Shown, Terms, Watcher, unit},
     keyed, known,
-    objects::{Errand, Key, Machine, StoreCatalog},
+    objects::{Key, Machine, StoreCatalog, WorkItem},
     park, read,
 };
 
@@ -40,7 +40,7 @@ pub(crate) struct Handle {
     /// Held by whoever stores values that the engine knows, until it knows them.
     values: Arc<Mutex<()>>,
     /// Who waits for objects to change.
-    errands: Sender<Errand>,
+    errands: Sender<WorkItem>,
     /// Who is handing in a run.
     pub(crate) in_flight: InFlight,
     /// The name of this machine.
@@ -54,7 +54,7 @@ impl Handle {
         messages: Sender<Message>,
         store: Store,
         next_run: u64,
-        errands: Sender<Errand>,
+        errands: Sender<WorkItem>,
         machine: Machine,
     ) -> Self {
         let (next_run, values) = (Arc::new(Mutex::new(next_run)), Arc::default());
@@ -172,7 +172,7 @@ impl Handle {
 
     fn changed(&self, key: Key) {
         // Nobody waits for anything once the controller closes.
-        let _ = self.errands.send(Errand::Changed(key));
+        let _ = self.errands.send(WorkItem::ObjectChanged(key));
     }
 
     /// Accepts a run under this identity. When this returns it is on disk and will not be lost.

@@ -133,7 +133,7 @@ impl Controller {
             // What a sweeper that died had to do is on disk.
             let _ = thread.join();
         }
-        sweep::pardon(&self.data_dir, run).map_err(Error::Garbage)?;
+        sweep::dequeue_deletion(&self.data_dir, run).map_err(Error::Garbage)?;
         read::object(&self.handle.store.reader()?, run)
     }
 }

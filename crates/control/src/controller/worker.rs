@@ -21,7 +21,7 @@ use crate::{
         effect::{Commit, Effect, Wait},
         port::Outlet,
     },
-    sweep::{Mission, Sweeper},
+    sweep::{LocatedDeletion, Sweeper},
 };
 
 pub(super) struct Worker {
@@ -110,7 +110,7 @@ impl Outlet for Outgoing {
         self.runtime.send(orders);
     }
 
-    fn sweep(&self, mission: Mission) {
+    fn sweep(&self, mission: LocatedDeletion) {
         self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).send(mission);
     }
 }

@@ -1,26 +1,26 @@
-//! The runs of a schedule: which are open, how those that ended are counted, and which of them are kept.
+//! Runs of a schedule: which are open, how finished ones are counted, and which are kept.
 
 use octoflow_engine::cron::{LABEL, Timetable};
 use octoflow_model::RunId;
 use octoflow_store::{Filter, LabelTest, Page};
 
-use super::{Entry, Status, Timekeeper};
+use super::{CronScheduler, Entry, Status};
 use crate::registry::Fault;
 
-/// How far back runs are looked for that a crash kept out of the status.
-const UNNOTED: usize = 1000;
+/// Number of past times to search for runs that a crash kept out of the status.
+const UNRECORDED: usize = 1000;
 
-/// More runs of one schedule than anybody keeps.
-const MOST: usize = 10_000;
+/// Maximum number of runs read per schedule; more than anybody keeps.
+const MAX_RUNS: usize = 10_000;
 
-impl Timekeeper {
-    /// Brings the status up to what became of the runs. Each is counted once: with its end it leaves the active ones.
+impl CronScheduler {
+    /// Updates the status from the runs. Each is counted once: when it ends it leaves the active ones.
     pub(super) fn count_children(&self, entry: &mut Entry, status: &mut Status) -> Result<(), Fault> {
         self.registry.read(|reader| {
-            // A crash may have come between a run and the note of it.
+            // A crash may have come between starting a run and recording it.
             let noted = status.last;
-            let restarted = entry.looked.is_none();
-            for tick in reader.ticks(&entry.uid, UNNOTED)? {
+            let restarted = entry.checked.is_none();
+            for tick in reader.ticks(&entry.uid, UNRECORDED)? {
                 if Some(tick.nominal) == noted || noted.is_some() && !restarted {
                     break;
                 }
@@ -54,12 +54,12 @@ impl Timekeeper {
         })
     }
 
-    /// Deletes the oldest finished runs beyond what is kept.
-    pub(super) fn trim(&self, entry: &Entry, timetable: &Timetable) -> Result<(), Fault> {
+    /// Deletes the oldest finished runs beyond the history limits.
+    pub(super) fn prune(&self, entry: &Entry, timetable: &Timetable) -> Result<(), Fault> {
         let rows = self.registry.read(|reader| {
             let label = LabelTest::Equals { key: LABEL.to_owned(), value: entry.name.clone() };
             let filter = Filter { namespace: Some(entry.namespace.clone()), labels: vec![label], ..Filter::default() };
-            Ok(reader.list(&filter, Page { limit: MOST, after: None })?.0)
+            Ok(reader.list(&filter, Page { limit: MAX_RUNS, after: None })?.0)
         })?;
         let mut surplus: Vec<RunId> = Vec::new();
         for (limit, good) in [(timetable.keep_succeeded, true), (timetable.keep_failed, false)] {

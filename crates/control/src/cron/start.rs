@@ -1,13 +1,13 @@
-//! Starting the run of one time, or letting the time pass. Either is noted in the commit that does it.
+//! Starts the run of one scheduled time, or skips the time. Either is recorded in the same commit.
 
 use octoflow_engine::{Command, argo::admit::admit, cron::child};
 use octoflow_model::{RunId, Time};
 use octoflow_store::{Batch, Change, Tick};
 
-use super::{Entry, Status, Timekeeper};
+use super::{CronScheduler, Entry, Status};
 use crate::{Error, controller::Submit, new_uid, registry::Fault};
 
-impl Timekeeper {
+impl CronScheduler {
     pub(super) fn start(
         &self,
         entry: &mut Entry,
@@ -18,7 +18,7 @@ impl Timekeeper {
     ) -> Result<(), Fault> {
         for run in replaces {
             match self.registry.command(*run, Command::Terminate) {
-                // It may end at this very moment.
+                // It may be ending at this moment.
                 Ok(()) | Err(Fault::Controller(Error::Refused(_))) => {}
                 Err(fault) => return Err(fault),
             }
@@ -47,7 +47,7 @@ impl Timekeeper {
                 status.last = Some(nominal);
                 status.submission_error(None);
                 entry.active.push(run);
-                // One that has ended and gone already has nothing to show.
+                // A run that has ended and was deleted already has no status entry.
                 if let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? {
                     status.add_active(&row);
                     entry.dirty |= row.archived;
@@ -63,17 +63,17 @@ impl Timekeeper {
         }
     }
 
-    /// A run that could not be made counts as failed.
+    /// Counts a run that could not be created as failed.
     fn refused(&self, entry: &Entry, status: &mut Status, nominal: Time, now: Time, why: String) -> Result<(), Fault> {
-        self.pass(entry, nominal, now, &format!("not started: {why}"))?;
+        self.skip(entry, nominal, now, &format!("not started: {why}"))?;
         status.failed += 1;
         status.last = Some(nominal);
         status.submission_error(Some(why));
         Ok(())
     }
 
-    /// Notes that nothing runs at this time.
-    pub(super) fn pass(&self, entry: &Entry, nominal: Time, now: Time, why: &str) -> Result<(), Fault> {
+    /// Records that the time is skipped.
+    pub(super) fn skip(&self, entry: &Entry, nominal: Time, now: Time, why: &str) -> Result<(), Fault> {
         let tick = Tick { uid: entry.uid.clone(), nominal, at: now, run: None, outcome: why.to_owned() };
         match self.registry.controller().store().commit_wait(Batch::from(Change::Tick(Box::new(tick)))) {
             Ok(_) | Err(octoflow_store::Error::TickTaken { .. }) => Ok(()),
@@ -81,7 +81,7 @@ impl Timekeeper {
         }
     }
 
-    /// Keeps the status in the object.
+    /// Writes the status into the object.
     pub(super) fn write(&self, entry: &mut Entry, status: &Status) -> Result<(), Fault> {
         let after = self.registry.note_status(self.kind, &entry.namespace, &entry.name, &entry.uid, |object| {
             status.write(object);

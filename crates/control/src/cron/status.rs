@@ -1,4 +1,4 @@
-//! The status of a CronWorkflow: read from the object, and written back into it in the shape tools know.
+//! Status of a CronWorkflow: read from the object and written back in Argo's format.
 
 use octoflow_engine::{argo::fields::API_VERSION, cron::COMPLETED};
 use octoflow_model::Time;
@@ -12,10 +12,10 @@ const SUBMISSION_ERROR: &str = "SubmissionError";
 pub(super) struct Status {
     pub succeeded: u64,
     pub failed: u64,
-    /// The time its last run was meant for.
+    /// Scheduled time of the last run.
     pub last: Option<Time>,
     pub stopped: bool,
-    /// Uid, name and namespace of its open runs.
+    /// References to its open runs.
     pub active: Vec<Value>,
     spec_error: Option<String>,
     submission_error: Option<String>,

@@ -17,7 +17,7 @@ use super::{
     message::{Detail, Shown},
     row::{packed, update},
 };
-use crate::sweep::Doomed;
+use crate::sweep::QueuedDeletion;
 
 /// Tells the archiving of a run from an earlier one, which an outage interrupted.
 type Ticket = u64;
@@ -34,7 +34,7 @@ pub(crate) struct Packed {
     run: RunId,
     /// An error is why the record could not be written.
     changes: Result<Vec<Change>, StoreError>,
-    doomed: Option<Doomed>,
+    doomed: Option<QueuedDeletion>,
 }
 
 /// What the event loop knows of runs that are being packed.
@@ -60,13 +60,13 @@ impl PackJob {
     /// that a crash forgets none of it; `stage` writes a record in parts if it is large.
     pub(crate) fn pack(
         self,
-        doom: impl FnOnce(&Doomed),
+        doom: impl FnOnce(&QueuedDeletion),
         stage: impl FnOnce(RunId, Packing) -> Result<Packing, StoreError>,
     ) -> Packed {
         let Self { ticket, run } = self;
         let garbage = run.garbage(Some(GcStrategy::OnWorkflowCompletion));
         let doomed = (!garbage.is_empty())
-            .then(|| Doomed::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, garbage));
+            .then(|| QueuedDeletion::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, garbage));
         if let Some(doomed) = &doomed {
             doom(doomed);
         }
@@ -153,7 +153,7 @@ impl EventLoop {
             Ok(changes) => changes,
             Err(error) => return self.not_written(run, waiting, error),
         };
-        let mission = doomed.map(|doomed| doomed.mission(self.driver.engine.shared()));
+        let mission = doomed.map(|doomed| doomed.locate(self.driver.engine.shared()));
         let (watchers, inbox, outlet) = (self.watchers.clone(), self.inbox.clone(), self.outlet.clone());
         let memory = self.memory.clone();
         let then = move |kept: Result<_, StoreError>| {

@@ -13,12 +13,12 @@ use super::{
 };
 use crate::{
     Error, cache,
-    sweep::{Doomed, Mission},
+    sweep::{LocatedDeletion, QueuedDeletion},
 };
 
 impl EventLoop {
     /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
-    pub(super) fn doom(&mut self, cut: &Cut) -> Vec<Mission> {
+    pub(super) fn doom(&mut self, cut: &Cut) -> Vec<LocatedDeletion> {
         const STRATEGY: GcStrategy = GcStrategy::OnWorkflowCompletion;
         let engine = &self.driver.engine;
         let ended = cut.ended.iter().filter_map(|run| engine.run(*run));
@@ -27,9 +27,9 @@ impl EventLoop {
         let with_garbage = small.map(|run| (run, run.garbage(Some(STRATEGY)))).filter(|(_, items)| !items.is_empty());
         let mut missions = Vec::new();
         for (run, items) in with_garbage {
-            let doomed = Doomed::new(run.id(), run.namespace(), STRATEGY, items);
+            let doomed = QueuedDeletion::new(run.id(), run.namespace(), STRATEGY, items);
             self.effects.push(Effect::Doom(doomed.clone()));
-            missions.push(doomed.mission(engine.shared()));
+            missions.push(doomed.locate(engine.shared()));
         }
         missions
     }

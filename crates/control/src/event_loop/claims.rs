@@ -41,7 +41,7 @@ impl Claims {
     }
 
     pub(super) fn hold(&mut self, run: RunId, claim: Claim) {
-        lock(&self.held).insert((claim.scope.clone(), claim.key.clone()), (claim.print.clone(), run));
+        lock(&self.held).insert((claim.scope.clone(), claim.key.clone()), (claim.fingerprint.clone(), run));
         self.fresh.insert(run, claim);
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use octoflow_model::{AttemptId, Report, RunId};
 
 use super::{Cut, EventLoop};
-use crate::gauge::{Entering, Gauges};
+use crate::gauge::{Gauges, PhaseEntry};
 
 impl EventLoop {
     pub(super) fn gauges(&self) -> Gauges {
@@ -35,7 +35,7 @@ impl EventLoop {
             let (kind, phase) = (run.kind().name, run.phase());
             let (namespace, name) = (run.namespace().to_owned(), run.name().to_owned());
             tracing::info!(run = run.id().0, uid = run.uid(), namespace, name, phase, kind, "run");
-            *self.entered.entry(Entering { kind, namespace, phase }).or_default() += 1;
+            *self.entered.entry(PhaseEntry { kind, namespace, phase }).or_default() += 1;
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Error,
-    sweep::{Doomed, Mission},
+    sweep::{LocatedDeletion, QueuedDeletion},
 };
 
 /// Receives the revision of the commit that everything decided so far is part of, once that is durable.
@@ -35,7 +35,7 @@ pub(crate) enum Effect {
     /// Pack the record of a large run on another thread; it comes back as [`Message::Packed`].
     Pack(PackJob),
     /// Write down what is to be deleted, before the commit that follows.
-    Doom(Doomed),
+    Doom(QueuedDeletion),
     /// Open the store again after a failed write; the outcome comes back as [`Message::Reopened`].
     Reopen,
     /// Write down the engine's time.
@@ -88,7 +88,7 @@ pub(crate) struct Decisions {
     /// Names that the store has from then on.
     pub(super) named: Vec<Name>,
     pub(super) claimed: Claimed,
-    pub(super) missions: Vec<Mission>,
+    pub(super) missions: Vec<LocatedDeletion>,
     pub(super) names: Arc<Mutex<HashSet<Name>>>,
     pub(super) watchers: Watchers,
     pub(super) inbox: Sender<Message>,

@@ -4,7 +4,7 @@
 use octoflow_model::{Order, Time};
 use octoflow_store::{Error as StoreError, Reader, Store};
 
-use crate::{clock, sweep::Mission};
+use crate::{clock, sweep::LocatedDeletion};
 
 /// Reads what is durable. Writing is an effect, so it is not here.
 pub(crate) trait Storage: Send {
@@ -42,5 +42,5 @@ impl Clock for SystemClock {
 /// Receives what follows a commit. Called on the thread that commits, so it must neither wait nor fail.
 pub(crate) trait Outlet: Send + Sync {
     fn send(&self, orders: Vec<Order>);
-    fn sweep(&self, mission: Mission);
+    fn sweep(&self, mission: LocatedDeletion);
 }

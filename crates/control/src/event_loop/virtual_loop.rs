@@ -26,7 +26,7 @@ use super::{
 use crate::{
     Claim, Error,
     keyed::{self, KeyedObject},
-    sweep::Mission,
+    sweep::LocatedDeletion,
 };
 
 /// What outlives a crash of a virtual loop. Clones are the same disk.
@@ -78,7 +78,7 @@ impl Outlet for Outgoing {
     }
 
     /// There are no artifacts in virtual time.
-    fn sweep(&self, _: Mission) {}
+    fn sweep(&self, _: LocatedDeletion) {}
 }
 
 /// What the runtime is told after a start or an outage.

@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 
 use octoflow_model::{Fact, RunFact, RunId, argo::WorkflowFact};
 
-use crate::objects::Errand;
+use crate::objects::WorkItem;
 
 pub(crate) enum Watcher {
     Facts(Sender<Vec<Fact>>),
@@ -14,7 +14,7 @@ pub(crate) enum Watcher {
 /// Rings when something happens to a run, and once more when the run is over and its end is on disk.
 pub(crate) struct Bell {
     pub run: RunId,
-    pub to: Sender<Errand>,
+    pub to: Sender<WorkItem>,
     /// Only what concerns the run as a whole.
     pub shallow: bool,
 }
@@ -39,7 +39,7 @@ impl Audience {
     pub(crate) fn ring(&mut self) {
         let listens = |watcher: &Watcher| match watcher {
             Watcher::Facts(_) => true,
-            Watcher::Bell(bell) => bell.to.send(Errand::Rung(bell.run)).is_ok(),
+            Watcher::Bell(bell) => bell.to.send(WorkItem::RunChanged(bell.run)).is_ok(),
         };
         self.watchers.retain(listens);
     }
@@ -51,7 +51,7 @@ impl Watcher {
         match self {
             Self::Facts(watcher) => watcher.send(facts.to_vec()).is_ok(),
             Self::Bell(bell) => {
-                let whole = |fact: &Fact| {
+                let error_chain = |fact: &Fact| {
                     matches!(
                         fact,
                         Fact::Workflow(WorkflowFact::Began { .. })
@@ -61,7 +61,7 @@ impl Watcher {
                             | Fact::Run(RunFact::ShuttingDown { .. })
                     )
                 };
-                bell.shallow && !facts.iter().any(whole) || bell.to.send(Errand::Rung(bell.run)).is_ok()
+                bell.shallow && !facts.iter().any(error_chain) || bell.to.send(WorkItem::RunChanged(bell.run)).is_ok()
             }
         }
     }
@@ -70,6 +70,6 @@ impl Watcher {
 impl Drop for Bell {
     fn drop(&mut self) {
         // Whoever is gone needs no bell.
-        let _ = self.to.send(Errand::Rung(self.run));
+        let _ = self.to.send(WorkItem::RunChanged(self.run));
     }
 }

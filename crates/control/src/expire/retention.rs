@@ -1,23 +1,23 @@
-//! How many finished runs are kept, and for how long, by how they ended.
+//! Retention limits for finished runs: how many and for how long, by phase.
 
 use std::{str::FromStr, time::Duration};
 
 use octoflow_engine::argo::duration;
 
-/// Nothing said means that everything is kept.
+/// The default keeps everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    pub succeeded: Keep,
-    pub failed: Keep,
-    pub errored: Keep,
+    pub succeeded: PhaseRetention,
+    pub failed: PhaseRetention,
+    pub errored: PhaseRetention,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Keep {
-    /// At most so many, the newest.
-    pub most: Option<u64>,
-    /// For so long after their end.
-    pub longest: Option<Duration>,
+pub struct PhaseRetention {
+    /// Maximum number; the newest are kept.
+    pub max_count: Option<u64>,
+    /// Maximum age after their end.
+    pub max_age: Option<Duration>,
 }
 
 impl RetentionPolicy {
@@ -25,11 +25,11 @@ impl RetentionPolicy {
         *self == Self::default()
     }
 
-    /// By the word of the phase, those that do not keep everything.
-    pub(super) fn phases(&self) -> impl Iterator<Item = (&'static str, Keep)> + use<> {
+    /// Returns the phases that have limits.
+    pub(super) fn phases(&self) -> impl Iterator<Item = (&'static str, PhaseRetention)> + use<> {
         [("Succeeded", self.succeeded), ("Failed", self.failed), ("Error", self.errored)]
             .into_iter()
-            .filter(|(_, keep)| *keep != Keep::default())
+            .filter(|(_, keep)| *keep != PhaseRetention::default())
     }
 }
 
@@ -37,7 +37,7 @@ impl RetentionPolicy {
 #[error("`{0}` does not say what to keep; write for example succeeded=1000,failed=720h,errored=100/24h")]
 pub struct BadRetention(String);
 
-/// `succeeded=1000,failed=500/720h`: how many, for how long, or both; `completed` means succeeded.
+/// Parses `succeeded=1000,failed=500/720h`: number, age, or both; `completed` means succeeded.
 impl FromStr for RetentionPolicy {
     type Err = BadRetention;
 
@@ -54,8 +54,8 @@ impl FromStr for RetentionPolicy {
             };
             for word in keep.split('/').map(str::trim) {
                 match word.parse() {
-                    Ok(most) => place.most = Some(most),
-                    Err(_) => place.longest = Some(duration::units(word).ok_or_else(bad)?),
+                    Ok(most) => place.max_count = Some(most),
+                    Err(_) => place.max_age = Some(duration::units(word).ok_or_else(bad)?),
                 }
             }
         }
@@ -70,9 +70,12 @@ mod tests {
     #[test]
     fn a_policy_is_read_from_one_line() {
         let policy: RetentionPolicy = "succeeded=1000, failed=720h,errored=100/24h".parse().unwrap();
-        assert_eq!(policy.succeeded, Keep { most: Some(1000), longest: None });
-        assert_eq!(policy.failed, Keep { most: None, longest: Some(Duration::from_secs(720 * 3600)) });
-        assert_eq!(policy.errored, Keep { most: Some(100), longest: Some(Duration::from_secs(24 * 3600)) });
+        assert_eq!(policy.succeeded, PhaseRetention { max_count: Some(1000), max_age: None });
+        assert_eq!(policy.failed, PhaseRetention { max_count: None, max_age: Some(Duration::from_secs(720 * 3600)) });
+        assert_eq!(
+            policy.errored,
+            PhaseRetention { max_count: Some(100), max_age: Some(Duration::from_secs(24 * 3600)) }
+        );
         assert!("".parse::<RetentionPolicy>().unwrap().keeps_all());
         for bad in ["10", "succeeded=many", "happy=3", "failed=3 days"] {
             assert!(bad.parse::<RetentionPolicy>().is_err(), "{bad}");

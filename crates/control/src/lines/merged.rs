@@ -1,6 +1,6 @@
-//! Lines of several attempts in order of time, read as they are asked for, also while they are being written. A log is
-//! opened when its time has come and closed at its end; short ones are held whole so that thousands of them do not need
-//! thousands of open files. Which attempts there are, and what of them is wanted, others say.
+//! Merges the lines of several attempts in order of time, on demand, also while they are being written. A log is opened
+//! when its first line may be next and closed at its end; short ones are held whole so that thousands of them do not
+//! need thousands of open files. The caller provides the attempts and the filter.
 
 use std::{
     cmp::Reverse,
@@ -14,70 +14,70 @@ use octoflow_runtime::logs::{Error, Logs};
 use super::{Line, Source};
 
 /// Logs up to this size are read at once.
-const SMALL: u64 = 16 * 1024;
+const MAX_HELD_BYTES: u64 = 16 * 1024;
 
-/// So many bytes of lines that are not wanted are passed over at a time; then whoever asked may do something else first.
-const SCAN: usize = 4 << 20;
+/// Maximum bytes of non-matching lines scanned per call, so that the caller can do other work in between.
+const MAX_SCAN_BYTES: usize = 4 << 20;
 
-/// An attempt that has a log, or will have one.
+/// Attempt that has or will have a log.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct LogSource {
     pub attempt: AttemptId,
-    /// It cannot have written anything before.
+    /// Earliest time of its first line.
     pub began: Time,
-    /// It writes nothing more.
+    /// True if it writes nothing more.
     pub over: bool,
 }
 
-/// Which lines count.
-pub(crate) type Wants<'w> = dyn FnMut(&Line) -> bool + 'w;
+/// Filter for lines.
+pub(crate) type LineTest<'w> = dyn FnMut(&Line) -> bool + 'w;
 
-pub(crate) struct Merged {
+pub(crate) struct MergedLog {
     logs: Logs,
-    /// Only so many lines of each, its last that were there at the first look.
+    /// Number of last lines to return of each source, counted at the first call.
     tail: Option<usize>,
-    looked: bool,
-    known: HashMap<AttemptId, usize>,
-    sources: Vec<Opened>,
-    /// Not yet opened: when each began, and its number; the first to begin is last.
+    tail_counted: bool,
+    numbers: HashMap<AttemptId, usize>,
+    sources: Vec<SourceState>,
+    /// Sources not yet opened, by start time; the earliest is last.
     waiting: Vec<(Time, usize)>,
-    /// The next line of each open source. Equal times keep the order of the sources.
+    /// Next line of each open source. Equal times keep the order of the sources.
     heads: BinaryHeap<Reverse<(Time, usize)>>,
-    /// Open sources that had nothing more to tell when they were asked.
+    /// Open sources that had no more lines when last read.
     idle: Vec<usize>,
-    /// Open sources that were left in the middle of what is not wanted.
+    /// Open sources that were interrupted while scanning non-matching lines.
     scanning: Vec<usize>,
-    /// There will be no more than what was found.
+    /// True if no more attempts will appear.
     settled: bool,
 }
 
-struct Opened {
+struct SourceState {
     attempt: AttemptId,
     over: bool,
     tail: Option<usize>,
-    flow: Flow,
+    read_state: ReadState,
     head: Option<(Line, u64)>,
-    /// So many of its lines were read.
+    /// Number of lines read.
     count: u64,
-    /// So many of those that count are not told.
+    /// Number of matching lines to skip.
     skip: usize,
 }
 
-enum Flow {
+enum ReadState {
     Closed,
-    /// Lines are counted for a tail before any is told.
+    /// Counting lines for a tail before any is returned.
     Counted(Box<Source>, usize),
     Held(VecDeque<Line>),
     Read(Box<Source>),
 }
 
-impl Merged {
+impl MergedLog {
     pub(crate) fn new(logs: Logs, tail: Option<usize>) -> Self {
         Self {
             logs,
             tail,
-            looked: false,
-            known: HashMap::new(),
+            tail_counted: false,
+            numbers: HashMap::new(),
             sources: Vec::new(),
             waiting: Vec::new(),
             heads: BinaryHeap::new(),
@@ -87,54 +87,62 @@ impl Merged {
         }
     }
 
-    /// Whether looking for more is worth it: all that was found has been told.
-    pub(crate) fn is_dry(&self) -> bool {
+    /// Returns true if all found lines were returned, so that looking for more attempts is worth it.
+    pub(crate) fn is_drained(&self) -> bool {
         !self.settled && self.heads.is_empty() && self.waiting.is_empty() && self.scanning.is_empty()
     }
 
-    /// There is more to read now, although no line came out of it yet.
+    /// Returns true if there is more to read now, although no line matched yet.
     pub(crate) fn is_scanning(&self) -> bool {
         !self.scanning.is_empty()
     }
 
-    /// Everything has been told, and there will be nothing more.
+    /// Returns true if every line was returned and no more will come.
     pub(crate) fn is_over(&self) -> bool {
         let open = !self.waiting.is_empty() || !self.idle.is_empty() || !self.scanning.is_empty();
         self.settled && self.heads.is_empty() && !open
     }
 
-    /// What a look found: attempts are numbered in the order in which they come up first. The ends told here were seen
-    /// before anything is read, so that everything written before them is read.
-    pub(crate) fn find(&mut self, found: &[Found], settled: bool, wants: &mut Wants<'_>) -> Result<(), Error> {
+    /// Adds attempts, numbered in order of first appearance. The caller determined `over` and `settled` before anything
+    /// is read, so everything written before those ends is read.
+    pub(crate) fn add(&mut self, found: &[LogSource], settled: bool, matches: &mut LineTest<'_>) -> Result<(), Error> {
         self.settled = settled;
         for one in found {
-            if let Some(number) = self.known.get(&one.attempt) {
+            if let Some(number) = self.numbers.get(&one.attempt) {
                 self.sources[*number].over = one.over;
                 continue;
             }
             let number = self.sources.len();
-            self.known.insert(one.attempt, number);
+            self.numbers.insert(one.attempt, number);
             self.waiting.push((one.began, number));
-            let tail = self.tail.filter(|_| !self.looked);
+            let tail = self.tail.filter(|_| !self.tail_counted);
             let (attempt, over) = (one.attempt, one.over);
-            self.sources.push(Opened { attempt, over, tail, flow: Flow::Closed, head: None, count: 0, skip: 0 });
+            self.sources.push(SourceState {
+                attempt,
+                over,
+                tail,
+                read_state: ReadState::Closed,
+                head: None,
+                count: 0,
+                skip: 0,
+            });
         }
-        self.looked = true;
+        self.tail_counted = true;
         self.waiting.sort_by_key(|(began, number)| Reverse((*began, *number)));
         for number in std::mem::take(&mut self.idle) {
-            self.advance(number, wants)?;
+            self.advance(number, matches)?;
         }
         Ok(())
     }
 
-    /// The next line that counts, and which of its source's lines it is, from 0. None when there is none now, or when it
-    /// takes longer to find it ([`Self::is_scanning`]).
-    pub(crate) fn next_line(&mut self, wants: &mut Wants<'_>) -> Result<Option<(u64, Line)>, Error> {
+    /// Returns the next matching line and its number in its source, from 0. `None` if there is none now, or if finding
+    /// it takes longer ([`Self::is_scanning`]).
+    pub(crate) fn next_line(&mut self, matches: &mut LineTest<'_>) -> Result<Option<(u64, Line)>, Error> {
         for number in std::mem::take(&mut self.scanning) {
-            self.advance(number, wants)?;
+            self.advance(number, matches)?;
         }
         if self.is_scanning() {
-            // Its next line may be older than those that are known.
+            // Its next line may be earlier than the known ones.
             return Ok(None);
         }
         while let Some((began, number)) = self.waiting.last().copied() {
@@ -143,14 +151,14 @@ impl Merged {
             }
             self.waiting.pop();
             self.start(number)?;
-            self.advance(number, wants)?;
+            self.advance(number, matches)?;
             if self.is_scanning() {
                 return Ok(None);
             }
         }
         let Some(Reverse((_, number))) = self.heads.pop() else { return Ok(None) };
         let (line, place) = self.sources[number].head.take().expect("a source in the heap has its next line");
-        self.advance(number, wants)?;
+        self.advance(number, matches)?;
         Ok(Some((place, line)))
     }
 
@@ -158,37 +166,37 @@ impl Merged {
     fn start(&mut self, number: usize) -> Result<(), Error> {
         let opened = &mut self.sources[number];
         let source = Source::open(number, &self.logs, opened.attempt);
-        opened.flow = match opened.tail {
-            Some(_) => Flow::Counted(Box::new(source), 0),
-            None => flow(&self.logs, opened.attempt, source, opened.over || self.settled)?,
+        opened.read_state = match opened.tail {
+            Some(_) => ReadState::Counted(Box::new(source), 0),
+            None => read_state(&self.logs, opened.attempt, source, opened.over || self.settled)?,
         };
         Ok(())
     }
 
-    /// Finds the next line of a source that is to be told.
-    fn advance(&mut self, number: usize, wants: &mut Wants<'_>) -> Result<(), Error> {
+    /// Finds the next line of a source to return.
+    fn advance(&mut self, number: usize, matches: &mut LineTest<'_>) -> Result<(), Error> {
         let opened = &mut self.sources[number];
         let over = opened.over || self.settled;
         let mut passed = 0;
         loop {
-            if passed >= SCAN {
+            if passed >= MAX_SCAN_BYTES {
                 self.scanning.push(number);
                 return Ok(());
             }
-            let line = match &mut opened.flow {
-                Flow::Closed => None,
-                Flow::Held(lines) => lines.pop_front(),
-                Flow::Read(source) => source.next(over)?,
-                Flow::Counted(source, count) => match source.next(over)? {
+            let line = match &mut opened.read_state {
+                ReadState::Closed => None,
+                ReadState::Held(lines) => lines.pop_front(),
+                ReadState::Read(source) => source.next(over)?,
+                ReadState::Counted(source, count) => match source.next(over)? {
                     Some(line) => {
-                        *count += usize::from(wants(&line));
+                        *count += usize::from(matches(&line));
                         passed += line.bytes.len() + 1;
                         continue;
                     }
                     None => {
                         opened.skip = count.saturating_sub(opened.tail.unwrap_or_default());
                         let again = Source::open(number, &self.logs, opened.attempt);
-                        opened.flow = flow(&self.logs, opened.attempt, again, over)?;
+                        opened.read_state = read_state(&self.logs, opened.attempt, again, over)?;
                         continue;
                     }
                 },
@@ -197,7 +205,7 @@ impl Merged {
             let place = opened.count;
             opened.count += 1;
             passed += line.bytes.len() + 1;
-            if !wants(&line) {
+            if !matches(&line) {
                 continue;
             }
             if opened.skip > 0 {
@@ -209,7 +217,7 @@ impl Merged {
             return Ok(());
         }
         if over {
-            opened.flow = Flow::Closed;
+            opened.read_state = ReadState::Closed;
         } else {
             self.idle.push(number);
         }
@@ -217,8 +225,12 @@ impl Merged {
     }
 }
 
-/// How a log that is opened now is read: short ones whole, if nothing more comes.
-fn flow(logs: &Logs, attempt: AttemptId, source: Source, over: bool) -> Result<Flow, Error> {
+/// Chooses how to read a log: short ones whole, if they are complete.
+fn read_state(logs: &Logs, attempt: AttemptId, source: Source, over: bool) -> Result<ReadState, Error> {
     let size = fs::metadata(logs.path(attempt)).map_or(0, |about| about.len());
-    Ok(if over && size <= SMALL { Flow::Held(source.finish()?.into()) } else { Flow::Read(Box::new(source)) })
+    Ok(if over && size <= MAX_HELD_BYTES {
+        ReadState::Held(source.finish()?.into())
+    } else {
+        ReadState::Read(Box::new(source))
+    })
 }

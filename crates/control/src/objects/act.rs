@@ -1,4 +1,4 @@
-//! One action on one object, whatever keeps it.
+//! One action of a resource template on one object.
 
 use octoflow_engine::argo::resource;
 use octoflow_model::{
@@ -10,36 +10,41 @@ use octoflow_runtime::artifacts;
 use serde_json::{Value, json};
 
 use super::{
-    Done, Key, ResourceWorker, Target,
+    ActionResult, Key, ResourceWorker, Target,
+    action_error::ActionError,
     flags::Flags,
     identity::Identity,
     kind::{self, exists, not_found},
     patch,
-    trouble::Trouble,
 };
 use crate::{
     access, clock,
     registry::{Kind, Storage, meta, stored},
 };
 
-/// Everything an action needs to know.
-pub(super) struct Order<'a> {
+/// Input of an action.
+pub(super) struct Action<'a> {
     pub attempt: AttemptId,
     pub request: &'a ObjectRequest,
     pub kind: &'static Kind,
-    /// Empty when a name is to be drawn.
+    /// Empty if a name is to be generated.
     pub name: String,
     pub namespace: String,
-    /// The object or the change, as given; `Null` when only flags name the object.
+    /// The object or the patch as given; `Null` if only flags name the object.
     pub given: Value,
     pub identity: Identity,
     pub flags: Flags,
-    /// It may have been done before the engine went down.
+    /// True if the action may have been done before a restart.
     pub again: bool,
 }
 
 impl ResourceWorker {
-    pub(super) fn act(&self, attempt: AttemptId, request: &ObjectRequest, again: bool) -> Result<Done, Trouble> {
+    pub(super) fn act(
+        &self,
+        attempt: AttemptId,
+        request: &ObjectRequest,
+        again: bool,
+    ) -> Result<ActionResult, ActionError> {
         let flags = Flags::read(&request.flags)?;
         let text = self.text(&request.manifest)?;
         let given = if text.trim().is_empty() { Value::Null } else { resource::document(&text)? };
@@ -65,7 +70,7 @@ impl ResourceWorker {
         let owner = self.handle.store.reader().and_then(|reader| reader.run(attempt.run))?;
         let owner = owner.ok_or_else(|| "the run that asks is gone".to_owned())?;
         let identity = Identity::new(&owner.uid, attempt);
-        let order = Order { attempt, request, kind, name, namespace, given, identity, flags, again };
+        let order = Action { attempt, request, kind, name, namespace, given, identity, flags, again };
         if order.name.is_empty() && request.action != ObjectAction::Create {
             return Err(format!("the manifest names no {}: metadata.name is missing", kind.name).into());
         }
@@ -75,18 +80,19 @@ impl ResourceWorker {
         }
     }
 
-    /// Runs of a namespace that tokens are confined to act in it only, and change nothing that all namespaces share.
-    fn confine(&self, request: &ObjectRequest, namespaced: bool, namespace: &str) -> Result<(), Trouble> {
+    /// Checks that a run of a namespace to which tokens are confined acts only in it, and changes nothing that is
+    /// shared by all namespaces.
+    fn confine(&self, request: &ObjectRequest, namespaced: bool, namespace: &str) -> Result<(), ActionError> {
         let reads = request.action == ObjectAction::Get;
         if namespaced && namespace == request.namespace || !namespaced && reads {
             return Ok(());
         }
-        let own = &request.namespace;
-        let confined = self.handle.store.reader().and_then(|reader| access::is_confined(&reader, own));
+        let add_owner = &request.namespace;
+        let confined = self.handle.store.reader().and_then(|reader| access::is_confined(&reader, add_owner));
         match confined? {
             false => Ok(()),
             true => Err(format!(
-                "there are tokens for the namespace {own} only, so its runs may neither act in other namespaces nor change \
+                "there are tokens for the namespace {add_owner} only, so its runs may neither act in other namespaces nor change \
                  what has none"
             )
             .into()),
@@ -103,8 +109,8 @@ impl ResourceWorker {
         }
     }
 
-    /// The object as people see it, when it is there.
-    pub(super) fn stored_object(&self, key: &Key) -> Result<Option<Value>, Trouble> {
+    /// Returns the stored object as clients see it, if it exists.
+    pub(super) fn stored_object(&self, key: &Key) -> Result<Option<Value>, ActionError> {
         let kept = self.handle.store.reader().and_then(|reader| reader.object(&key.kind, &key.namespace, &key.name));
         let Some(kept) = kept? else { return Ok(None) };
         let mut object: Value = serde_json::from_slice(&kept.body).map_err(|error| error.to_string())?;
@@ -116,7 +122,7 @@ impl ResourceWorker {
         Ok(Some(object))
     }
 
-    fn act_on_stored(&self, order: &Order<'_>) -> Result<Done, Trouble> {
+    fn act_on_stored(&self, order: &Action<'_>) -> Result<ActionResult, ActionError> {
         let (name, kind) = (order.name.as_str(), order.kind);
         let key = |name: &str| Key::new(kind.key, &order.namespace, name);
         if order.request.action == ObjectAction::Create {
@@ -132,25 +138,25 @@ impl ResourceWorker {
                 if kept.is_none() && !order.again && !order.flags.ignore_not_found {
                     return Err(not_found(kind, name).into());
                 }
-                self.unshelve(&key(name), kept)?;
-                Ok(Done { object: Value::Null, target: None, removes: false })
+                self.remove_stored(&key(name), kept)?;
+                Ok(ActionResult { object: Value::Null, target: None, removes: false })
             }
             ObjectAction::Replace => {
                 let uid = uid(&there()?);
-                self.shelve(order, name, order.given.clone(), uid)
+                self.store_object(order, name, order.given.clone(), uid)
             }
             ObjectAction::Apply => match kept {
                 Some(mut object) => {
                     let uid = uid(&object);
                     patch::merge(&mut object, &order.given);
-                    self.shelve(order, name, object, uid)
+                    self.store_object(order, name, object, uid)
                 }
-                None => self.shelve(order, name, order.given.clone(), order.identity.uid()),
+                None => self.store_object(order, name, order.given.clone(), order.identity.uid()),
             },
             ObjectAction::Patch(how) => {
                 let mut object = there()?;
                 let uid = uid(&object);
-                // An operation such as appending is not the same when it is done twice.
+                // An operation such as appending must not be applied twice.
                 let mark = order.attempt.to_string();
                 if order.again && object["metadata"]["annotations"][LAST_PATCH] == mark {
                     return Ok(on(key(name), object));
@@ -159,13 +165,13 @@ impl ResourceWorker {
                 if how == PatchKind::Json {
                     object["metadata"]["annotations"][LAST_PATCH] = json!(mark);
                 }
-                self.shelve(order, name, object, uid)
+                self.store_object(order, name, object, uid)
             }
         }
     }
 
-    /// Deletes it, or marks it as going when somebody else must agree first.
-    fn unshelve(&self, key: &Key, kept: Option<Value>) -> Result<(), Trouble> {
+    /// Deletes the object, or marks it as terminating if finalizers hold it.
+    fn remove_stored(&self, key: &Key, kept: Option<Value>) -> Result<(), ActionError> {
         if let Some(mut object) = kept {
             let mut ties = Ownership::of(&object["metadata"]);
             if meta::is_held(&ties) {
@@ -180,7 +186,7 @@ impl ResourceWorker {
         Ok(self.handle.delete_object(key)?)
     }
 
-    fn create_on_stored(&self, order: &Order<'_>, key: impl Fn(&str) -> Key) -> Result<Done, Trouble> {
+    fn create_on_stored(&self, order: &Action<'_>, key: impl Fn(&str) -> Key) -> Result<ActionResult, ActionError> {
         let uid = order.identity.uid();
         let ours = |object: &Value| object["metadata"]["uid"] == uid;
         let prefix = order.given["metadata"]["generateName"].as_str().unwrap_or_default();
@@ -193,16 +199,22 @@ impl ResourceWorker {
         };
         for name in &names {
             match self.stored_object(&key(name))? {
-                // This very attempt made it, before the engine went down.
+                // This attempt created it before the restart.
                 Some(object) if ours(&object) => return Ok(on(key(name), object)),
                 Some(_) => {}
-                None => return self.shelve(order, name, order.given.clone(), uid),
+                None => return self.store_object(order, name, order.given.clone(), uid),
             }
         }
         Err(exists(order.kind, &names[0]).into())
     }
 
-    fn shelve(&self, order: &Order<'_>, name: &str, mut object: Value, uid: String) -> Result<Done, Trouble> {
+    fn store_object(
+        &self,
+        order: &Action<'_>,
+        name: &str,
+        mut object: Value,
+        uid: String,
+    ) -> Result<ActionResult, ActionError> {
         let key = Key::new(order.kind.key, &order.namespace, name);
         let metadata = object["metadata"].as_object_mut().ok_or("the object has no metadata")?;
         metadata.insert("name".to_owned(), json!(name));
@@ -212,7 +224,7 @@ impl ResourceWorker {
         if !key.namespace.is_empty() {
             metadata.insert("namespace".to_owned(), json!(key.namespace));
         }
-        own(&mut object, order.request);
+        add_owner(&mut object, order.request);
         stored::prepare(order.kind, &mut object);
         kind::check(order.kind, &object)?;
         self.handle.put_object(&object, uid)?;
@@ -221,15 +233,15 @@ impl ResourceWorker {
     }
 }
 
-/// Marks the attempt that last changed an object by operations.
+/// Annotation with the attempt that last applied a JSON patch, so that a retry does not apply it twice.
 const LAST_PATCH: &str = "octoflow.io/last-patch";
 
-fn on(key: Key, object: Value) -> Done {
-    Done { object, target: Some(Target::Stored(key)), removes: false }
+fn on(key: Key, object: Value) -> ActionResult {
+    ActionResult { object, target: Some(Target::Stored(key)), removes: false }
 }
 
-/// Whoever asks becomes the owner, when that was asked for.
-pub(super) fn own(object: &mut Value, request: &ObjectRequest) {
+/// Adds the requesting workflow as owner, if the request wants that.
+pub(super) fn add_owner(object: &mut Value, request: &ObjectRequest) {
     let Some(owner) = &request.owner else { return };
     let reference = json!({
         "apiVersion": "argoproj.io/v1alpha1",
@@ -251,12 +263,12 @@ pub(super) fn apply_patch(kind: &Kind, how: PatchKind, object: &mut Value, chang
             "the strategic merge patch is not defined for a {}; set mergeStrategy: merge or json",
             kind.name
         )),
-        // These kinds hold no lists of named things, so both ways of merging are the same.
+        // These kinds have no lists of named entries, so both merge strategies are the same.
         PatchKind::Strategic | PatchKind::Merge if change.is_object() => {
             patch::merge(object, change);
             Ok(())
         }
         PatchKind::Strategic | PatchKind::Merge => Err("a merge patch is an object".to_owned()),
-        PatchKind::Json => patch::operate(object, change),
+        PatchKind::Json => patch::apply_operations(object, change).map_err(|error| error.to_string()),
     }
 }

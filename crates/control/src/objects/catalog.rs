@@ -1,4 +1,4 @@
-//! What a run made here may refer to: everything that is kept.
+//! Catalog backed by the store: everything that runs created here may refer to.
 
 use std::{path::Path, sync::Arc};
 
@@ -12,7 +12,7 @@ pub(crate) struct StoreCatalog {
     machine: Machine,
 }
 
-/// What the machine that runs steps lets them have.
+/// What this machine lets steps use.
 #[derive(Clone)]
 pub(crate) struct Machine {
     pub data_dir: Arc<Path>,

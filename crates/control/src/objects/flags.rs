@@ -1,6 +1,6 @@
-//! What a resource template adds to the command line: which object, in which namespace, and how strictly.
+//! Flags of a resource template: which object, in which namespace, and how missing objects are treated.
 
-/// The flags that mean something here.
+/// Supported flags.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
     pub kind: Option<String>,
@@ -20,7 +20,8 @@ impl Flags {
                 }
                 ("-n" | "--namespace", namespace) => flags.namespace = Some(namespace.to_owned()),
                 ("--ignore-not-found", value) => flags.ignore_not_found = value != "false",
-                // Nobody checks elsewhere, nobody else holds fields, and the answer always comes as it is.
+                // Without effect here: admission always validates, fields have one manager, and answers are always
+                // complete.
                 ("--validate" | "--force-conflicts" | "--server-side" | "--wait" | "--field-manager", _) => {}
                 (flag, _) if flag.starts_with('-') => {
                     return Err(format!(

@@ -1,22 +1,22 @@
-//! Who an object is that an attempt makes: derived from the attempt, so that making it twice makes it once.
+//! Identity of an object that an attempt creates: derived from the attempt, so that creation is idempotent.
 
 use octoflow_model::AttemptId;
 use sha2::{Digest, Sha256};
 
-/// How often a drawn name that is taken is drawn again.
-const DRAWS: u32 = 16;
+/// Number of tries when a generated name is taken.
+const NAME_TRIES: u32 = 16;
 
 pub(super) struct Identity {
     seed: String,
 }
 
 impl Identity {
-    /// `owner` is the uid of the run the attempt belongs to.
+    /// `owner` is the uid of the attempt's run.
     pub(super) fn new(owner: &str, attempt: AttemptId) -> Self {
         Self { seed: format!("{owner}/{}/{}", attempt.task, attempt.attempt) }
     }
 
-    /// In the usual written form of a uid.
+    /// Returns the uid in its usual text form.
     pub(super) fn uid(&self) -> String {
         let mut bytes = self.hash("uid");
         bytes[6] = bytes[6] & 0x0f | 0x80;
@@ -25,10 +25,10 @@ impl Identity {
         format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
     }
 
-    /// The names to try for a generated one, in order.
+    /// Returns the candidates for a generated name, in order.
     pub(super) fn names<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = String> + 'a {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        (0..DRAWS).map(move |draw| {
+        (0..NAME_TRIES).map(move |draw| {
             let bytes = self.hash(&format!("name/{draw}"));
             let suffix = bytes[..5].iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]));
             prefix.chars().chain(suffix).collect()

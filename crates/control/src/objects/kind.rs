@@ -1,15 +1,15 @@
-//! The kinds of objects a resource template can ask for: all that are kept, by any of their names.
+//! Kinds that resource templates can use: all stored kinds and runs, by any of their names.
 
 use serde_json::Value;
 
 use crate::registry::{Fault, Kind, kinds, stored};
 
-/// By the word of a command line; the reason names what is known.
+/// Finds a kind by a command line word; the error names the known ones.
 pub(super) fn find(word: &str) -> Result<&'static Kind, String> {
     kinds::of_word(word).filter(|kind| is_known(kind)).ok_or_else(|| unknown(word))
 }
 
-/// By what a manifest says: its kind, in the group of its `apiVersion` when it has one.
+/// Finds the kind of a manifest: by kind, in the group of its `apiVersion` if it has one.
 pub(super) fn of_manifest(api_version: &str, word: &str) -> Result<&'static Kind, String> {
     if api_version.is_empty() {
         return find(word);
@@ -33,17 +33,17 @@ fn unknown(word: &str) -> String {
     format!("{given} is not kept here; a resource template can ask for: {}", names.join(", "))
 }
 
-/// What is only looked at cannot be asked for, and namespaces are nobody's to make from within one.
+/// Views cannot be used, nor can namespaces, which must not be created from within one.
 fn is_known(kind: &Kind) -> bool {
     !kind.is_view() && *kind != kinds::core::NAMESPACE
 }
 
-/// A kind of the dialect's own; merging lists by name is not defined for it.
+/// Returns whether the kind is a custom resource, for which merging lists by name is not defined.
 pub(super) fn is_custom(kind: &Kind) -> bool {
     !kind.group.is_empty()
 }
 
-/// Everything that is wrong with an object of this kind, in one text.
+/// Returns all problems of an object of this kind in one text.
 pub(super) fn check(kind: &'static Kind, object: &Value) -> Result<(), String> {
     match stored::check(kind, object) {
         Err(Fault::Invalid { causes, .. }) => {

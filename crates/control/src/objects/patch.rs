@@ -1,8 +1,9 @@
-//! Changes to a JSON value: merging, and lists of operations.
+//! Patches of JSON values: merge patches and JSON patches.
 
 use serde_json::{Map, Value};
 
-/// Fields replace fields, null removes them, lists are replaced whole. Nesting is bounded by that of the patch.
+/// Applies a merge patch: fields replace fields, null removes them, lists are replaced whole. Recursion is bounded by
+/// the nesting of the patch.
 pub fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         *target = patch.clone();
@@ -21,16 +22,35 @@ pub fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// So many operations one patch may have.
-const MOST_OPERATIONS: usize = 10_000;
-/// So many bytes one patch may copy: a few copies of copies would fill any memory.
-const MOST_COPIED: usize = 4 * 1024 * 1024;
+/// Maximum number of operations in one patch.
+const MAX_OPERATIONS: usize = 10_000;
+/// Maximum bytes that one patch may copy: a few copies of copies would fill any memory.
+const MAX_COPIED_BYTES: usize = 4 * 1024 * 1024;
 
-/// The operations of a JSON patch, all or nothing.
-pub fn operate(target: &mut Value, operations: &Value) -> Result<(), String> {
-    let list = operations.as_array().ok_or("a json patch is a list of operations")?;
-    if list.len() > MOST_OPERATIONS {
-        return Err(format!("a json patch may have {MOST_OPERATIONS} operations at most"));
+/// Why a JSON patch cannot be applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    #[error("a json patch is a list of operations")]
+    NotAList,
+    #[error("a json patch may have {MAX_OPERATIONS} operations at most")]
+    TooManyOperations,
+    #[error("a json patch may copy {MAX_COPIED_BYTES} bytes at most")]
+    TooMuchCopied,
+    #[error("'{0}' is no operation of a json patch")]
+    UnknownOperation(String),
+    #[error("'{0}' is no path; write /data/key")]
+    BadPath(String),
+    #[error("there is nothing at {0}")]
+    Missing(String),
+    #[error("the test of {0} does not hold")]
+    TestFailed(String),
+}
+
+/// Applies the operations of a JSON patch, all or nothing.
+pub fn apply_operations(target: &mut Value, operations: &Value) -> Result<(), PatchError> {
+    let list = operations.as_array().ok_or(PatchError::NotAList)?;
+    if list.len() > MAX_OPERATIONS {
+        return Err(PatchError::TooManyOperations);
     }
     let mut copied = 0;
     let mut changed = target.clone();
@@ -45,12 +65,12 @@ pub fn operate(target: &mut Value, operations: &Value) -> Result<(), String> {
             }
             "remove" => drop(take(&mut changed, path)?),
             "test" if changed.pointer(path) == Some(value) => {}
-            "test" => return Err(format!("the test of {path} does not hold")),
+            "test" => return Err(PatchError::TestFailed(path.to_owned())),
             "copy" => {
                 let from = changed.pointer(text("from")).ok_or_else(|| missing(text("from")))?;
                 copied += from.to_string().len();
-                if copied > MOST_COPIED {
-                    return Err(format!("a json patch may copy {MOST_COPIED} bytes at most"));
+                if copied > MAX_COPIED_BYTES {
+                    return Err(PatchError::TooMuchCopied);
                 }
                 let from = from.clone();
                 add(&mut changed, path, from)?;
@@ -59,23 +79,23 @@ pub fn operate(target: &mut Value, operations: &Value) -> Result<(), String> {
                 let from = take(&mut changed, text("from"))?;
                 add(&mut changed, path, from)?;
             }
-            other => return Err(format!("'{other}' is no operation of a json patch")),
+            other => return Err(PatchError::UnknownOperation(other.to_owned())),
         }
     }
     *target = changed;
     Ok(())
 }
 
-fn missing(path: &str) -> String {
-    format!("there is nothing at {path}")
+fn missing(path: &str) -> PatchError {
+    PatchError::Missing(path.to_owned())
 }
 
-fn split(path: &str) -> Result<(&str, String), String> {
-    let (parent, last) = path.rsplit_once('/').ok_or_else(|| format!("'{path}' is no path; write /data/key"))?;
+fn split(path: &str) -> Result<(&str, String), PatchError> {
+    let (parent, last) = path.rsplit_once('/').ok_or_else(|| PatchError::BadPath(path.to_owned()))?;
     Ok((parent, last.replace("~1", "/").replace("~0", "~")))
 }
 
-fn add(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
+fn add(target: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
     let (parent, last) = split(path)?;
     match target.pointer_mut(parent) {
         Some(Value::Object(fields)) => {
@@ -92,7 +112,7 @@ fn add(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
     }
 }
 
-fn take(target: &mut Value, path: &str) -> Result<Value, String> {
+fn take(target: &mut Value, path: &str) -> Result<Value, PatchError> {
     let (parent, last) = split(path)?;
     match target.pointer_mut(parent) {
         Some(Value::Object(fields)) => fields.remove(&last).ok_or_else(|| missing(path)),
@@ -129,7 +149,7 @@ mod tests {
             {"op": "move", "from": "/data/m", "path": "/n"},
             {"op": "remove", "path": "/data/l"},
         ]);
-        operate(&mut target, &good).unwrap();
+        apply_operations(&mut target, &good).unwrap();
         assert_eq!(target, json!({"data": {"a/b": "2"}, "n": [0, 1, 2]}));
         let before = target.clone();
         for bad in [
@@ -139,7 +159,7 @@ mod tests {
             json!([{"op": "twist", "path": "/n"}]),
             json!({"op": "remove"}),
         ] {
-            assert!(operate(&mut target, &bad).is_err(), "{bad}");
+            assert!(apply_operations(&mut target, &bad).is_err(), "{bad}");
             assert_eq!(target, before);
         }
     }
@@ -149,7 +169,7 @@ mod tests {
         let mut target = json!({"a": {"text": "0123456789"}});
         let copies: Vec<Value> =
             (0..40).map(|turn| json!({"op": "copy", "from": "/a", "path": format!("/a/{turn}")})).collect();
-        assert!(operate(&mut target, &json!(copies)).unwrap_err().contains("bytes at most"));
+        assert_eq!(apply_operations(&mut target, &json!(copies)), Err(PatchError::TooMuchCopied));
         assert_eq!(target, json!({"a": {"text": "0123456789"}}));
     }
 }

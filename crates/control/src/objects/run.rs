@@ -1,4 +1,4 @@
-//! Workflows and TaskSets made, watched and told by resource templates: each is a run of its own in the same controller.
+//! Actions of resource templates on workflows and TaskSets: each is a run of its own in the same controller.
 
 use octoflow_engine::{Command, admit::admit, argo::resource};
 use octoflow_model::{RunId, request::ObjectAction};
@@ -6,30 +6,30 @@ use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Done, ResourceWorker, Target,
-    act::{Order, apply_patch, own},
+    ActionResult, Answer, ResourceWorker, Target,
+    act::{Action, add_owner, apply_patch},
+    action_error::ActionError,
     kind::{exists, not_found},
-    trouble::Trouble,
 };
 use crate::{
     Error,
     controller::Submit,
     event_loop::Message,
-    forget,
     registry::{
         run::of_row,
-        steer::{self, Steering},
+        steer::{self, ObjectUpdate},
     },
+    remove_run,
 };
 
-/// How deep runs may make runs before that is taken for an endless recursion.
-const DEEPEST: usize = 20;
+/// Maximum depth of runs that create runs, to stop endless recursion.
+const MAX_DEPTH: usize = 20;
 
 impl ResourceWorker {
-    pub(super) fn act_on_run(&self, order: &Order<'_>) -> Result<Done, Trouble> {
+    pub(super) fn act_on_run(&self, order: &Action<'_>) -> Result<ActionResult, ActionError> {
         let name = order.name.as_str();
         if order.request.action == ObjectAction::Create {
-            return self.make(order);
+            return self.create_run(order);
         }
         let row = self.row(order, name)?;
         let there = || row.clone().ok_or_else(|| not_found(order.kind, name));
@@ -38,7 +38,7 @@ impl ResourceWorker {
             ObjectAction::Get => self.found(&there()?),
             ObjectAction::Apply => match &row {
                 Some(row) => self.found(row),
-                None => self.make(order),
+                None => self.create_run(order),
             },
             ObjectAction::Replace => {
                 Err(format!("a {} that runs cannot be replaced; create another one", order.kind.noun).into())
@@ -48,12 +48,12 @@ impl ResourceWorker {
                 let before = self.handle.object(row.run)?;
                 let mut after = before.clone();
                 apply_patch(order.kind, how, &mut after, &order.given)?;
-                self.steer(order, &row, &before, &after)?;
+                self.update_run(order, &row, &before, &after)?;
                 self.found(&row)
             }
             ObjectAction::Delete => match row {
                 None if order.again || order.flags.ignore_not_found => {
-                    Ok(Done { object: Value::Null, target: None, removes: false })
+                    Ok(ActionResult { object: Value::Null, target: None, removes: false })
                 }
                 None => Err(not_found(order.kind, name).into()),
                 Some(row) => {
@@ -61,32 +61,32 @@ impl ResourceWorker {
                         return Err("a workflow cannot delete itself while it runs".to_owned().into());
                     }
                     match self.handle.command(row.run, Command::Terminate) {
-                        // What is over, or is not run by this process, has nothing to end.
+                        // A run that is finished, or not run by this process, has nothing to end.
                         Ok(()) | Err(Error::Refused(_)) => {}
                         Err(error) => return Err(error.into()),
                     }
-                    let target = Some(Target::Run(row.run, called(&row)));
-                    Ok(Done { object: Value::Null, target, removes: true })
+                    let target = Some(Target::Run(row.run, description(&row)));
+                    Ok(ActionResult { object: Value::Null, target, removes: true })
                 }
             },
         }
     }
 
-    /// How many runs stand above the one that asks.
-    fn depth(&self, order: &Order<'_>) -> Result<usize, Trouble> {
+    /// Returns the number of runs above the requesting one.
+    fn depth(&self, order: &Action<'_>) -> Result<usize, ActionError> {
         let reader = self.handle.store.reader()?;
         let (mut depth, mut at) = (0, Some(order.attempt.run));
-        while let Some(run) = at.filter(|_| depth <= DEEPEST) {
+        while let Some(run) = at.filter(|_| depth <= MAX_DEPTH) {
             let row = reader.run(run)?;
             (depth, at) = (depth + 1, row.and_then(|row| row.parent));
         }
         Ok(depth)
     }
 
-    /// Admitted like every other workflow, and submitted under a name and an id that belong to the attempt.
-    fn make(&self, order: &Order<'_>) -> Result<Done, Trouble> {
-        if self.depth(order)? > DEEPEST {
-            return Err(format!("runs may make runs {DEEPEST} deep, and this one would be deeper").into());
+    /// Admits the run like any other, and submits it under a name and a uid derived from the attempt.
+    fn create_run(&self, order: &Action<'_>) -> Result<ActionResult, ActionError> {
+        if self.depth(order)? > MAX_DEPTH {
+            return Err(format!("runs may make runs {MAX_DEPTH} deep, and this one would be deeper").into());
         }
         let uid = order.identity.uid();
         let prefix = order.given["metadata"]["generateName"].as_str().unwrap_or_default();
@@ -100,7 +100,7 @@ impl ResourceWorker {
         for name in &names {
             if let Some(row) = self.row(order, name)? {
                 if row.uid == uid {
-                    // This very attempt made it, before the engine went down.
+                    // This attempt created it before the restart.
                     return self.found(&row);
                 }
                 continue;
@@ -109,7 +109,7 @@ impl ResourceWorker {
             manifest["kind"] = json!(order.kind.name);
             manifest["metadata"]["name"] = json!(name);
             manifest["metadata"]["namespace"] = json!(order.namespace);
-            own(&mut manifest, order.request);
+            add_owner(&mut manifest, order.request);
             let catalog = self.handle.catalog()?;
             let admitted = admit(&manifest, &catalog).map_err(|problems| resource::listed(&problems.0))?;
             let submit = Submit {
@@ -123,7 +123,7 @@ impl ResourceWorker {
                 Ok(run) => {
                     let object = self.handle.object(run)?;
                     let target = Target::Run(run, format!("{} '{name}'", order.kind.noun));
-                    return Ok(Done { object, target: Some(target), removes: false });
+                    return Ok(ActionResult { object, target: Some(target), removes: false });
                 }
                 Err(Error::NameTaken { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -132,43 +132,43 @@ impl ResourceWorker {
         Err(exists(order.kind, &names[0]).into())
     }
 
-    fn row(&self, order: &Order<'_>, name: &str) -> Result<Option<RunRow>, Trouble> {
+    fn row(&self, order: &Action<'_>, name: &str) -> Result<Option<RunRow>, ActionError> {
         let reader = self.handle.store.reader()?;
         Ok(reader.run_by_name(&order.namespace, Some(order.kind.key), name)?)
     }
 
-    fn found(&self, row: &RunRow) -> Result<Done, Trouble> {
+    fn found(&self, row: &RunRow) -> Result<ActionResult, ActionError> {
         let object = self.handle.object(row.run)?;
-        Ok(Done { object, target: Some(Target::Run(row.run, called(row))), removes: false })
+        Ok(ActionResult { object, target: Some(Target::Run(row.run, description(row))), removes: false })
     }
 
-    /// The only parts of a run that can change: what is written on it, whether it is held, and whether it is to end.
-    fn steer(&self, order: &Order<'_>, row: &RunRow, before: &Value, after: &Value) -> Result<(), Trouble> {
-        let steering = Steering::between(order.kind, before, after)?;
-        Ok(steering.carry_out(&self.handle, order.kind, row)?)
+    /// Applies a change of the only mutable parts of a run: metadata, suspension and shutdown.
+    fn update_run(&self, order: &Action<'_>, row: &RunRow, before: &Value, after: &Value) -> Result<(), ActionError> {
+        let update = ObjectUpdate::between(order.kind, before, after)?;
+        Ok(update.apply(&self.handle, order.kind, row)?)
     }
 
-    /// A run that is over is forgotten with its logs.
-    pub(super) fn remove(&self, target: &Target) -> Result<Answer, Trouble> {
+    /// Deletes a finished run with its logs.
+    pub(super) fn remove(&self, target: &Target) -> Result<Answer, ActionError> {
         let Target::Run(run, name) = target else { return Ok(Answer::Object(Value::Null)) };
-        Ok(match self.forget(*run)? {
+        Ok(match self.remove_run(*run)? {
             warnings if warnings.is_empty() => Answer::Object(Value::Null),
             warnings => Answer::Refused(format!("{name} is deleted, but {}", warnings.join("; "))),
         })
     }
 
-    fn forget(&self, run: RunId) -> Result<Vec<String>, Error> {
+    fn remove_run(&self, run: RunId) -> Result<Vec<String>, Error> {
         let Some(row) = self.handle.store.reader()?.run(run)? else { return Ok(Vec::new()) };
-        if steer::hold_back(&self.handle, &row)? {
+        if steer::mark_if_held(&self.handle, &row)? {
             return Ok(Vec::new());
         }
         let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
         self.handle.ask(|reply| Message::Forget { run, name, reply })?;
-        Ok(forget(&self.handle.store, &self.data_dir, &row)?.warnings)
+        Ok(remove_run(&self.handle.store, &self.data_dir, &row)?.warnings)
     }
 }
 
-/// `workflow 'w'`, as it is spoken of.
-fn called(row: &RunRow) -> String {
+/// Describes a run in messages, such as `workflow 'w'`.
+fn description(row: &RunRow) -> String {
     format!("{} '{}'", of_row(row).noun, row.name)
 }

@@ -1,5 +1,5 @@
-//! What the tasks of a run wrote, as lines in order of time, also while they are being written.
-//! Which nodes have logs is read from the run; what a line looks like is the listener's business.
+//! Log lines of a run's tasks in order of time, also while they are being written. The run says which nodes have logs;
+//! formatting belongs to the caller.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -19,72 +19,72 @@ use serde_json::Value;
 pub use crate::lines::Line;
 use crate::{
     Error,
-    lines::{Found, Merged},
+    lines::{LogSource, MergedLog},
 };
 
-/// A pattern may take this much memory when compiled.
-const LARGEST_PATTERN: usize = 1 << 20;
+/// Memory limit of a compiled pattern.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// Looking at a run that grows may take this share of the time at most.
-const SHARE: u32 = 10;
+/// Rendering a growing run may take one part in this many of the time.
+const READ_TIME_SHARE: u32 = 10;
 
-/// Whose lines are wanted.
+/// Selection of nodes and lines.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// Nodes of these names and whatever belongs to them; of a TaskSet roles, replicas or pods. Empty means all.
+pub struct LineQuery {
+    /// Nodes of these names and their descendants; of a TaskSet roles, replicas or pods. Empty selects all.
     pub names: Vec<String>,
-    /// Only the last so many of each node.
+    /// Only the last lines of each node, at most this many.
     pub tail: Option<usize>,
-    /// Go on until the run is over.
+    /// Continue until the run is over.
     pub follow: bool,
 }
 
-/// Whoever reads along.
-pub trait Listener {
-    /// Whether it wants this line; those it does not want do not count.
-    fn wants(&mut self, line: &Line) -> bool;
-    /// A line of a node, by its id, and which of its lines it is, from 0: the same line has the same number however often
-    /// a log is read.
-    fn hear(&mut self, node: &str, number: u64, line: &Line) -> ControlFlow<()>;
-    /// Nothing is new. It waits a moment, or leaves.
-    fn pause(&mut self) -> ControlFlow<()>;
+/// Receiver of log lines.
+pub trait LineSink {
+    /// Returns whether the line matches; others do not count towards the tail.
+    fn matches(&mut self, line: &Line) -> bool;
+    /// Receives a line of a node, by id, with its number from 0: the same line has the same number however often a log
+    /// is read.
+    fn line(&mut self, node: &str, number: u64, line: &Line) -> ControlFlow<()>;
+    /// Called when there is nothing new. Waits, or breaks off.
+    fn idle(&mut self) -> ControlFlow<()>;
 }
 
-/// Which lines somebody wants, and which containers were heard on the way.
+/// Filter for lines. Also collects the containers seen.
 #[derive(Debug, Default)]
-pub struct Sieve {
+pub struct LineFilter {
     pub container: Option<String>,
-    /// Not written before this.
+    /// Only lines written at this time or later.
     pub since: Option<Time>,
     grep: Option<Regex>,
-    heard: BTreeSet<String>,
+    containers_seen: BTreeSet<String>,
 }
 
-impl Sieve {
-    /// The text says what is wrong with the pattern.
+impl LineFilter {
+    /// Compiles the filter; the error says what is wrong with the pattern.
     pub fn new(container: Option<String>, since: Option<Time>, grep: Option<&str>) -> Result<Self, String> {
-        let compiled = grep.map(|pattern| RegexBuilder::new(pattern).size_limit(LARGEST_PATTERN).build());
+        let compiled = grep.map(|pattern| RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build());
         let grep = compiled.transpose().map_err(|error| error.to_string())?;
-        Ok(Self { container, since, grep, heard: BTreeSet::new() })
+        Ok(Self { container, since, grep, containers_seen: BTreeSet::new() })
     }
 
-    pub fn wants(&mut self, line: &Line) -> bool {
+    pub fn matches(&mut self, line: &Line) -> bool {
         let container = line.container.as_deref().unwrap_or(MAIN);
-        if !self.heard.contains(container) {
-            self.heard.insert(container.to_owned());
+        if !self.containers_seen.contains(container) {
+            self.containers_seen.insert(container.to_owned());
         }
-        self.container.as_deref().is_none_or(|wanted| wanted == container) && self.passes(line)
+        self.container.as_deref().is_none_or(|query| query == container) && self.passes(line)
     }
 
-    /// Whether it is wanted if its container is.
+    /// Checks everything but the container.
     pub(crate) fn passes(&self, line: &Line) -> bool {
         self.since.is_none_or(|since| line.at >= since)
             && self.grep.as_ref().is_none_or(|grep| grep.is_match(&line.bytes))
     }
 
-    /// The containers that wrote something, whether it was wanted or not.
-    pub fn heard(&self) -> &BTreeSet<String> {
-        &self.heard
+    /// Returns the containers that wrote anything, matching or not.
+    pub fn containers_seen(&self) -> &BTreeSet<String> {
+        &self.containers_seen
     }
 }
 
@@ -92,61 +92,62 @@ pub fn lines(
     reader: &Reader,
     logs: &Logs,
     run: RunId,
-    wanted: &Wanted,
-    listener: &mut dyn Listener,
+    query: &LineQuery,
+    sink: &mut dyn LineSink,
 ) -> Result<(), Error> {
-    // What others read by the same handle is none of ours.
+    // The expected sizes set here must not affect other readers.
     let logs = logs.without_expected_sizes();
-    let mut merged = Merged::new(logs.clone(), wanted.tail);
+    let mut merged = MergedLog::new(logs.clone(), query.tail);
     let mut ids: HashMap<AttemptId, String> = HashMap::new();
     let mut order: Vec<AttemptId> = Vec::new();
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<LogSource> = Vec::new();
     let mut seen = None;
     let mut next_look = Instant::now();
     loop {
-        // Asked before reading: whatever was written before the end is then seen by this look.
-        let settled = !wanted.follow || is_over(reader, run)?;
+        // Checked before reading, so that everything written before the end is read in this pass.
+        let settled = !query.follow || is_over(reader, run)?;
         let revision = reader.run_revision(run)?;
         if settled || (revision != seen && Instant::now() >= next_look) {
             let begin = Instant::now();
             found.clear();
             logs.expect(&Arc::new(super::log_sizes(reader, run)?));
-            for (id, one) in steps(reader, run, wanted)? {
+            for (id, one) in steps(reader, run, query)? {
                 if ids.insert(one.attempt, id).is_none() {
                     order.push(one.attempt);
                 }
                 found.push(one);
             }
             seen = revision;
-            next_look = begin + begin.elapsed() * SHARE;
+            next_look = begin + begin.elapsed() * READ_TIME_SHARE;
         }
-        merged.find(&found, settled, &mut |line| listener.wants(line))?;
-        while let Some((number, line)) = merged.next_line(&mut |line| listener.wants(line))? {
-            if listener.hear(&ids[&order[line.source]], number, &line).is_break() {
+        merged.add(&found, settled, &mut |line| sink.matches(line))?;
+        while let Some((number, line)) = merged.next_line(&mut |line| sink.matches(line))? {
+            if sink.line(&ids[&order[line.source]], number, &line).is_break() {
                 return Ok(());
             }
         }
         if merged.is_scanning() {
             continue;
         }
-        if merged.is_over() || listener.pause().is_break() {
+        if merged.is_over() || sink.idle().is_break() {
             return Ok(());
         }
     }
 }
 
-/// The frames of one node's log as they were written. `pause` is asked when there are no more and the run is not over.
+/// Reads the frames of one node's log as they were written. Calls `on_frame` with `None` when there are no more and the run
+/// is not over.
 pub fn frames(
     reader: &Reader,
     logs: &Logs,
     run: RunId,
     node: &str,
     follow: bool,
-    hear: &mut dyn FnMut(Option<Frame>) -> ControlFlow<()>,
+    on_frame: &mut dyn FnMut(Option<Frame>) -> ControlFlow<()>,
 ) -> Result<(), Error> {
     let attempt = super::attempts(reader, run)?.into_iter().find(|(id, _)| id == node);
     let Some((_, attempt)) = attempt else { return Ok(()) };
-    // What others read by the same handle is none of ours.
+    // The expected sizes set here must not affect other readers.
     let logs = logs.without_expected_sizes();
     let mut frames = logs.read(attempt);
     loop {
@@ -155,33 +156,37 @@ pub fn frames(
             logs.expect(&Arc::new(super::log_sizes(reader, run)?));
         }
         while let Some(frame) = frames.next_frame()? {
-            if hear(Some(frame)).is_break() {
+            if on_frame(Some(frame)).is_break() {
                 return Ok(());
             }
         }
-        if over || hear(None).is_break() {
+        if over || on_frame(None).is_break() {
             return Ok(());
         }
     }
 }
 
-/// A run that was deleted meanwhile is over too.
+/// Returns whether a run is over. A deleted one is over too.
 fn is_over(reader: &Reader, run: RunId) -> Result<bool, Error> {
     Ok(reader.run(run)?.is_none_or(|row| row.archived))
 }
 
-fn steps(reader: &Reader, run: RunId, wanted: &Wanted) -> Result<Vec<(String, Found)>, Error> {
+fn steps(reader: &Reader, run: RunId, query: &LineQuery) -> Result<Vec<(String, LogSource)>, Error> {
     let attempts = super::attempts(reader, run)?;
-    Ok(steps_of(&super::object(reader, run)?, &attempts, wanted))
+    Ok(steps_of(&super::object(reader, run)?, &attempts, query))
 }
 
-/// The parts of a run that have logs, by their ids.
-pub(crate) fn steps_of(object: &Value, attempts: &[(String, AttemptId)], wanted: &Wanted) -> Vec<(String, Found)> {
-    // Of a run of a kind that nobody knows here nothing is known but its record.
+/// Returns the parts of a run that have logs, by id.
+pub(crate) fn steps_of(
+    object: &Value,
+    attempts: &[(String, AttemptId)],
+    query: &LineQuery,
+) -> Vec<(String, LogSource)> {
+    // Of kinds unknown to this version only the record is known.
     let Ok(dialect) = dialect::of(object) else { return Vec::new() };
-    let parts = dialect.view.log_parts(object, attempts, &wanted.names).into_iter();
-    parts.map(|part| (part.id, Found { attempt: part.attempt, began: part.began, over: false })).collect()
+    let parts = dialect.view.log_parts(object, attempts, &query.names).into_iter();
+    parts.map(|part| (part.id, LogSource { attempt: part.attempt, began: part.began, over: false })).collect()
 }
 
-/// How long a listener that has nothing better to wait for waits.
-pub const MOMENT: Duration = Duration::from_millis(100);
+/// Poll interval for callers that have nothing better to wait for.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,33 +1,33 @@
-//! Server-side apply: somebody says what they want of an object, and gets it unless somebody else wants otherwise.
+//! Server-side apply: merges the fields that a manager applies, unless other managers own them with different values.
 
 use serde_json::Value;
 
 use super::{
     Cause, Fault, Kind, Registry, WriteOptions,
-    managed::{self, Clash, Managed, Way},
+    managed::{self, FieldConflict, ManagedFields, Operation},
     stored,
-    write::Writer,
+    write::FieldManager,
 };
 use crate::clock;
 
-/// How often it is tried again when an object comes or goes at the same moment.
+/// Number of tries when an object is created or deleted concurrently.
 const TRIES: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 pub struct ApplyOptions {
-    /// Who applies; it must have a name.
+    /// Field manager; must not be empty.
     pub manager: String,
-    /// Take fields from whoever else has them.
+    /// Take fields from their current managers.
     pub force: bool,
-    /// Check everything, store nothing.
+    /// Validate everything, store nothing.
     pub dry_run: bool,
 }
 
-/// What became of it.
+/// Result of an apply.
 #[derive(Debug)]
 pub struct Applied {
     pub object: Value,
-    /// It was not there before.
+    /// True if the object was created.
     pub created: bool,
 }
 
@@ -49,10 +49,10 @@ impl Registry {
         if !wanted["metadata"]["managedFields"].is_null() {
             return Err(Fault::BadRequest("metadata.managedFields must be nil".to_owned()));
         }
-        self.settle(kind, namespace, Some(name), &mut wanted)?;
+        self.match_path(kind, namespace, Some(name), &mut wanted)?;
         stored::prepare(kind, &mut wanted);
         if let Some(fields) = wanted.as_object_mut() {
-            // What becomes of an object is nobody's to apply.
+            // The status cannot be applied.
             fields.remove("status");
         }
         for _ in 0..TRIES {
@@ -61,10 +61,10 @@ impl Registry {
                 done => return done.map(|object| Applied { object, created: false }),
             }
             let now = clock::now().to_string();
-            let managed = Managed::made(&wanted, &options.manager, Way::Apply, &now);
+            let managed = ManagedFields::created(&wanted, &options.manager, Operation::Apply, &now);
             let (dry_run, manager) = (options.dry_run, options.manager.clone());
             let write = WriteOptions { dry_run, manager, ..WriteOptions::default() };
-            match self.create_by(kind, namespace, wanted.clone(), &write, Writer::Known(managed)) {
+            match self.create_by(kind, namespace, wanted.clone(), &write, FieldManager::Known(managed)) {
                 Err(Fault::Exists { .. }) => {}
                 done => return done.map(|object| Applied { object, created: true }),
             }
@@ -86,7 +86,7 @@ impl Registry {
             let mut after = applied.map_err(|clashes| Fault::Owned {
                 kind,
                 name: name.to_owned(),
-                causes: clashes.iter().map(Clash::cause).collect(),
+                causes: clashes.iter().map(FieldConflict::cause).collect(),
             })?;
             for field in ["resourceVersion", "uid"] {
                 if let Some(given) = wanted["metadata"][field].as_str() {
@@ -98,7 +98,7 @@ impl Registry {
     }
 }
 
-impl Clash {
+impl FieldConflict {
     fn cause(&self) -> Cause {
         Cause {
             reason: "FieldManagerConflict",

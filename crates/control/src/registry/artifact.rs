@@ -1,4 +1,4 @@
-//! Artifacts of runs, found by node and name as the status lists them. Nothing a caller says becomes a path.
+//! Artifacts of runs, looked up by node and name as the status lists them. No input of a caller becomes part of a path.
 
 use std::fs::File;
 
@@ -12,31 +12,31 @@ use serde_json::Value;
 use super::{Fault, Registry};
 use crate::{Error, controller::world};
 
-/// Which artifacts of a node.
+/// Whether a node's input or output artifacts are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Inputs,
     Outputs,
 }
 
-/// An artifact's bytes.
+/// Content of an artifact.
 #[derive(Debug)]
 pub struct Artifact {
-    /// What a file of it would be called.
+    /// File name for a download.
     pub name: String,
     pub file: File,
     pub size: u64,
 }
 
 #[derive(Debug)]
-pub enum Lent {
-    Here(Artifact),
-    /// There is no such artifact, or nothing of it; the sentence says why.
+pub enum ArtifactRead {
+    Found(Artifact),
+    /// The artifact does not exist or has no content; the text says why.
     Absent(String),
 }
 
 impl Registry {
-    /// `inner`: only this file of a directory.
+    /// Opens an artifact of a node; `inner` selects one file of a directory.
     pub fn artifact(
         &self,
         row: &RunRow,
@@ -44,11 +44,11 @@ impl Registry {
         side: Side,
         name: &str,
         inner: Option<&str>,
-    ) -> Result<Lent, Fault> {
+    ) -> Result<ArtifactRead, Fault> {
         let object = self.run_with_node(row, node)?;
         let nodes = &object["status"]["nodes"];
         let Some(found) = nodes.get(node) else {
-            return Ok(Lent::Absent(format!("workflow `{}` has no node with the id `{node}`", row.name)));
+            return Ok(ArtifactRead::Absent(format!("workflow `{}` has no node with the id `{node}`", row.name)));
         };
         let put = match side {
             Side::Inputs => "inputs",
@@ -56,23 +56,23 @@ impl Registry {
         };
         let listed = found[put]["artifacts"].as_array().into_iter().flatten().find(|one| one["name"] == name);
         let Some(listed) = listed else {
-            return Ok(Lent::Absent(format!("node `{node}` has no artifact `{name}` among its {put}")));
+            return Ok(ArtifactRead::Absent(format!("node `{node}` has no artifact `{name}` among its {put}")));
         };
         let inner = inner.or(listed["subPath"].as_str());
-        let loan = match self.download(&row.namespace, listed, inner) {
+        let loan = match self.open_artifact(&row.namespace, listed, inner) {
             Ok(loan) => loan,
             Err(ArtifactError::Absent(why)) => {
-                return Ok(Lent::Absent(format!("artifact `{name}` is not there: {why}")));
+                return Ok(ArtifactRead::Absent(format!("artifact `{name}` is not there: {why}")));
             }
             Err(ArtifactError::Failed(why)) => {
                 return Err(Fault::Controller(Error::Object { what: format!("artifact `{name}`"), why }));
             }
         };
         let Download { file, size, tarball } = loan;
-        Ok(Lent::Here(Artifact { name: file_name(listed, name, inner, tarball), file, size }))
+        Ok(ArtifactRead::Found(Artifact { name: file_name(listed, name, inner, tarball), file, size }))
     }
 
-    fn download(&self, namespace: &str, listed: &Value, inner: Option<&str>) -> Result<Download, ArtifactError> {
+    fn open_artifact(&self, namespace: &str, listed: &Value, inner: Option<&str>) -> Result<Download, ArtifactError> {
         let failed = ArtifactError::Failed;
         if listed["deleted"] == true {
             return Err(ArtifactError::Absent("it was deleted".to_owned()));
@@ -84,29 +84,29 @@ impl Registry {
         if let Some(kept) = listed.get("local") {
             let kept = StoredArtifact::deserialize(kept).map_err(|error| failed(error.to_string()))?;
             match artifact_client.download(&kept, inner) {
-                // It may still be where it was sent to.
-                Err(ArtifactError::Absent(_)) if is_elsewhere(listed) => {}
+                // It may still be in the external storage it was uploaded to.
+                Err(ArtifactError::Absent(_)) if is_external(listed) => {}
                 answer => return answer,
             }
         }
-        if !is_elsewhere(listed) {
+        if !is_external(listed) {
             return Err(ArtifactError::Absent("it is optional, and nothing was given".to_owned()));
         }
         let reader = self.handle().store.reader().map_err(|error| failed(error.to_string()))?;
         let world = world(&reader).map_err(|error| failed(error.to_string()))?;
         let place = StoredArtifact { noted: Some(listed.clone()), ..StoredArtifact::default() };
         let location = remote_location(&world, namespace, &place).map_err(failed)?;
-        let location = location.ok_or_else(|| failed("nobody knows where it is".to_owned()))?;
+        let location = location.ok_or_else(|| failed("its location is unknown".to_owned()))?;
         artifact_client.download_from(&location, inner)
     }
 }
 
-fn is_elsewhere(listed: &Value) -> bool {
+fn is_external(listed: &Value) -> bool {
     const PLACES: [&str; 9] = ["s3", "http", "git", "gcs", "oss", "azure", "hdfs", "artifactory", "plugin"];
     PLACES.iter().any(|place| listed[place].is_object())
 }
 
-/// The end of its key, or of its path, or its own name.
+/// Returns the last part of its key or path, or its own name.
 fn file_name(listed: &Value, name: &str, inner: Option<&str>, tarball: bool) -> String {
     let end = |text: &str| text.rsplit('/').find(|part| !part.is_empty()).map(str::to_owned);
     if let Some(inner) = inner {

@@ -1,5 +1,5 @@
-//! The collector: brings every deletion to its end. It hears every commit, works on what is marked as going, and takes
-//! away what belonged to something that is gone. It keeps nothing of its own, so a restart finds everything again.
+//! The collector finishes deletions: it follows the feed, works on objects that are terminating, and deletes dependents
+//! of deleted owners. It persists nothing of its own; after a restart it finds its work in the store.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -14,62 +14,69 @@ use serde_json::Value;
 
 use super::{
     DeleteOptions, Deleted, Fault, Inner, Kind, Propagation, Registry, Storage, kinds, meta,
-    namespace::dwellers,
-    remove::{FOREGROUND, Found, ORPHAN},
+    namespace::namespaced_kinds,
+    remove::{DeleteTarget, FOREGROUND, ORPHAN},
 };
 use crate::{Error, event_loop::unit};
 
-/// The pause after something that failed.
-const AFTER_FAILURE: Duration = Duration::from_secs(2);
+/// Pause after a failure.
+const FAILURE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Commits of this time are looked at together, unless somebody deletes.
-const GATHER: Duration = Duration::from_millis(2);
+/// Commits within this time are handled together, unless a deletion is requested.
+const DEBOUNCE: Duration = Duration::from_millis(2);
 
-/// A longer line of owners is not followed.
-const MOST_ANCESTORS: usize = 1000;
+/// Limit when following chains of owners.
+const MAX_ANCESTORS: usize = 1000;
 
-/// So much of a namespace is looked at at once.
-const HANDFUL: usize = 500;
+/// Batch size when emptying a namespace.
+const BATCH: usize = 500;
 
 pub(super) struct Collector {
-    line: Arc<Line>,
+    signal: Arc<CollectorSignal>,
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
 }
 
 #[derive(Default)]
-struct Line {
+struct CollectorSignal {
     state: Mutex<State>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// Runs have been taken up, or somebody deletes: what was left going may be worked on.
+    /// True once runs were resumed or a deletion was requested: objects left terminating may be worked on.
     ready: bool,
-    rung: bool,
+    changed: bool,
     closing: bool,
-    /// Marked as going since the last look.
+    /// Objects marked as terminating since the last pass.
     marked: Vec<(Name, Option<RunId>)>,
 }
 
 impl Collector {
     pub(super) fn new() -> Self {
-        Self { line: Arc::default(), thread: Mutex::new(None) }
+        Self { signal: Arc::default(), thread: Mutex::new(None) }
     }
 
-    /// Begins to listen. Work begins when somebody says so.
+    /// Starts the thread and subscribes to commits. Work begins after [`Collector::ready`].
     pub(super) fn start(&self, registry: &Registry) -> Result<(), Error> {
-        let line = self.line.clone();
+        let signal = self.signal.clone();
         let (of, since) = (Arc::downgrade(&registry.0), registry.0.feed.latest());
-        let ears = Arc::downgrade(&line);
+        let weak = Arc::downgrade(&signal);
         registry.on_change(move |_| {
-            if let Some(line) = ears.upgrade() {
-                line.ring(|state| state.rung = true);
+            if let Some(signal) = weak.upgrade() {
+                signal.update(|state| state.changed = true);
             }
         });
         let work = move || {
-            Work { of, cursor: since, going: HashSet::new(), runs: HashMap::new(), todo: BTreeSet::new(), all: true }
-                .go_on(&line);
+            CollectorLoop {
+                of,
+                cursor: since,
+                terminating: HashSet::new(),
+                runs: HashMap::new(),
+                todo: BTreeSet::new(),
+                all: true,
+            }
+            .run(&signal);
             Ok(())
         };
         let thread = registry.0.controller.supervisor().spawn("collector", work).map_err(Error::Thread)?;
@@ -78,18 +85,18 @@ impl Collector {
     }
 
     pub(super) fn ready(&self) {
-        self.line.ring(|state| (state.ready, state.rung) = (true, true));
+        self.signal.update(|state| (state.ready, state.changed) = (true, true));
     }
 
     fn mark(&self, name: Name, run: Option<RunId>) {
-        self.line.ring(|state| {
+        self.signal.update(|state| {
             state.marked.push((name, run));
-            (state.ready, state.rung) = (true, true);
+            (state.ready, state.changed) = (true, true);
         });
     }
 
     pub(super) fn finish(&self) {
-        self.line.ring(|state| state.closing = true);
+        self.signal.update(|state| state.closing = true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
             let _ = thread.join();
@@ -99,88 +106,88 @@ impl Collector {
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        self.line.ring(|state| state.closing = true);
+        self.signal.update(|state| state.closing = true);
     }
 }
 
-impl Line {
-    fn ring(&self, change: impl FnOnce(&mut State)) {
+impl CollectorSignal {
+    fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.bell.notify_one();
+        self.condvar.notify_one();
     }
 }
 
 impl Registry {
-    /// What was left going may be worked on.
+    /// Lets the collector work on objects that were left terminating.
     pub(super) fn collect(&self) {
         self.0.collector.ready();
     }
 
-    /// This was just marked as going.
-    pub(super) fn going(&self, kind: &Kind, namespace: &str, name: &str) {
+    /// Tells the collector that this object was just marked as terminating.
+    pub(super) fn terminating(&self, kind: &Kind, namespace: &str, name: &str) {
         let name = Name { kind: kind.key.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() };
         self.0.collector.mark(name, None);
     }
 
-    pub(super) fn going_run(&self, row: &RunRow) {
+    pub(super) fn run_terminating(&self, row: &RunRow) {
         let name = Name { kind: row.kind.clone(), namespace: row.namespace.clone(), name: row.name.clone() };
         self.0.collector.mark(name, Some(row.run));
     }
 }
 
-struct Work {
+struct CollectorLoop {
     of: Weak<Inner>,
     cursor: Revision,
-    /// What is marked as going.
-    going: HashSet<Name>,
-    /// The runs among it.
+    /// Objects marked as terminating.
+    terminating: HashSet<Name>,
+    /// The runs among them.
     runs: HashMap<RunId, Name>,
     todo: BTreeSet<Name>,
-    /// Everything must be looked at, because it is not known what happened.
+    /// True if everything must be scanned because the feed no longer covers what happened.
     all: bool,
 }
 
-impl Work {
-    fn go_on(mut self, line: &Line) {
+impl CollectorLoop {
+    fn run(mut self, signal: &CollectorSignal) {
         let mut pause = None;
         loop {
             let marked = {
-                let mut state = line.state.lock().unwrap_or_else(PoisonError::into_inner);
-                while !state.closing && !(state.ready && (state.rung || pause.is_some())) {
-                    state = line.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                let mut state = signal.state.lock().unwrap_or_else(PoisonError::into_inner);
+                while !state.closing && !(state.ready && (state.changed || pause.is_some())) {
+                    state = signal.condvar.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
-                if let (Some(pause), false, false) = (pause, state.closing, state.rung) {
-                    state = line.bell.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
+                if let (Some(pause), false, false) = (pause, state.closing, state.changed) {
+                    state = signal.condvar.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
                 }
                 if state.marked.is_empty() && !state.closing {
-                    // Nobody waits for this look: what else is committed meanwhile is seen with it.
+                    // No caller waits for this pass: what is committed meanwhile is handled with it.
                     drop(state);
-                    thread::sleep(GATHER);
-                    state = line.state.lock().unwrap_or_else(PoisonError::into_inner);
+                    thread::sleep(DEBOUNCE);
+                    state = signal.state.lock().unwrap_or_else(PoisonError::into_inner);
                 }
                 if state.closing {
                     return;
                 }
-                state.rung = false;
+                state.changed = false;
                 std::mem::take(&mut state.marked)
             };
             marked.into_iter().for_each(|(name, run)| self.marked(name, run));
             let Some(inner) = self.of.upgrade() else { return };
             let registry = Registry(inner);
-            pause = self.work(&registry).err().map(|_| AFTER_FAILURE);
+            pause = self.work(&registry).err().map(|_| FAILURE_PAUSE);
         }
     }
 
-    /// What failed is tried again later.
+    /// Works through the queue. Failed objects stay in it for a retry.
     fn work(&mut self, registry: &Registry) -> Result<(), Fault> {
-        self.listen(registry)?;
+        self.read_feed(registry)?;
         let mut failed = Ok(());
         while let Some(name) = self.todo.pop_first() {
             let Some(kind) = kinds::of_key(&name.kind) else { continue };
-            match progress(registry, kind, &name, self.going.len()) {
+            match progress(registry, kind, &name, self.terminating.len()) {
                 Ok(Progress::Gone) => self.forget(&name),
-                Ok(Progress::Waits) => {}
-                // Somebody else was faster; what is there now is looked at next time.
+                Ok(Progress::Waiting) => {}
+                // A concurrent change came first; the current state is handled in the next pass.
                 Err(fault) => {
                     self.todo.insert(name);
                     failed = Err(fault);
@@ -191,26 +198,26 @@ impl Work {
         failed
     }
 
-    /// What happened since, as names to look at.
-    fn listen(&mut self, registry: &Registry) -> Result<(), Fault> {
-        let heard = registry.0.feed.since(self.cursor, |_| true);
-        let Ok((notes, latest)) = heard else {
+    /// Turns the commits since the last pass into objects to check.
+    fn read_feed(&mut self, registry: &Registry) -> Result<(), Fault> {
+        let changes = registry.0.feed.since(self.cursor, |_| true);
+        let Ok((notes, latest)) = changes else {
             self.cursor = registry.0.feed.latest();
             self.all = true;
-            return self.look_everywhere(registry);
+            return self.scan_all(registry);
         };
         if self.all {
             self.cursor = latest;
-            return self.look_everywhere(registry);
+            return self.scan_all(registry);
         }
         for note in notes {
-            self.hear(registry, note.what)?;
+            self.on_change(registry, note.what)?;
         }
         self.cursor = latest;
         Ok(())
     }
 
-    fn hear(&mut self, registry: &Registry, what: ChangedItem) -> Result<(), Fault> {
+    fn on_change(&mut self, registry: &Registry, what: ChangedItem) -> Result<(), Fault> {
         match what {
             ChangedItem::Put { kind, namespace, name, new } => {
                 self.touched(registry, Name { kind, namespace, name }, new)
@@ -222,43 +229,43 @@ impl Work {
                 self.todo.extend(self.runs.get(&run).cloned());
                 Ok(())
             }
-            ChangedItem::Deleted(object) => self.lost(registry, &object.uid, &object.namespace),
-            ChangedItem::DeletedRun(row) => self.lost(registry, &row.uid, &row.namespace),
+            ChangedItem::Deleted(object) => self.owner_deleted(registry, &object.uid, &object.namespace),
+            ChangedItem::DeletedRun(row) => self.owner_deleted(registry, &row.uid, &row.namespace),
         }
     }
 
     fn touched(&mut self, registry: &Registry, name: Name, new: bool) -> Result<(), Fault> {
-        // What is new may belong to something that is gone already.
-        if self.going.contains(&name) || new && registry.read(|reader| Ok(reader.has_owner(&name)?))? {
+        // A new object may belong to an owner that is gone already.
+        if self.terminating.contains(&name) || new && registry.read(|reader| Ok(reader.has_owner(&name)?))? {
             self.todo.insert(name);
         }
         Ok(())
     }
 
-    /// Something is gone: who belonged to it, and who waited for that, is looked at.
-    fn lost(&mut self, registry: &Registry, uid: &str, namespace: &str) -> Result<(), Fault> {
+    /// Queues the dependents of a deleted object, and terminating objects that may have waited for it.
+    fn owner_deleted(&mut self, registry: &Registry, uid: &str, namespace: &str) -> Result<(), Fault> {
         self.todo.extend(registry.read(|reader| Ok(reader.owned_by(uid)?))?);
-        // A namespace waits for everything in it, an owner perhaps for this one.
+        // A namespace waits for everything in it, an owner perhaps for this object.
         let waits = |name: &&Name| name.kind != "Namespace" || name.name == namespace;
-        self.todo.extend(self.going.iter().filter(waits).cloned());
+        self.todo.extend(self.terminating.iter().filter(waits).cloned());
         Ok(())
     }
 
     fn marked(&mut self, name: Name, run: Option<RunId>) {
         self.runs.extend(run.map(|run| (run, name.clone())));
-        self.going.insert(name.clone());
+        self.terminating.insert(name.clone());
         self.todo.insert(name);
     }
 
     fn forget(&mut self, name: &Name) {
-        if self.going.remove(name) {
+        if self.terminating.remove(name) {
             self.runs.retain(|_, known| known != name);
         }
     }
 
-    fn look_everywhere(&mut self, registry: &Registry) -> Result<(), Fault> {
-        let (going, owned) = registry.read(|reader| Ok((reader.being_deleted()?, reader.all_owned()?)))?;
-        for name in going {
+    fn scan_all(&mut self, registry: &Registry) -> Result<(), Fault> {
+        let (terminating, owned) = registry.read(|reader| Ok((reader.being_deleted()?, reader.all_owned()?)))?;
+        for name in terminating {
             let run = match kinds::of_key(&name.kind) {
                 Some(kind) if kind.runs() => registry.row(kind, &name.namespace, &name.name)?.map(|row| row.run),
                 _ => None,
@@ -274,11 +281,11 @@ impl Work {
 #[derive(Debug, PartialEq, Eq)]
 enum Progress {
     Gone,
-    Waits,
+    Waiting,
 }
 
-/// Does what can be done now about one thing that is going, or that belongs to others.
-fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize) -> Result<Progress, Fault> {
+/// Does what can be done now about one object that is terminating or has owners.
+fn progress(registry: &Registry, kind: &'static Kind, name: &Name, terminating: usize) -> Result<Progress, Fault> {
     let Some(found) = registry.find(kind, &name.namespace, &name.name)? else { return Ok(Progress::Gone) };
     let metadata = &found.object()["metadata"];
     let ties = Ownership::of(metadata);
@@ -286,7 +293,7 @@ fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize)
         return orphaned(registry, kind, name, found.object(), &ties);
     }
     if kind.name == "Namespace" {
-        return empty(registry, kind, name, &found, going);
+        return empty_namespace(registry, kind, name, &found, terminating);
     }
     let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
     if ties.finalizers.iter().any(|one| one == ORPHAN) {
@@ -300,25 +307,25 @@ fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize)
         return dependents_first(registry, kind, name, &uid);
     }
     if meta::is_held(&ties) {
-        return Ok(Progress::Waits);
+        return Ok(Progress::Waiting);
     }
-    if let Found::Run { row, .. } = &found
+    if let DeleteTarget::Run { row, .. } = &found
         && !row.archived
     {
         if registry.handle().size_at_work(row.run)?.is_some() {
-            registry.end(row)?;
-            return Ok(Progress::Waits);
+            registry.terminate(row)?;
+            return Ok(Progress::Waiting);
         }
-        // It may have ended between the two looks; else nobody works on it, and nobody will.
+        // It may have ended between the two reads; otherwise no event loop runs it, and none will.
         if registry.row(kind, &name.namespace, &name.name)?.is_some_and(|now| now.archived) {
-            return progress(registry, kind, name, going);
+            return progress(registry, kind, name, terminating);
         }
     }
     registry.erase(kind, &found)?;
     Ok(Progress::Gone)
 }
 
-/// What belongs to others goes when the last of them is gone.
+/// Deletes an object once its last owner is gone.
 fn orphaned(
     registry: &Registry,
     kind: &'static Kind,
@@ -328,28 +335,29 @@ fn orphaned(
 ) -> Result<Progress, Fault> {
     let mut gone = HashSet::new();
     for owner in &ties.owners {
-        if !is_there(registry, &name.namespace, owner)? {
+        if !owner_exists(registry, &name.namespace, owner)? {
             gone.extend(owner["uid"].as_str().map(str::to_owned));
         }
     }
     if gone.is_empty() {
-        return Ok(Progress::Waits);
+        return Ok(Progress::Waiting);
     }
     if gone.len() < ties.owner_uids().len() {
         disown(registry, name, &gone)?;
-        return Ok(Progress::Waits);
+        return Ok(Progress::Waiting);
     }
     let options = DeleteOptions {
         uid: object["metadata"]["uid"].as_str().map(str::to_owned),
         propagation: Propagation::Background,
         ..DeleteOptions::default()
     };
-    gone_or(registry.delete(kind, &name.namespace, &name.name, &options).map(drop))?;
-    Ok(Progress::Waits)
+    ok_if_gone(registry.delete(kind, &name.namespace, &name.name, &options).map(drop))?;
+    Ok(Progress::Waiting)
 }
 
-/// Whether an owner exists. Of what is not kept here nobody can say that it does not.
-fn is_there(registry: &Registry, namespace: &str, owner: &Value) -> Result<bool, Fault> {
+/// Returns whether an owner exists. Owners of kinds that are not served here count as existing: their absence cannot be
+/// known.
+fn owner_exists(registry: &Registry, namespace: &str, owner: &Value) -> Result<bool, Fault> {
     let text = |field: &str| owner[field].as_str().unwrap_or_default();
     let Some(kind) = kinds::find(kinds::group_of(text("apiVersion")), text("kind"))
         .filter(|kind| kind.accepts_api_version(text("apiVersion")))
@@ -366,7 +374,7 @@ fn is_there(registry: &Registry, namespace: &str, owner: &Value) -> Result<bool,
     })
 }
 
-/// Removes references to owners that are not to be.
+/// Removes references to owners that are gone or to be deleted.
 fn disown(registry: &Registry, name: &Name, uids: &HashSet<String>) -> Result<(), Fault> {
     let Some(kind) = kinds::of_key(&name.kind) else { return Ok(()) };
     let changed = registry.update(kind, &name.namespace, &name.name, &Default::default(), |before| {
@@ -376,10 +384,10 @@ fn disown(registry: &Registry, name: &Name, uids: &HashSet<String>) -> Result<()
         }
         Ok(after)
     });
-    gone_or(changed.map(drop))
+    ok_if_gone(changed.map(drop))
 }
 
-/// One that held it back no longer does.
+/// Removes a finalizer, and the object if nothing else holds it.
 fn release(registry: &Registry, kind: &'static Kind, name: &Name, finalizer: &str) -> Result<Progress, Fault> {
     let changed = registry.update(kind, &name.namespace, &name.name, &Default::default(), |before| {
         let mut after = before.clone();
@@ -388,7 +396,7 @@ fn release(registry: &Registry, kind: &'static Kind, name: &Name, finalizer: &st
         }
         Ok(after)
     });
-    gone_or(changed.map(drop))?;
+    ok_if_gone(changed.map(drop))?;
     match registry.find(kind, &name.namespace, &name.name)? {
         Some(_) => progress(registry, kind, name, 0),
         None => Ok(Progress::Gone),
@@ -407,23 +415,23 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
         let Some(found) = registry.find(of, &dependent.namespace, &dependent.name)? else { continue };
         let ties = Ownership::of(&found.object()["metadata"]);
         let reference = ties.owners.iter().find(|owner| owner["uid"] == uid);
-        // Whoever belongs to each other in a circle would wait for ever.
+        // Objects that own each other in a cycle would wait for ever.
         let above = found.object()["metadata"]["uid"].as_str().is_some_and(|uid| ancestors.contains(uid));
         blocked |= !above && reference.is_some_and(|owner| owner["blockOwnerDeletion"] == true);
         let others = ties.owners.iter().filter(|owner| owner["uid"] != uid);
         let mut kept = false;
         for other in others {
-            kept |= is_there(registry, &dependent.namespace, other)?;
+            kept |= owner_exists(registry, &dependent.namespace, other)?;
         }
         if kept {
-            // Somebody else still has it.
+            // Another owner still exists.
             disown(registry, &dependent, &HashSet::from([uid.to_owned()]))?;
         } else if let Some(set) = set.as_ref().filter(|_| is_unit(&found)) {
-            // It goes with the attempt it stands for, after that one's pods.
-            registry.end(set)?;
+            // A control unit is deleted with the attempt it represents, after that attempt's pods.
+            registry.terminate(set)?;
         } else if ties.deleted.is_none() {
             let options = DeleteOptions { propagation: Propagation::Foreground, ..DeleteOptions::default() };
-            gone_or(registry.delete(of, &dependent.namespace, &dependent.name, &options).map(drop))?;
+            ok_if_gone(registry.delete(of, &dependent.namespace, &dependent.name, &options).map(drop))?;
         }
     }
     if blocked {
@@ -439,22 +447,22 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
                 !above && ties.owners.iter().any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true);
         }
         if waits {
-            return Ok(Progress::Waits);
+            return Ok(Progress::Waiting);
         }
     }
     release(registry, kind, name, FOREGROUND)
 }
 
-/// It stands for an attempt of a run.
-fn is_unit(found: &Found) -> bool {
+/// Returns whether the object is the control unit of an attempt.
+fn is_unit(found: &DeleteTarget) -> bool {
     kinds::of_manifest(found.object()).is_ok_and(|kind| kind == unit::KIND) && unit::owner(found.object()).is_some()
 }
 
-/// The uids of those it belongs to, and of those they belong to.
+/// Returns the uids of all transitive owners.
 fn ancestors(registry: &Registry, name: &Name) -> Result<HashSet<String>, Fault> {
     let mut known = HashSet::new();
     let mut open = vec![name.clone()];
-    while let Some(name) = open.pop().filter(|_| known.len() < MOST_ANCESTORS) {
+    while let Some(name) = open.pop().filter(|_| known.len() < MAX_ANCESTORS) {
         let Some(kind) = kinds::of_key(&name.kind) else { continue };
         let Some(found) = registry.find(kind, &name.namespace, &name.name)? else { continue };
         for owner in Ownership::of(&found.object()["metadata"]).owners {
@@ -470,17 +478,18 @@ fn ancestors(registry: &Registry, name: &Name) -> Result<HashSet<String>, Fault>
     Ok(known)
 }
 
-/// A namespace goes when nothing is left in it.
-fn empty(
+/// Deletes what is in a namespace, and the namespace once it is empty.
+fn empty_namespace(
     registry: &Registry,
     kind: &'static Kind,
     name: &Name,
-    found: &Found,
-    going: usize,
+    found: &DeleteTarget,
+    terminating: usize,
 ) -> Result<Progress, Fault> {
     loop {
-        // What is held back stays in front, so more than that must be looked at.
-        let inside = registry.read(|reader| Ok(reader.contents(&name.name, &dwellers(), HANDFUL + going)?))?;
+        // Objects with finalizers come first in the result, so more than their number must be fetched.
+        let inside =
+            registry.read(|reader| Ok(reader.contents(&name.name, &namespaced_kinds(), BATCH + terminating)?))?;
         if inside.is_empty() {
             registry.erase(kind, found)?;
             return Ok(Progress::Gone);
@@ -497,17 +506,17 @@ fn empty(
                 Err(fault) => return Err(fault),
             }
         }
-        if waits && inside.len() < HANDFUL + going {
-            return Ok(Progress::Waits);
+        if waits && inside.len() < BATCH + terminating {
+            return Ok(Progress::Waiting);
         }
         if waits && inside.iter().all(|one| kinds::of_key(&one.kind).is_none()) {
-            return Ok(Progress::Waits);
+            return Ok(Progress::Waiting);
         }
     }
 }
 
-/// What is gone already needs no more.
-fn gone_or(done: Result<(), Fault>) -> Result<(), Fault> {
+/// Treats an object that is gone already as done.
+fn ok_if_gone(done: Result<(), Fault>) -> Result<(), Fault> {
     match done {
         Err(Fault::NotFound { .. }) => Ok(()),
         done => done,

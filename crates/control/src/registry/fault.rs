@@ -1,10 +1,9 @@
-//! Why the registry does not do what it is asked to. Each kind of reason has its own word, so that every face can say it
-//! in its own way.
+//! Errors of the registry. Each cause has its own variant, so that every API face can encode it in its own way.
 
 use octoflow_engine::{Problem, Problems, Severity};
 
 use super::Kind;
-use crate::{Error, supervisor::whole};
+use crate::{Error, supervisor::error_chain};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -17,11 +16,11 @@ pub enum Fault {
     #[error("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.resource())]
     Conflict { kind: &'static Kind, name: String, why: String },
 
-    #[error("{} \"{name}\" is invalid: {}", kind.name, told(causes))]
+    #[error("{} \"{name}\" is invalid: {}", kind.name, join_causes(causes))]
     Invalid { kind: &'static Kind, name: String, causes: Vec<Cause> },
 
-    /// Others wrote some of the fields that somebody applies.
-    #[error("Apply failed with {} conflict{}: {}", causes.len(), if causes.len() == 1 { "" } else { "s" }, told(causes))]
+    /// Other managers own some of the applied fields.
+    #[error("Apply failed with {} conflict{}: {}", causes.len(), if causes.len() == 1 { "" } else { "s" }, join_causes(causes))]
     Owned { kind: &'static Kind, name: String, causes: Vec<Cause> },
 
     #[error("{} \"{name}\" is forbidden: {why}", kind.resource())]
@@ -33,29 +32,29 @@ pub enum Fault {
     #[error("{} can only be looked at", kind.resource())]
     ReadOnly { kind: &'static Kind },
 
-    /// All of it at once would be too much for us and for whoever asks.
+    /// The run is too large for one answer.
     #[error(
         "{} \"{name}\" has {nodes} nodes, and at most {} are shown at once; ask for less: `fields=-status.nodes` leaves out the nodes, `octoflow logs` and the pods of the workflow (label workflows.argoproj.io/workflow={name}, with a limit) tell of single ones",
         kind.resource(),
-        super::size::MOST_NODES
+        super::size::MAX_NODES
     )]
     TooLarge { kind: &'static Kind, name: String, nodes: u64 },
 
-    /// What happened since is not remembered.
+    /// The feed no longer covers this revision.
     #[error("too old resource version: list again and watch from there")]
     Expired,
 
-    #[error("{}", whole(.0))]
+    #[error("{}", error_chain(.0))]
     Controller(#[source] Error),
 }
 
-/// One thing that is wrong with an object.
+/// One problem of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// The word of the Kubernetes API, such as `FieldValueInvalid`.
+    /// Reason of the Kubernetes API, such as `FieldValueInvalid`.
     pub reason: &'static str,
     pub message: String,
-    /// Where, such as `spec.templates[0].name`; empty for the whole.
+    /// Path, such as `spec.templates[0].name`; empty for the whole object.
     pub field: String,
 }
 
@@ -76,7 +75,7 @@ impl Cause {
 }
 
 impl Fault {
-    /// Somebody else was faster.
+    /// Conflict: a concurrent change came first.
     pub(super) fn stale(kind: &'static Kind, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::Conflict { kind, name: name.to_owned(), why: why.to_owned() }
@@ -100,7 +99,7 @@ impl From<octoflow_store::Error> for Fault {
     }
 }
 
-fn told(causes: &[Cause]) -> String {
+fn join_causes(causes: &[Cause]) -> String {
     let one = |cause: &Cause| match cause.field.as_str() {
         "" => cause.message.clone(),
         field => format!("{field}: {}", cause.message),

@@ -1,5 +1,6 @@
-//! The last things that happened, by commit, and a bell for whoever watches. Bounded: whoever comes late lists again.
-//! It remembers what was touched, never what it looked like; that is looked up when it is told.
+//! The feed: a bounded window of recent commits, and the subscribers to notify of new ones. A watcher that falls out of
+//! the window lists again. Notes name what was touched and never hold its content, which is read when an event is
+//! emitted.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,36 +10,36 @@ use std::{
 use octoflow_model::{Revision, RunId};
 use octoflow_store::{ChangeEvent, ChangedItem};
 
-/// How many notes are remembered.
-const WINDOW: usize = 16 * 1024;
+/// Maximum number of notes in the window.
+const MAX_NOTES: usize = 16 * 1024;
 
-type Bell = Box<dyn Fn(Revision) + Send + Sync>;
+type Callback = Box<dyn Fn(Revision) + Send + Sync>;
 
 pub(crate) struct Feed {
     state: Mutex<State>,
-    bells: Mutex<Vec<Bell>>,
+    subscribers: Mutex<Vec<Callback>>,
 }
 
 struct State {
-    /// By their order; several notes may have one revision.
+    /// Notes by sequence number; several notes may have one revision.
     notes: BTreeMap<u64, ChangeEvent>,
-    /// The one note of a run that says only that something changed: the newest tells it all.
+    /// Sequence number of the latest "something changed" note of each run. It replaces earlier ones.
     changed: HashMap<RunId, u64>,
     next: u64,
-    /// Everything after this is remembered.
+    /// The window covers everything after this revision.
     floor: Revision,
     latest: Revision,
 }
 
-/// So far back nobody remembers.
+/// The revision is older than the window.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Forgotten;
+pub(crate) struct Expired;
 
 impl Feed {
     pub(crate) fn starting_at(revision: Revision) -> Self {
         let state =
             State { notes: BTreeMap::new(), changed: HashMap::new(), next: 0, floor: revision, latest: revision };
-        Self { state: Mutex::new(state), bells: Mutex::new(Vec::new()) }
+        Self { state: Mutex::new(state), subscribers: Mutex::new(Vec::new()) }
     }
 
     pub(crate) fn publish(&self, notes: Vec<ChangeEvent>) {
@@ -48,11 +49,11 @@ impl Feed {
             notes.into_iter().for_each(|note| state.take(note));
             state.latest = state.latest.max(latest);
         }
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell(latest));
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|callback| callback(latest));
     }
 
-    /// The store was opened again and stands here. If that is further than was told, nobody knows what happened in
-    /// between, so everybody who watches lists again.
+    /// Resets the window after the store was reopened at `revision`. If that is further than was published, the commits
+    /// in between are unknown, so every watcher must list again.
     pub(crate) fn reset(&self, revision: Revision) {
         {
             let mut state = self.lock();
@@ -61,49 +62,50 @@ impl Feed {
             }
             state.notes.clear();
             state.changed.clear();
-            // Also those who saw the last commit that was told have missed something.
+            // Watchers that saw the last published commit have missed something too.
             state.floor = revision.max(state.latest);
             state.latest = state.floor;
         }
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell(revision));
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|callback| callback(revision));
     }
 
-    /// Rings after every commit, on the writer's thread: it must only pass the word on.
-    pub(crate) fn ring(&self, bell: Bell) {
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(bell);
+    /// Adds a subscriber, called after every commit on the writer's thread: it must only forward the notification.
+    pub(crate) fn subscribe(&self, callback: Callback) {
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(callback);
     }
 
     pub(crate) fn latest(&self) -> Revision {
         self.lock().latest
     }
 
-    /// Where whoever knows everything up to this revision begins to listen. `stored` is the newest revision that a reader
-    /// of the store sees. It may be ahead of what was published here: a commit can be read a moment before it is told, and
-    /// one transaction brings several revisions at once. Whoever listed in between already knows them, and must not be
-    /// told them as news of an older revision. A revision that the store has not reached was not given out by it.
-    pub(crate) fn begin(&self, since: Revision, stored: Revision) -> Result<Revision, Forgotten> {
+    /// Returns the revision from which a watcher that knows everything up to `since` resumes. `stored` is the newest
+    /// revision that a reader of the store sees. It may be ahead of the feed: a commit can be read a moment before it
+    /// is published, and one transaction brings several revisions at once. A client that listed in between already
+    /// knows them, and must not get them again as news of an older revision. A revision that the store has not reached
+    /// cannot have come from it.
+    pub(crate) fn resume_from(&self, since: Revision, stored: Revision) -> Result<Revision, Expired> {
         let state = self.lock();
-        if since < state.floor { Err(Forgotten) } else { Ok(since.min(state.latest.max(stored))) }
+        if since < state.floor { Err(Expired) } else { Ok(since.min(state.latest.max(stored))) }
     }
 
-    /// What was committed before there was an observer was told to nobody, so it counts as forgotten.
-    pub(crate) fn forget_until(&self, revision: Revision) {
+    /// Moves the floor up: commits from before the feed observed the store were never published.
+    pub(crate) fn raise_floor(&self, revision: Revision) {
         let mut state = self.lock();
         state.floor = state.floor.max(revision);
         state.latest = state.latest.max(revision);
     }
 
-    /// What happened after this revision, in order, and up to where; never less far than the revision asked from.
+    /// Returns the relevant notes after a revision in order, and the revision reached: never less than `revision`.
     pub(crate) fn since(
         &self,
         revision: Revision,
         concerned: impl Fn(&ChangedItem) -> bool,
-    ) -> Result<(Vec<ChangeEvent>, Revision), Forgotten> {
+    ) -> Result<(Vec<ChangeEvent>, Revision), Expired> {
         let state = self.lock();
         if revision < state.floor {
-            return Err(Forgotten);
+            return Err(Expired);
         }
-        // Watchers are nearly always up to date, so the newest are looked at first.
+        // Watchers are nearly always up to date, so the newest notes are checked first.
         let new = state.notes.values().rev().take_while(|note| note.revision > revision);
         let mut found: Vec<ChangeEvent> = new.filter(|note| concerned(&note.what)).cloned().collect();
         found.reverse();
@@ -125,7 +127,7 @@ impl State {
             self.notes.remove(&earlier);
         }
         self.notes.insert(number, note);
-        while self.notes.len() > WINDOW {
+        while self.notes.len() > MAX_NOTES {
             let Some((number, oldest)) = self.notes.pop_first() else { break };
             self.floor = self.floor.max(oldest.revision);
             if let ChangedItem::Run(run) = oldest.what
@@ -164,14 +166,14 @@ mod tests {
         assert!(matches!(notes[0].what, ChangedItem::Put { .. }));
         assert_eq!(latest, Revision(7));
         assert!(feed.since(Revision(7), |_| true).unwrap().0.is_empty());
-        assert_eq!(feed.since(Revision(4), |_| true).unwrap_err(), Forgotten);
+        assert_eq!(feed.since(Revision(4), |_| true).unwrap_err(), Expired);
     }
 
     #[test]
     fn who_listed_before_a_commit_was_told_does_not_hear_of_it_again() {
         let feed = Feed::starting_at(Revision(2));
-        // One transaction brought 3 and 4; a list saw both before the writer came to tell them.
-        let mut cursor = feed.begin(Revision(4), Revision(4)).unwrap();
+        // One transaction brought 3 and 4; a list saw both before the writer published them.
+        let mut cursor = feed.resume_from(Revision(4), Revision(4)).unwrap();
         let mut listen = |told: &[u64]| {
             let (notes, latest) = feed.since(cursor, |_| true).unwrap();
             assert_eq!(notes.iter().map(|note| note.revision.0).collect::<Vec<_>>(), told);
@@ -188,11 +190,11 @@ mod tests {
     #[test]
     fn a_revision_that_nobody_gave_out_means_the_newest() {
         let feed = Feed::starting_at(Revision(2));
-        assert_eq!(feed.begin(Revision(900), Revision(3)).unwrap(), Revision(3));
-        assert_eq!(feed.begin(Revision(900), Revision(1)).unwrap(), Revision(2));
-        assert_eq!(feed.begin(Revision(1), Revision(3)), Err(Forgotten));
-        feed.forget_until(Revision(3));
-        assert_eq!(feed.begin(Revision(2), Revision(3)), Err(Forgotten));
+        assert_eq!(feed.resume_from(Revision(900), Revision(3)).unwrap(), Revision(3));
+        assert_eq!(feed.resume_from(Revision(900), Revision(1)).unwrap(), Revision(2));
+        assert_eq!(feed.resume_from(Revision(1), Revision(3)), Err(Expired));
+        feed.raise_floor(Revision(3));
+        assert_eq!(feed.resume_from(Revision(2), Revision(3)), Err(Expired));
         assert_eq!(feed.latest(), Revision(3));
     }
 
@@ -203,7 +205,7 @@ mod tests {
         feed.reset(Revision(6));
         assert_eq!(feed.since(Revision(5), |_| true).unwrap().0.len(), 1, "nothing was missed");
         feed.reset(Revision(8));
-        assert_eq!(feed.since(Revision(6), |_| true).unwrap_err(), Forgotten);
+        assert_eq!(feed.since(Revision(6), |_| true).unwrap_err(), Expired);
         assert_eq!(feed.latest(), Revision(8));
         feed.publish(vec![put(9, "b")]);
         assert_eq!(feed.since(Revision(8), |_| true).unwrap().0.len(), 1);
@@ -214,13 +216,13 @@ mod tests {
         let feed = Feed::starting_at(Revision(0));
         let rung = Arc::new(AtomicU64::new(0));
         let ear = rung.clone();
-        feed.ring(Box::new(move |revision| ear.store(revision.0, Ordering::Relaxed)));
-        let many = WINDOW as u64 + 10;
+        feed.subscribe(Box::new(move |revision| ear.store(revision.0, Ordering::Relaxed)));
+        let many = MAX_NOTES as u64 + 10;
         for revision in 1..=many {
             feed.publish(vec![put(revision, "x")]);
         }
         assert_eq!(rung.load(Ordering::Relaxed), many);
         assert!(feed.since(Revision(9), |_| true).is_err());
-        assert_eq!(feed.since(Revision(10), |_| true).unwrap().0.len(), WINDOW);
+        assert_eq!(feed.since(Revision(10), |_| true).unwrap().0.len(), MAX_NOTES);
     }
 }

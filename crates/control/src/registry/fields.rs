@@ -1,5 +1,5 @@
-//! Fields that a kind does not know, and fields that do nothing here: found by the engine's tables, told by their places.
-//! It judges nothing else; whether an object makes sense is decided when it is admitted.
+//! Unknown fields and fields without effect, found by the engine's tables and reported by path. It checks nothing else;
+//! whether an object makes sense is decided at admission.
 
 use octoflow_engine::{
     expr::nearest,
@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use super::Kind;
 
-/// So many are told; more help nobody.
-const MOST: usize = 20;
+/// Maximum number of unknown fields to report.
+const MAX_REPORTED: usize = 20;
 
-/// A field the kind does not know.
+/// Field that the kind does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// Where, such as `spec.templates[0].nam`.
+    /// Path, such as `spec.templates[0].nam`.
     pub path: String,
-    /// The known field it looks like.
+    /// Most similar known field.
     pub meant: Option<&'static str>,
 }
 
-/// Takes all unknown fields out of an object and tells the first of them.
+/// Removes all unknown fields from an object and returns the first of them.
 pub fn prune(kind: &Kind, object: &mut Value) -> Vec<Unknown> {
     let mut found = Vec::new();
     if let Some(shape) = kind.shape {
@@ -30,8 +30,9 @@ pub fn prune(kind: &Kind, object: &mut Value) -> Vec<Unknown> {
     found
 }
 
-/// What is accepted but does nothing here, or not what it seems to, as sentences. What only servers write is not worth one.
-pub fn idle(kind: &Kind, object: &Value) -> Vec<String> {
+/// Returns warnings about fields that are accepted without effect, or with another effect than expected. Fields that
+/// only servers write are left out.
+pub fn ineffective_fields(kind: &Kind, object: &Value) -> Vec<String> {
     let Some(shape) = kind.shape else { return Vec::new() };
     let warnings = match kind.advise {
         Some(advise) => advise(object),
@@ -42,10 +43,10 @@ pub fn idle(kind: &Kind, object: &Value) -> Vec<String> {
         let ours = path == "status" || path.starts_with("metadata.");
         (!ours).then(|| format!("{path}: {} [{}]", problem.message, problem.code))
     });
-    told.take(MOST).collect()
+    told.take(MAX_REPORTED).collect()
 }
 
-/// The depth is bounded by that of the reader.
+/// Recursion is bounded by the nesting limit of the reader.
 fn walk(value: &mut Value, shape: &Shape, path: &mut String, found: &mut Vec<Unknown>) {
     let length = path.len();
     match (shape, value) {
@@ -59,7 +60,7 @@ fn walk(value: &mut Value, shape: &Shape, path: &mut String, found: &mut Vec<Unk
                 match known {
                     Some(field) if field.support == Support::Yes => walk(value, field.shape, path, found),
                     Some(_) => {}
-                    None if found.len() < MOST => {
+                    None if found.len() < MAX_REPORTED => {
                         let meant = nearest(name, shape.fields().map(|field| field.name));
                         found.push(Unknown { path: path.clone(), meant });
                     }

@@ -1,17 +1,17 @@
-//! Runs that are over and runs under way in one list, newest first, with the filters of an archive.
-//! It reads the narrow index only; whoever wants whole objects asks for those rows.
+//! Finished and open runs in one list, newest first, with the filters of an archive. It reads only the run index;
+//! callers that want whole objects ask for those rows.
 
 use octoflow_model::{Revision, Time};
 use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
 
 use super::{Fault, Kind, Registry, Selection, list::as_fields};
 
-/// Rows read at a time when filters the index does not know leave only some of them.
-const STRIDE: usize = 500;
+/// Page size when filters that the index does not support leave only some of the rows.
+const PAGE: usize = 500;
 
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// None: all namespaces.
+pub struct HistoryFilter {
+    /// `None` for all namespaces.
     pub namespace: Option<String>,
     pub selection: Selection,
     pub name: Option<NameTest>,
@@ -19,10 +19,10 @@ pub struct Wanted {
     pub created_after: Option<Time>,
     pub started_after: Option<Time>,
     pub finished_before: Option<Time>,
-    /// Only those that are over.
+    /// Only finished runs.
     pub over: bool,
     pub skip: usize,
-    /// None: everything.
+    /// `None` for no limit.
     pub limit: Option<usize>,
 }
 
@@ -38,33 +38,33 @@ pub enum NameTest {
 pub struct History {
     pub rows: Vec<RunRow>,
     pub revision: Revision,
-    /// There are more after these.
+    /// True if there are more rows after these.
     pub more: bool,
 }
 
 impl Registry {
-    pub fn history(&self, kind: &'static Kind, wanted: &Wanted) -> Result<History, Fault> {
+    pub fn history(&self, kind: &'static Kind, filter_by: &HistoryFilter) -> Result<History, Fault> {
         let filter = Filter {
             kind: Some(kind.key.to_owned()),
-            namespace: wanted.namespace.clone(),
-            name_prefix: match &wanted.name {
+            namespace: filter_by.namespace.clone(),
+            name_prefix: match &filter_by.name {
                 Some(NameTest::Is(name) | NameTest::Begins(name)) => Some(name.clone()),
                 Some(NameTest::IsNot(_) | NameTest::Contains(_)) | None => None,
             },
-            labels: wanted.selection.labels.0.clone(),
-            since: wanted.created_after,
+            labels: filter_by.selection.labels.0.clone(),
+            since: filter_by.created_after,
             ..Filter::default()
         };
-        let limit = wanted.limit.unwrap_or(usize::MAX);
-        let stride = limit.saturating_add(wanted.skip).saturating_add(1).clamp(STRIDE, MAX_PAGE);
+        let limit = filter_by.limit.unwrap_or(usize::MAX);
+        let stride = limit.saturating_add(filter_by.skip).saturating_add(1).clamp(PAGE, MAX_PAGE);
         self.read(|reader| {
             let revision = reader.revision()?;
             let mut history = History { rows: Vec::new(), revision, more: false };
-            let mut to_skip = wanted.skip;
+            let mut to_skip = filter_by.skip;
             let mut after: Option<Cursor> = None;
             loop {
                 let (rows, next) = reader.list(&filter, Page { limit: stride, after })?;
-                for row in rows.into_iter().filter(|row| wanted.takes(row)) {
+                for row in rows.into_iter().filter(|row| filter_by.check_not_terminating(row)) {
                     if to_skip > 0 {
                         to_skip -= 1;
                     } else if history.rows.len() < limit {
@@ -82,20 +82,20 @@ impl Registry {
         })
     }
 
-    /// The keys of labels that runs have, of one namespace or of all.
+    /// Returns the label keys of runs, of one namespace or of all.
     pub fn label_keys(&self, namespace: Option<&str>) -> Result<Vec<String>, Fault> {
         self.read(|reader| Ok(reader.label_keys(namespace)?))
     }
 
-    /// The values a label has on runs.
+    /// Returns the values of a label on runs.
     pub fn label_values(&self, key: &str, namespace: Option<&str>) -> Result<Vec<String>, Fault> {
         self.read(|reader| Ok(reader.label_values(key, namespace)?))
     }
 }
 
-impl Wanted {
-    /// What the index cannot answer.
-    fn takes(&self, row: &RunRow) -> bool {
+impl HistoryFilter {
+    /// Checks the conditions that the index does not support.
+    fn check_not_terminating(&self, row: &RunRow) -> bool {
         let named = match &self.name {
             None => true,
             Some(NameTest::Is(name)) => row.name == *name,

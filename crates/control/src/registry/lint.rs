@@ -1,17 +1,17 @@
-//! Whether an object would be accepted, without storing it and without caring whether its name is free.
+//! Validates an object without storing it and without checking whether its name is free.
 
 use octoflow_engine::{Problems, admit::admit};
 use serde_json::{Value, json};
 
 use super::{Fault, Kind, Registry, Storage, stored};
 
-/// Stands for a name that would be drawn, or that a manifest under construction does not have yet.
+/// Placeholder for a name that would be generated, or that an unfinished manifest lacks.
 const STAND_IN: &str = "unnamed";
 
 impl Registry {
-    /// The object as it was given, or everything that is wrong with it.
+    /// Returns the object as it was given, or all its problems.
     pub fn lint(&self, kind: &'static Kind, namespace: &str, mut object: Value) -> Result<Value, Fault> {
-        self.settle(kind, namespace, None, &mut object)?;
+        self.match_path(kind, namespace, None, &mut object)?;
         let mut named = object.clone();
         let metadata = &mut named["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();

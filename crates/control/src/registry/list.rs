@@ -1,30 +1,30 @@
-//! Lists: pages of objects of one kind with a place to go on from. Runs are listed newest first from their narrow
-//! index, kept objects by namespace and name.
+//! Lists: pages of objects of one kind with continuation tokens. Runs are listed newest first from the run index,
+//! stored objects by namespace and name.
 
 use octoflow_engine::dialect::StatusFields;
 use octoflow_model::Revision;
 use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
 use serde_json::{Value, json};
 
-use super::{Fault, Kind, Registry, Selection, Storage, run::of_row, stored::dress};
+use super::{Fault, Kind, Registry, Selection, Storage, run::of_row, stored::with_identity};
 
 #[derive(Clone, Debug, Default)]
 pub struct ListOptions {
-    /// None: all namespaces.
+    /// `None` for all namespaces.
     pub namespace: Option<String>,
     pub selection: Selection,
-    /// None: everything.
+    /// `None` for no limit.
     pub limit: Option<usize>,
-    /// The `next` of an earlier page.
+    /// Continuation token: the `next` of an earlier page.
     pub after: Option<String>,
 }
 
 #[derive(Debug)]
 pub struct Listing<T = Value> {
     pub items: Vec<T>,
-    /// Everything up to here is in it.
+    /// The list includes every change up to this revision.
     pub revision: Revision,
-    /// Where the next page begins, if there is more.
+    /// Continuation token, if there is more.
     pub next: Option<String>,
 }
 
@@ -32,12 +32,12 @@ impl Registry {
     pub fn list(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
         match kind.storage {
             Storage::Run(_) => {
-                let closely = asks_for_more(kind, &options.selection);
+                let whole = needs_whole_object(kind, &options.selection);
                 let rows = self.list_rows(kind, options)?;
                 let mut items = Vec::with_capacity(rows.items.len());
                 for row in rows.items {
                     match self.listed_run(&row) {
-                        Ok(object) if closely && !options.selection.matches(&object) => {}
+                        Ok(object) if whole && !options.selection.matches(&object) => {}
                         Ok(object) => items.push(object),
                         // It was deleted meanwhile.
                         Err(Fault::NotFound { .. }) => {}
@@ -52,9 +52,10 @@ impl Registry {
         }
     }
 
-    /// The rows of runs that may match. Only the whole run tells whether one does, where its row does not know enough.
+    /// Lists the rows of runs that may match. Where the row lacks a selected field, the caller must check the whole
+    /// object.
     pub fn list_rows(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing<RunRow>, Fault> {
-        if !asks_for_more(kind, &options.selection) {
+        if !needs_whole_object(kind, &options.selection) {
             return self.list_runs(kind, options, &Filter::default());
         }
         let labels = options.selection.labels.clone();
@@ -62,7 +63,7 @@ impl Registry {
         self.list_runs(kind, &ListOptions { selection, ..options.clone() }, &Filter::default())
     }
 
-    /// The rows of runs, for lists that need no more than them. What `filter` says holds beside the options.
+    /// Lists rows of runs without reading whole objects. `filter` applies in addition to the options.
     pub fn list_runs(
         &self,
         kind: &'static Kind,
@@ -73,7 +74,7 @@ impl Registry {
             kind: Some(kind.key.to_owned()),
             namespace: options.namespace.clone().or_else(|| filter.namespace.clone()),
             labels: filter.labels.iter().chain(&options.selection.labels.0).cloned().collect(),
-            // The index knows names; everything else of the fields is looked at row by row.
+            // The index knows names; other field tests are checked row by row.
             name_prefix: filter.name_prefix.clone().or_else(|| options.selection.fields.name().map(str::to_owned)),
             ..filter.clone()
         };
@@ -108,7 +109,7 @@ impl Registry {
         })?;
         let mut items = Vec::new();
         for object in &objects {
-            let kept = dress(kind, object)?.object;
+            let kept = with_identity(kind, object)?.object;
             if options.selection.matches(&kept) {
                 items.push((format!("{}/{}", object.namespace, object.name), kept));
             }
@@ -117,7 +118,7 @@ impl Registry {
     }
 }
 
-/// One page of items that have a key each and are in its order.
+/// Cuts one page from items that are sorted by their keys.
 pub(super) fn page(items: Vec<(String, Value)>, revision: Revision, options: &ListOptions) -> Listing {
     let mut rest = items.into_iter().skip_while(|(key, _)| options.after.as_ref().is_some_and(|after| key <= after));
     let mut last = None;
@@ -130,7 +131,7 @@ pub(super) fn page(items: Vec<(String, Value)>, revision: Revision, options: &Li
     Listing { items, revision, next }
 }
 
-/// What field selectors can ask of a run without reading it whole.
+/// Returns the fields that selectors can test without reading the whole run.
 pub(super) fn as_fields(row: &RunRow) -> Value {
     let status = match of_row(row).dialect().map(|dialect| dialect.status) {
         Some(StatusFields { phase, message, .. }) => json!({phase: row.phase, message: row.message}),
@@ -139,8 +140,8 @@ pub(super) fn as_fields(row: &RunRow) -> Value {
     json!({"metadata": {"name": row.name, "namespace": row.namespace, "uid": row.uid}, "status": status})
 }
 
-/// The selection wants fields that only the whole has, of a kind whose wholes are looked at for that.
-fn asks_for_more(kind: &Kind, selection: &Selection) -> bool {
+/// Returns whether the selection tests fields that only the whole object has, for kinds that support this.
+fn needs_whole_object(kind: &Kind, selection: &Selection) -> bool {
     let Some(dialect) = kind.dialect().filter(|dialect| dialect.selects_by_object) else { return false };
     let is_known = |field: &str| match field.split_once('.') {
         Some(("metadata", field)) => matches!(field, "name" | "namespace" | "uid"),

@@ -1,5 +1,5 @@
-//! What steps wrote, for every face: lines of all pods of a run in order of time, or the bytes of one pod. The same call
-//! works before, during and after the run. Memory does not grow with the log.
+//! Logs for every API face: lines of all pods of a run in order of time, or the bytes of one pod. The same call works
+//! before, during and after the run. Memory does not grow with the log.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use octoflow_runtime::logs::Logs;
 use serde_json::Value;
 
 use super::{Fault, Kind, LabelSelector, Registry, kinds, run::of_row};
-use crate::read::lines::Sieve;
+use crate::read::lines::LineFilter;
 
 mod bytes;
 mod merge;
@@ -19,77 +19,77 @@ mod whole;
 pub use bytes::{LogBytes, LogChunk};
 pub use merge::{LogBatch, LogLine, LogReader};
 pub(super) use snapshot::Snapshots;
-pub use whole::{Piece as LogPiece, RunFrame, RunFrames, RunLine, RunLines};
+pub use whole::{LogPiece, RunFrame, RunFrames, RunLine, RunLines};
 
-use snapshot::{Shared, Snapshot};
+use snapshot::{SharedSnapshot, Snapshot};
 
-/// What somebody wants to read.
+/// Selection of log lines.
 #[derive(Clone, Debug, Default)]
 pub struct LogQuery {
     pub namespace: String,
-    /// A run's kind and name, or `@latest` for the newest. Left out, the pod's name alone must tell.
+    /// Kind and name of a run, or `@latest` for the newest. `None`: the run is found by the pod's name.
     pub run: Option<(&'static Kind, String)>,
-    /// Only this pod, by its name; a node's id, name and display name do as well.
+    /// Only this pod, by its name or by a node's id, name or display name.
     pub pod: Option<String>,
     /// Only pods with these labels.
     pub selector: LabelSelector,
-    /// Only what this container wrote. Left out: the main one, or all of a pod that has none.
+    /// Only lines of this container. `None`: the main container, or all containers of a pod that has none.
     pub container: Option<String>,
-    /// Only lines in which this regular expression is found.
+    /// Only lines that match this regular expression.
     pub grep: Option<String>,
-    /// Only so many lines of each pod, its last.
+    /// Only the last lines of each pod, at most this many.
     pub tail: Option<usize>,
-    /// Only what was written at this time or later.
+    /// Only lines written at this time or later.
     pub since: Option<Time>,
-    /// Each line begins with the time it was written.
+    /// Prefix each line with its time.
     pub timestamps: bool,
-    /// Go on until the run, or the pod that is meant, is over and everything it wrote has been told.
+    /// Continue until the run, or the selected pod, is finished and its whole log has been read.
     pub follow: bool,
-    /// No more than so many bytes in all.
+    /// Maximum number of bytes in all.
     pub limit_bytes: Option<u64>,
 }
 
 impl Registry {
-    /// Lines of everything the query means, merged by time.
+    /// Reads the selected lines, merged by time.
     pub fn logs(&self, query: LogQuery) -> Result<LogReader, Fault> {
         LogReader::open(self, query)
     }
 
-    /// The bytes of one pod, as they were written unless the query wants lines chosen or marked.
+    /// Reads the bytes of one pod: as written, unless the query filters or marks lines.
     pub fn pod_log_bytes(&self, query: LogQuery) -> Result<LogBytes, Fault> {
         LogBytes::open(self, query)
     }
 }
 
-/// The pods that are meant, looked up again while the run goes on.
+/// The selected pods, looked up again while the run continues.
 struct Scope {
     registry: Registry,
     run: RunId,
     query: LogQuery,
     files: Logs,
-    /// What all who read this run's logs have seen of it last.
-    shared: Arc<Shared>,
-    /// What this one has seen of it last.
+    /// Latest snapshot of the run, shared by all readers of its logs.
+    shared: Arc<SharedSnapshot>,
+    /// Snapshot that this reader saw last.
     seen: Option<Arc<Snapshot>>,
 }
 
-/// A pod that has a log, or will have one.
+/// Pod that has or will have a log.
 #[derive(Clone)]
-struct Written {
+struct LogPod {
     pod: Arc<str>,
     attempt: AttemptId,
     began: Time,
     over: bool,
-    /// What its main container is called.
+    /// Name of the main container.
     main: Arc<str>,
-    /// It has one.
+    /// True if the pod has a main container.
     has_main: bool,
 }
 
-/// What there is to read now.
-struct Look {
-    pods: Vec<Written>,
-    /// The run is over.
+/// Pods to read now.
+struct LogSources {
+    pods: Vec<LogPod>,
+    /// True if the run is finished.
     over: bool,
 }
 
@@ -108,21 +108,21 @@ impl Scope {
         if let (Some(pod), false) = (&scope.query.pod, found) {
             return Err(Fault::NotFound { kind: &kinds::core::POD, name: pod.clone() });
         }
-        // The reader's first look is to find what there is.
+        // The reader's first look must report all pods.
         scope.seen = None;
         Ok(scope)
     }
 
-    /// What there is now, or nothing when it is what there was at the last look. Whatever was written before the end that
-    /// is told here is seen by reading after it.
-    fn look(&mut self) -> Result<Option<Look>, Fault> {
+    /// Returns the current pods, or `None` if nothing changed since the last look. Looking before reading ensures that
+    /// everything written before a reported end is read.
+    fn look(&mut self) -> Result<Option<LogSources>, Fault> {
         let snapshot = self.shared.latest(&self.registry, self.run)?;
         if self.seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &snapshot)) {
             return Ok(None);
         }
         self.seen = Some(snapshot.clone());
         self.files.expect(&snapshot.sizes);
-        let Some(row) = &snapshot.row else { return Ok(Some(Look { pods: Vec::new(), over: true })) };
+        let Some(row) = &snapshot.row else { return Ok(Some(LogSources { pods: Vec::new(), over: true })) };
         let view = of_row(row).dialect().map(|dialect| dialect.view);
         let selects = |metadata: &Value| self.query.selector.matches(metadata);
         let filter = LogFilter {
@@ -130,7 +130,7 @@ impl Scope {
             selects: if self.query.selector.0.is_empty() { None } else { Some(&selects) },
         };
         let found = view.map(|view| view.pod_logs(&snapshot.object, &snapshot.attempts, &filter)).unwrap_or_default();
-        let written = |one: PodLog| Written {
+        let written = |one: PodLog| LogPod {
             pod: one.pod.into(),
             attempt: one.attempt,
             began: one.began.unwrap_or(row.created),
@@ -138,18 +138,18 @@ impl Scope {
             main: one.main.into(),
             has_main: one.has_main,
         };
-        let mut pods: Vec<Written> = found.into_iter().map(written).collect();
+        let mut pods: Vec<LogPod> = found.into_iter().map(written).collect();
         pods.sort_by_key(|pod| (pod.began, pod.attempt));
-        Ok(Some(Look { pods, over: row.archived }))
+        Ok(Some(LogSources { pods, over: row.archived }))
     }
 
-    fn sieve(&self) -> Result<Sieve, Fault> {
-        let sieve = Sieve::new(None, self.query.since, self.query.grep.as_deref());
-        sieve.map_err(|error| Fault::BadRequest(format!("grep: {error}")))
+    fn filter(&self) -> Result<LineFilter, Fault> {
+        let filter = LineFilter::new(None, self.query.since, self.query.grep.as_deref());
+        filter.map_err(|error| Fault::BadRequest(format!("grep: {error}")))
     }
 
-    /// The container that is meant; `None` for all of them.
-    fn container<'a>(&'a self, pod: &'a Written) -> Option<&'a str> {
+    /// Returns the container to read; `None` for all of them.
+    fn container<'a>(&'a self, pod: &'a LogPod) -> Option<&'a str> {
         match self.query.container.as_deref().filter(|name| !name.is_empty()) {
             Some(name) => Some(name),
             None => pod.has_main.then_some(&*pod.main),

@@ -1,55 +1,55 @@
-//! Who wrote which field, as `metadata.managedFields` says it. Maps are owned key by key, lists as a whole. Pure: it
-//! works on values and never looks anything up.
+//! Field ownership as in `metadata.managedFields`. Maps are owned key by key, lists as a whole. Pure: works on values
+//! and never reads the store.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::meta::OURS;
+use super::meta::SERVER_FIELDS;
 
-/// A field by the names that lead to it.
+/// Path of a field: the names that lead to it.
 pub(super) type Path = Vec<String>;
 
-/// Stands for a map itself, whatever is in it.
+/// Path element for a map itself, whatever its contents.
 const ITSELF: &str = ".";
 
-/// Of metadata, what nobody owns because the path says it. What the server says nobody owns either.
+/// Metadata fields without an owner because the request path sets them. Fields set by the server have no owner either.
 const IDENTITY: [&str; 3] = ["name", "generateName", "namespace"];
 
-/// Whoever wrote an object before anybody was written down.
-const BEFORE: &str = "before-first-apply";
+/// Manager of fields that were written before ownership was recorded.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Operation {
     Apply,
     Update,
 }
 
-/// One writer and what it wrote.
+/// One manager with its fields.
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
     manager: String,
-    way: Way,
+    operation: Operation,
     version: String,
     time: Value,
     fields: BTreeSet<Path>,
-    /// What it says of a part of the object that is dealt with elsewhere is left as it is.
+    /// Entry of a subresource, which is managed elsewhere; kept unchanged.
     subresource: Option<Value>,
 }
 
-/// All writers of an object.
+/// All managers of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Managed(Vec<Entry>);
+pub(super) struct ManagedFields(Vec<Entry>);
 
-/// A field that somebody applies differently from what somebody else wrote.
+/// Field whose applied value differs from what another manager wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Clash {
+pub(super) struct FieldConflict {
     pub path: Path,
     pub manager: String,
     pub version: String,
 }
 
-impl Managed {
+impl ManagedFields {
     pub(super) fn of(object: &Value) -> Self {
         let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
         Self(entries.filter_map(Entry::read).collect())
@@ -64,18 +64,18 @@ impl Managed {
         }
     }
 
-    /// Somebody made this object.
-    pub(super) fn made(object: &Value, manager: &str, way: Way, now: &str) -> Self {
+    /// Records the creation of an object.
+    pub(super) fn created(object: &Value, manager: &str, operation: Operation, now: &str) -> Self {
         if manager.is_empty() {
             return Self::default();
         }
         let mut managed = Self::default();
-        managed.entry(object, manager, way, now).fields = leaves(object);
+        managed.entry(object, manager, operation, now).fields = leaves(object);
         managed.tidy();
         managed
     }
 
-    /// Somebody changed the object: what changed is theirs now.
+    /// Records an update: changed fields belong to this manager now.
     pub(super) fn changed(&mut self, before: &Value, after: &Value, manager: &str, now: &str) {
         let (was, is) = (leaves(before), leaves(after));
         let differs = |path: &&Path| at(before, path) != at(after, path);
@@ -85,28 +85,30 @@ impl Managed {
             return;
         }
         for entry in self.0.iter_mut().filter(|entry| entry.subresource.is_none()) {
-            let own = entry.manager == manager && entry.way == Way::Update;
+            let own = entry.manager == manager && entry.operation == Operation::Update;
             entry
                 .fields
                 .retain(|field| !removed.contains(field) && (own || !changed.iter().any(|path| overlap(path, field))));
         }
         if !manager.is_empty() && !changed.is_empty() {
-            let entry = self.entry(after, manager, Way::Update, now);
+            let entry = self.entry(after, manager, Operation::Update, now);
             entry.fields.extend(changed);
             entry.time = json!(now);
         }
         self.tidy();
     }
 
-    fn entry(&mut self, object: &Value, manager: &str, way: Way, now: &str) -> &mut Entry {
-        let known =
-            self.0.iter().position(|entry| entry.manager == manager && entry.way == way && entry.subresource.is_none());
+    fn entry(&mut self, object: &Value, manager: &str, operation: Operation, now: &str) -> &mut Entry {
+        let known = self
+            .0
+            .iter()
+            .position(|entry| entry.manager == manager && entry.operation == operation && entry.subresource.is_none());
         let place = known.unwrap_or_else(|| {
             let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
             let fields = BTreeSet::new();
             self.0.push(Entry {
                 manager: manager.to_owned(),
-                way,
+                operation,
                 version,
                 time: json!(now),
                 fields,
@@ -122,25 +124,26 @@ impl Managed {
     }
 }
 
-/// The object with what somebody applies, or everything that stands against it.
+/// Merges an applied configuration into the object, or returns every conflict.
 pub(super) fn apply(
     before: &Value,
     applied: &Value,
     manager: &str,
     force: bool,
     now: &str,
-) -> Result<Value, Vec<Clash>> {
+) -> Result<Value, Vec<FieldConflict>> {
     let wanted = leaves(applied);
-    let mut managed = Managed::of(before);
+    let mut managed = ManagedFields::of(before);
     if managed.0.is_empty() {
-        managed = Managed::made(before, BEFORE, Way::Update, now);
+        managed = ManagedFields::created(before, BEFORE_FIRST_APPLY, Operation::Update, now);
     }
     let differing: BTreeSet<&Path> = wanted.iter().filter(|path| at(before, path) != at(applied, path)).collect();
-    let ours = |entry: &Entry| entry.manager == manager && entry.way == Way::Apply && entry.subresource.is_none();
+    let ours =
+        |entry: &Entry| entry.manager == manager && entry.operation == Operation::Apply && entry.subresource.is_none();
     let mut clashes = Vec::new();
     for entry in managed.0.iter().filter(|entry| !ours(entry) && entry.subresource.is_none()) {
         let hit = differing.iter().filter(|path| entry.fields.iter().any(|field| overlap(path, field)));
-        clashes.extend(hit.map(|path| Clash {
+        clashes.extend(hit.map(|path| FieldConflict {
             path: (*path).clone(),
             manager: entry.manager.clone(),
             version: entry.version.clone(),
@@ -152,7 +155,7 @@ pub(super) fn apply(
     for entry in managed.0.iter_mut().filter(|entry| !ours(entry) && entry.subresource.is_none()) {
         entry.fields.retain(|field| !differing.iter().any(|path| overlap(path, field)));
     }
-    let entry = managed.entry(applied, manager, Way::Apply, now);
+    let entry = managed.entry(applied, manager, Operation::Apply, now);
     let dropped: Vec<Path> = entry.fields.iter().filter(|field| !wanted.contains(*field)).cloned().collect();
     let same = entry.fields == wanted && differing.is_empty();
     entry.fields.clone_from(&wanted);
@@ -179,16 +182,16 @@ pub(super) fn apply(
 impl Entry {
     fn read(value: &Value) -> Option<Self> {
         let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
-        let way = match value["operation"].as_str()? {
-            "Apply" => Way::Apply,
-            "Update" => Way::Update,
+        let operation = match value["operation"].as_str()? {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
             _ => return None,
         };
         let mut fields = BTreeSet::new();
         unfold(&value["fieldsV1"], &mut Vec::new(), &mut fields);
         let subresource = value["subresource"].as_str().is_some_and(|text| !text.is_empty()).then(|| value.clone());
         let (manager, version) = (text("manager"), text("apiVersion"));
-        Some(Self { manager, way, version, time: value["time"].clone(), fields, subresource })
+        Some(Self { manager, operation, version, time: value["time"].clone(), fields, subresource })
     }
 
     fn value(&self) -> Value {
@@ -205,9 +208,9 @@ impl Entry {
                 }
             }
         }
-        let operation = match self.way {
-            Way::Apply => "Apply",
-            Way::Update => "Update",
+        let operation = match self.operation {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
         };
         json!({
             "manager": self.manager, "operation": operation, "apiVersion": self.version, "time": self.time,
@@ -216,16 +219,16 @@ impl Entry {
     }
 }
 
-/// The fields of an object that somebody can own: everything in maps, lists as a whole.
+/// Returns the fields that can have owners: everything in maps, lists as a whole.
 fn leaves(object: &Value) -> BTreeSet<Path> {
     let mut found = BTreeSet::new();
     for (field, value) in object.as_object().into_iter().flatten() {
         match field.as_str() {
             "apiVersion" | "kind" | "status" => {}
             "metadata" => {
-                let nobodys = |name: &str| IDENTITY.contains(&name) || OURS.contains(&name);
+                let is_unowned = |name: &str| IDENTITY.contains(&name) || SERVER_FIELDS.contains(&name);
                 let fields = value.as_object().into_iter().flatten();
-                for (name, value) in fields.filter(|(name, _)| !nobodys(name)) {
+                for (name, value) in fields.filter(|(name, _)| !is_unowned(name)) {
                     gather(value, &mut vec![field.clone(), name.clone()], &mut found);
                 }
             }
@@ -235,7 +238,7 @@ fn leaves(object: &Value) -> BTreeSet<Path> {
     found
 }
 
-/// Nesting is bounded by that of the request, which was read within limits.
+/// Collects the leaf fields below a value. Recursion is bounded by the nesting limit of the request reader.
 fn gather(value: &Value, path: &mut Path, found: &mut BTreeSet<Path>) {
     match value {
         Value::Null => {}
@@ -276,13 +279,13 @@ fn unfold(tree: &Value, path: &mut Path, found: &mut BTreeSet<Path>) {
     }
 }
 
-/// One is the other, or lies in it.
+/// Returns whether one path equals or contains the other.
 fn overlap(one: &[String], other: &[String]) -> bool {
     let length = one.len().min(other.len());
     one[..length] == other[..length]
 }
 
-/// What is there; of a map itself only that it is one.
+/// Returns the value at a path; for a map itself only a marker that it is a map.
 fn at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
     static MAP: Value = Value::Bool(true);
     path.iter().try_fold(object, |value, name| match name.as_str() {
@@ -305,7 +308,7 @@ fn set(object: &mut Value, path: &[String], value: Value) {
     *place = value;
 }
 
-/// Takes a field away, and the maps that are empty without it.
+/// Removes a field, and the maps that become empty.
 fn remove(object: &mut Value, path: &[String]) {
     for length in (1..=path.len()).rev() {
         let Some((last, parents)) = path[..length].split_last() else { return };
@@ -326,7 +329,7 @@ fn remove(object: &mut Value, path: &[String]) {
     }
 }
 
-/// `.data.key`, as conflicts name it.
+/// Formats a path as `.data.key`, as conflicts name it.
 pub(super) fn shown(path: &[String]) -> String {
     path.iter().map(|name| format!(".{name}")).collect()
 }
@@ -341,7 +344,7 @@ mod tests {
 
     fn first(data: Value, manager: &str) -> Value {
         let mut object = map(data);
-        Managed::made(&object, manager, Way::Apply, "1").write(&mut object);
+        ManagedFields::created(&object, manager, Operation::Apply, "1").write(&mut object);
         object
     }
 
@@ -371,7 +374,7 @@ mod tests {
         assert_eq!((shown(&clashes[0].path).as_str(), clashes[0].manager.as_str()), (".data.a", "one"));
         let taken = apply(&object, &map(json!({"a": "x", "b": "2"})), "two", true, "2").unwrap();
         assert_eq!(taken["data"]["a"], "x");
-        let managed = Managed::of(&taken);
+        let managed = ManagedFields::of(&taken);
         assert_eq!(managed.0[0].fields, [vec!["data".to_owned(), "b".to_owned()]].into());
         // The first now conflicts in turn, and both still have what they agree on.
         assert_eq!(apply(&taken, &map(json!({"a": "1", "b": "2"})), "one", false, "3").unwrap_err()[0].manager, "two");
@@ -383,7 +386,7 @@ mod tests {
         let before = first(json!({"a": "1", "b": "2"}), "one");
         let mut after = before.clone();
         after["data"] = json!({"a": "x"});
-        let mut managed = Managed::of(&before);
+        let mut managed = ManagedFields::of(&before);
         managed.changed(&before, &after, "hand", "2");
         managed.write(&mut after);
         assert_eq!(managed.0.len(), 1, "nothing is left of the first");
@@ -394,7 +397,10 @@ mod tests {
     #[test]
     fn an_object_nobody_is_known_to_have_written_belongs_to_somebody() {
         let before = map(json!({"a": "1"}));
-        assert_eq!(apply(&before, &map(json!({"a": "2"})), "one", false, "1").unwrap_err()[0].manager, BEFORE);
+        assert_eq!(
+            apply(&before, &map(json!({"a": "2"})), "one", false, "1").unwrap_err()[0].manager,
+            BEFORE_FIRST_APPLY
+        );
         let after = apply(&before, &map(json!({"a": "1", "b": "2"})), "one", false, "1").unwrap();
         assert_eq!(after["data"], json!({"a": "1", "b": "2"}));
     }
@@ -403,12 +409,12 @@ mod tests {
     fn lists_and_what_lies_deeper_belong_together() {
         let object = |spec: Value| json!({"apiVersion": "v", "metadata": {"name": "t"}, "spec": spec});
         let mut before = object(json!({"templates": [{"name": "a"}], "arguments": {}}));
-        Managed::made(&before, "one", Way::Update, "1").write(&mut before);
+        ManagedFields::created(&before, "one", Operation::Update, "1").write(&mut before);
         let after = apply(&before, &object(json!({"arguments": {"parameters": []}})), "two", false, "2").unwrap();
         assert_eq!(
             after["spec"]["arguments"],
             json!({"parameters": []}),
-            "an empty map is no wish about what is in it"
+            "an empty map says nothing about what is in it"
         );
         let clashes = apply(&after, &object(json!({"arguments": 1})), "two", false, "2").unwrap_err();
         assert_eq!(shown(&clashes[0].path), ".spec.arguments");

@@ -1,13 +1,13 @@
-//! Metadata: what of it people may write, and what a name, a label or a reference may look like. Every name that becomes
-//! a key or part of a path passes here before anything is stored.
+//! Validation of metadata: writable fields, names, labels, owner references. Every name that becomes a key or part of a
+//! path is checked here before anything is stored.
 
 use octoflow_model::mark::Ownership;
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind};
 
-/// What the server says and nobody else.
-pub(super) const OURS: [&str; 8] = [
+/// Metadata fields that only the server sets.
+pub(super) const SERVER_FIELDS: [&str; 8] = [
     "uid",
     "resourceVersion",
     "generation",
@@ -18,17 +18,17 @@ pub(super) const OURS: [&str; 8] = [
     "managedFields",
 ];
 
-/// All annotations of one object together.
-const LARGEST_ANNOTATIONS: usize = 256 * 1024;
+/// Maximum size of all annotations of one object together.
+const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
 
-/// What is to be created begins without a past.
-pub(super) fn fresh(kind: &'static Kind, object: &mut Value) -> Result<(), Fault> {
+/// Checks the metadata of an object to be created and removes fields that only the server sets.
+pub(super) fn check_create(kind: &'static Kind, object: &mut Value) -> Result<(), Fault> {
     let metadata = &mut object["metadata"];
     if metadata["resourceVersion"].as_str().is_some_and(|text| !text.is_empty()) {
         return Err(Fault::BadRequest("resourceVersion should not be set on objects to be created".to_owned()));
     }
     if let Some(fields) = metadata.as_object_mut() {
-        OURS.iter().for_each(|field| drop(fields.remove(*field)));
+        SERVER_FIELDS.iter().for_each(|field| drop(fields.remove(*field)));
         fields.retain(|_, value| !value.is_null());
     }
     let name = metadata["name"].as_str().unwrap_or_default();
@@ -37,7 +37,7 @@ pub(super) fn fresh(kind: &'static Kind, object: &mut Value) -> Result<(), Fault
     if name.is_empty() && prefix.is_empty() {
         causes.push(Cause::required("metadata.name", "name or generateName is required"));
     } else if name.is_empty() {
-        // What is drawn behind it is of letters and digits.
+        // The generated suffix consists of letters and digits.
         if let Err(why) = named(kind, &format!("{prefix}x")) {
             causes.push(Cause::invalid("metadata.generateName", why));
         }
@@ -53,8 +53,9 @@ pub(super) fn fresh(kind: &'static Kind, object: &mut Value) -> Result<(), Fault
     Err(Fault::Invalid { kind, name: name.to_owned(), causes })
 }
 
-/// What somebody made of an object is still that object: what only the server says stays as it is.
-pub(super) fn unmoved(kind: &'static Kind, name: &str, before: &Value, after: &mut Value) -> Result<(), Fault> {
+/// Checks the metadata of a changed object: preconditions must hold, and fields that only the server sets keep their
+/// values.
+pub(super) fn check_update(kind: &'static Kind, name: &str, before: &Value, after: &mut Value) -> Result<(), Fault> {
     let (was, is) = (&before["metadata"], &mut after["metadata"]);
     if let Some(read) = is["resourceVersion"].as_str().filter(|text| !text.is_empty())
         && was["resourceVersion"] != read
@@ -67,8 +68,8 @@ pub(super) fn unmoved(kind: &'static Kind, name: &str, before: &Value, after: &m
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", text(&was["uid"]));
         return Err(Fault::Conflict { kind, name: name.to_owned(), why });
     }
-    // Managed fields are dealt with by whoever knows who writes; an empty list asks to forget them.
-    for field in OURS.iter().filter(|field| **field != "managedFields") {
+    // Managed fields are handled by the caller, which knows the manager; an empty list asks to reset them.
+    for field in SERVER_FIELDS.iter().filter(|field| **field != "managedFields") {
         is[*field] = was[*field].clone();
     }
     if let Some(fields) = is.as_object_mut() {
@@ -97,18 +98,18 @@ pub(super) fn unmoved(kind: &'static Kind, name: &str, before: &Value, after: &m
     Ok(())
 }
 
-/// It is to go, and nothing holds it back.
+/// Returns true if the object is terminating and no finalizer holds it.
 pub(super) fn is_released(object: &Value) -> bool {
     let metadata = &object["metadata"];
     !metadata["deletionTimestamp"].is_null() && !is_held(&Ownership::of(metadata))
 }
 
-/// Somebody else must agree before it goes. What deletes artifacts never keeps a run.
+/// Returns true if a finalizer must be removed first. The finalizer for artifact garbage collection never holds a run.
 pub(crate) fn is_held(ties: &Ownership) -> bool {
     ties.finalizers.iter().any(|name| name != "workflows.argoproj.io/artifact-gc")
 }
 
-/// Everything that is wrong with an object's metadata.
+/// Returns every problem of an object's metadata.
 pub(super) fn wrong(kind: &Kind, object: &Value) -> Vec<Cause> {
     let metadata = &object["metadata"];
     let mut causes = Vec::new();
@@ -128,8 +129,8 @@ pub(super) fn wrong(kind: &Kind, object: &Value) -> Vec<Cause> {
         .flatten()
         .map(|(key, value)| key.len() + text(value).len())
         .sum();
-    if size > LARGEST_ANNOTATIONS {
-        bad("annotations", format!("they have {size} bytes, and may have {LARGEST_ANNOTATIONS}"));
+    if size > MAX_ANNOTATION_BYTES {
+        bad("annotations", format!("they have {size} bytes, and may have {MAX_ANNOTATION_BYTES}"));
     }
     texts(&metadata["annotations"], "annotations", &mut bad, |key, _| qualified(key));
     match &metadata["finalizers"] {
@@ -196,7 +197,7 @@ fn named(kind: &Kind, name: &str) -> Result<(), String> {
     if kind.name == "Namespace" { label_name(name) } else { dns_name(name) }
 }
 
-/// Names that the Kubernetes API takes: they are part of paths and of file names.
+/// Checks a name as the Kubernetes API takes it: names are part of paths and of file names.
 pub(super) fn dns_name(name: &str) -> Result<(), String> {
     if name.len() <= 253 && !name.is_empty() && name.split('.').all(is_label) {
         return Ok(());
@@ -207,7 +208,7 @@ pub(super) fn dns_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Names of namespaces.
+/// Checks the name of a namespace.
 pub(super) fn label_name(name: &str) -> Result<(), String> {
     if name.len() <= 63 && is_label(name) {
         return Ok(());
@@ -226,7 +227,7 @@ fn is_label(part: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
 }
 
-/// `name` or `prefix/name`, as labels, annotations and finalizers are called.
+/// Checks a key, `name` or `prefix/name`, of labels, annotations and finalizers.
 fn qualified(key: &str) -> Result<(), String> {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let good = prefix.is_none_or(|prefix| dns_name(prefix).is_ok()) && !name.is_empty() && is_word(name);
@@ -259,7 +260,7 @@ fn is_word(word: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// Long or strange names are not repeated whole.
+/// Shortens and escapes a name for a message.
 fn shown(name: &str) -> String {
     let short: String = name.chars().take(80).collect();
     json!(short).as_str().map_or_else(String::new, |text| text.escape_debug().to_string())
@@ -284,7 +285,7 @@ mod tests {
         }
         assert!(dns_name("a.b-c.d0").is_ok() && label_name("a-0").is_ok() && label_name("a.b").is_err());
         let mut drawn = json!({"metadata": {"generateName": "../", "namespace": "default"}});
-        assert!(fresh(kind, &mut drawn).is_err());
+        assert!(check_create(kind, &mut drawn).is_err());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Namespaces: one exists when somebody made it or when anything is in it, and `default` always does. Deleting one
+//! Namespaces: one exists if it was created or if anything is in it; `default` always does. Deleting a namespace
 //! deletes everything in it.
 
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use super::{
     list::page,
     meta,
     remove::preconditions,
-    stored::{Kept, dress},
+    stored::{StoredObject, with_identity},
     view,
 };
 use crate::{clock, new_uid};
 
 impl Registry {
-    /// As people see it, when it is there.
+    /// Returns the namespace as clients see it, if it exists.
     pub(super) fn namespace(&self, kind: &'static Kind, name: &str) -> Result<Option<Value>, Fault> {
         let kept = self.stored_object(kind, "", name)?;
         if kept.is_none() && name != DEFAULT_NAMESPACE {
-            let inside = self.read(|reader| Ok(reader.contents(name, &dwellers(), 1)?))?;
+            let inside = self.read(|reader| Ok(reader.contents(name, &namespaced_kinds(), 1)?))?;
             if inside.is_empty() {
                 return Ok(None);
             }
@@ -29,7 +29,7 @@ impl Registry {
         Ok(Some(shown(kind, name, kept)))
     }
 
-    /// One that is only there because something is in it is kept from the moment somebody writes on it.
+    /// Stores a namespace that exists only because something is in it, so that it can be written to.
     pub(super) fn keep_namespace(&self, kind: &'static Kind, name: &str) -> Result<(), Fault> {
         if self.stored_object(kind, "", name)?.is_some() || self.namespace(kind, name)?.is_none() {
             return Ok(());
@@ -43,28 +43,38 @@ impl Registry {
     pub(super) fn list_namespaces(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
         let (revision, kept, used) = self.read(|reader| {
             reader.snapshot(|reader| {
-                Ok::<_, Fault>((reader.revision()?, reader.objects(kind.key, None)?, reader.namespaces(&dwellers())?))
+                Ok::<_, Fault>((
+                    reader.revision()?,
+                    reader.objects(kind.key, None)?,
+                    reader.namespaces(&namespaced_kinds())?,
+                ))
             })
         })?;
-        let mut all: BTreeMap<String, Option<Kept>> = used.into_iter().map(|name| (name, None)).collect();
+        let mut all: BTreeMap<String, Option<StoredObject>> = used.into_iter().map(|name| (name, None)).collect();
         all.entry(DEFAULT_NAMESPACE.to_owned()).or_default();
         for object in &kept {
-            all.insert(object.name.clone(), Some(dress(kind, object)?));
+            all.insert(object.name.clone(), Some(with_identity(kind, object)?));
         }
         let items = all.into_iter().map(|(name, kept)| (name.clone(), shown(kind, &name, kept)));
         let items = items.filter(|(_, object)| options.selection.matches(object)).collect();
         Ok(page(items, revision, options))
     }
 
-    /// Nothing new may come into a namespace that goes.
-    pub(super) fn takes(&self, kind: &'static Kind, namespace: &str, object: &Value) -> Result<(), Fault> {
-        // The default one cannot be deleted.
+    /// Refuses new objects in a namespace that is terminating.
+    pub(super) fn check_not_terminating(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        object: &Value,
+    ) -> Result<(), Fault> {
+        // The default namespace cannot be deleted.
         if !kind.namespaced || namespace == DEFAULT_NAMESPACE {
             return Ok(());
         }
-        let home = &kinds::core::NAMESPACE;
-        let going = self.stored_object(home, "", namespace)?.filter(|kept| is_going(&kept.object));
-        match going {
+        let namespace_kind = &kinds::core::NAMESPACE;
+        let terminating =
+            self.stored_object(namespace_kind, "", namespace)?.filter(|kept| is_terminating(&kept.object));
+        match terminating {
             None => Ok(()),
             Some(_) => Err(Fault::Forbidden {
                 kind,
@@ -89,7 +99,7 @@ impl Registry {
         loop {
             let before = self.namespace(kind, name)?.ok_or_else(not_found)?;
             preconditions(kind, name, &before, options)?;
-            if is_going(&before) {
+            if is_terminating(&before) {
                 self.collect();
                 return Ok(Deleted::Going(before));
             }
@@ -107,12 +117,12 @@ impl Registry {
             if options.dry_run {
                 return Ok(Deleted::Going(object));
             }
-            match self.shelve(kind, &object, &uid, revision) {
+            match self.store_object(kind, &object, &uid, revision) {
                 Ok(object) => {
-                    self.going(kind, "", name);
+                    self.terminating(kind, "", name);
                     return Ok(Deleted::Going(object));
                 }
-                // Somebody else was faster.
+                // A concurrent change came first.
                 Err(Fault::Conflict { .. } | Fault::Exists { .. }) => {}
                 Err(fault) => return Err(fault),
             }
@@ -120,17 +130,17 @@ impl Registry {
     }
 }
 
-/// The kinds that live in namespaces. The store has others for itself.
-pub(super) fn dwellers() -> Vec<&'static str> {
+/// Returns the kinds that live in namespaces. The store also holds internal kinds.
+pub(super) fn namespaced_kinds() -> Vec<&'static str> {
     let kept = kinds::all().filter(|kind| kind.namespaced && kind.is_kept());
     kept.map(|kind| kind.key).collect()
 }
 
-fn is_going(object: &Value) -> bool {
+fn is_terminating(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
-fn shown(kind: &Kind, name: &str, kept: Option<Kept>) -> Value {
+fn shown(kind: &Kind, name: &str, kept: Option<StoredObject>) -> Value {
     let mut object = kept.map_or_else(
         || {
             json!({
@@ -142,6 +152,6 @@ fn shown(kind: &Kind, name: &str, kept: Option<Kept>) -> Value {
     );
     object["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
     object["spec"] = json!({"finalizers": ["kubernetes"]});
-    object["status"] = json!({"phase": if is_going(&object) { "Terminating" } else { "Active" }});
+    object["status"] = json!({"phase": if is_terminating(&object) { "Terminating" } else { "Active" }});
     object
 }

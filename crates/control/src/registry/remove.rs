@@ -1,5 +1,5 @@
-//! Deleting objects. What nothing holds back goes at once; everything else is marked as going and left to the collector,
-//! which finds the mark again after a restart.
+//! Deletion of objects. An object that nothing holds back is deleted at once; everything else is marked as terminating
+//! and left to the collector, which finds the mark again after a restart.
 
 use octoflow_engine::{Command, Refusal};
 use octoflow_model::{MutableMetadata, Time, mark::Ownership, taskset::StopReason};
@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 
 use super::{
     DeleteOptions, Deleted, Fault, Kind, ListOptions, Propagation, Registry, Storage, kinds, meta, run::of_row,
-    size::Wish, steer, stored::Kept,
+    size::NodeDetail, steer, stored::StoredObject,
 };
 use crate::{Error, clock, delete, event_loop::Message, objects::Key, read};
 
-/// Dependents go first.
+/// Finalizer: dependents are deleted first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
-/// Dependents stay.
+/// Finalizer: dependents are kept, without the owner reference.
 pub(super) const ORPHAN: &str = "orphan";
 
-/// How often a deletion is tried again on what somebody else left.
+/// Number of tries when concurrent changes interfere.
 const TRIES: usize = 8;
 
-/// So many objects are looked up at once when all of them are to go.
+/// Page size when a whole selection is deleted.
 const PAGE: usize = 200;
 
 impl Registry {
@@ -32,7 +32,7 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<Deleted, Fault> {
         if kind.name == "Pod" {
-            return self.let_go(kind, namespace, name, StopReason::Deleted, options);
+            return self.end_pod(kind, namespace, name, StopReason::Deleted, options);
         }
         if kind.is_view() {
             return Err(Fault::ReadOnly { kind });
@@ -49,7 +49,7 @@ impl Registry {
         self.delete_once(kind, namespace, name, options)?
     }
 
-    /// Deletes everything that is selected. The answer is what was.
+    /// Deletes every selected object and returns what was deleted.
     pub fn delete_many(
         &self,
         kind: &'static Kind,
@@ -62,7 +62,7 @@ impl Registry {
             let listing = self.list(kind, &ListOptions { limit: Some(PAGE), after, ..selected.clone() })?;
             for object in &listing.items {
                 let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-                // The one that was selected, not another that got its name meanwhile.
+                // Only the selected object, not another that took its name meanwhile.
                 let options = DeleteOptions { uid: Some(text("uid").to_owned()), ..options.clone() };
                 match self.delete(kind, text("namespace"), text("name"), &options) {
                     Ok(one) => deleted.push(one),
@@ -77,14 +77,14 @@ impl Registry {
         }
     }
 
-    /// Makes a pod give its place to others, as somebody does who needs the room.
+    /// Evicts a pod, so that it gives up its resources to others.
     pub fn evict(&self, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Fault> {
         let kind = &kinds::core::POD;
-        self.let_go(kind, namespace, name, StopReason::Evicted, options)
+        self.end_pod(kind, namespace, name, StopReason::Evicted, options)
     }
 
-    /// Ends a pod whose run makes up for it.
-    fn let_go(
+    /// Ends a pod whose run replaces it.
+    fn end_pod(
         &self,
         kind: &'static Kind,
         namespace: &str,
@@ -104,7 +104,7 @@ impl Registry {
         if !options.dry_run {
             match self.handle().command(row.run, Command::Evict { pod: name.to_owned(), why }) {
                 Ok(()) => {}
-                // It went by itself in this moment.
+                // The pod ended on its own in the meantime.
                 Err(Error::Refused(Refusal::NoSuchPod { .. } | Refusal::Finished { .. } | Refusal::UnknownRun(_))) => {
                     return Err(missing());
                 }
@@ -117,7 +117,7 @@ impl Registry {
         }
     }
 
-    /// The inner error is worth another try.
+    /// The inner error is worth a retry.
     fn delete_once(
         &self,
         kind: &'static Kind,
@@ -132,7 +132,7 @@ impl Registry {
         let before = found.object();
         preconditions(kind, name, before, options)?;
         let mut ties = Ownership::of(&before["metadata"]);
-        let going = ties.deleted.is_some();
+        let terminating = ties.deleted.is_some();
         ties.deleted = ties.deleted.or(Some(Time::from_secs(clock::now().seconds())));
         let wanted = match options.propagation {
             Propagation::Background => None,
@@ -162,49 +162,49 @@ impl Registry {
                 Err(fault) => Err(fault),
             };
         }
-        let same = going && Ownership::of(&before["metadata"]) == ties;
+        let same = terminating && Ownership::of(&before["metadata"]) == ties;
         let marked = match &found {
             _ if same => Ok(()),
-            Found::Run { row, object } => {
+            DeleteTarget::Run { row, object } => {
                 let mut write = MutableMetadata::of(&object["metadata"]);
                 let read = write.clone();
                 write.ownership = ties;
                 steer::mark(self.handle(), kind, row, Box::new(read), Box::new(write))
             }
-            Found::Kept(kept) => self.shelve(kind, &after, &kept.uid, Some(kept.revision)).map(drop),
+            DeleteTarget::Stored(kept) => self.store_object(kind, &after, &kept.uid, Some(kept.revision)).map(drop),
         };
         match marked {
             Ok(()) => {}
             Err(conflict @ Fault::Conflict { .. }) => return Ok(Err(conflict)),
             Err(fault) => return Err(fault),
         }
-        if let Found::Run { row, .. } = &found
+        if let DeleteTarget::Run { row, .. } = &found
             && !row.archived
         {
-            self.end(row)?;
+            self.terminate(row)?;
         }
         match &found {
-            Found::Run { row, .. } => self.going_run(row),
-            Found::Kept(_) => self.going(kind, namespace, name),
+            DeleteTarget::Run { row, .. } => self.run_terminating(row),
+            DeleteTarget::Stored(_) => self.terminating(kind, namespace, name),
         }
         match self.get(kind, namespace, name) {
             Ok(object) => Ok(Ok(Deleted::Going(object))),
-            // It went while we looked.
+            // The object was deleted concurrently.
             Err(Fault::NotFound { .. }) => Ok(Ok(Deleted::Gone(after))),
             Err(fault) => Err(fault),
         }
     }
 
-    /// An open run is told to end at once.
-    pub(super) fn end(&self, row: &RunRow) -> Result<(), Fault> {
+    /// Terminates an open run.
+    pub(super) fn terminate(&self, row: &RunRow) -> Result<(), Fault> {
         match self.handle().command(row.run, Command::Terminate) {
             Ok(()) | Err(Error::Refused(Refusal::Finished { .. } | Refusal::UnknownRun(_))) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Takes what nothing holds back out of the store, unless somebody else changed it meanwhile.
-    pub(super) fn erase(&self, kind: &'static Kind, found: &Found) -> Result<(), Fault> {
+    /// Deletes an object that nothing holds back from the store, unless a concurrent change came first.
+    pub(super) fn erase(&self, kind: &'static Kind, found: &DeleteTarget) -> Result<(), Fault> {
         let stale = |error: Error, name: &str| match error {
             Error::Store(octoflow_store::Error::Stale { .. } | octoflow_store::Error::UnknownRun { .. }) => {
                 Fault::stale(kind, name)
@@ -212,20 +212,21 @@ impl Registry {
             other => Fault::Controller(other),
         };
         match found {
-            Found::Run { row, .. } => {
+            DeleteTarget::Run { row, .. } => {
                 let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
                 self.handle().ask(|reply| Message::Forget { run: row.run, name, reply })?;
-                // What is open is forgotten as it stands: nobody works on it, so nobody else changes it.
+                // An open run is deleted without an expected revision: nothing runs it, so nothing else changes it.
                 let expect = row.archived.then_some(Change::ExpectRun { run: row.run, revision: row.revision });
                 let (controller, store) = (self.controller(), &self.handle().store);
-                let forgotten = delete::forget_if(store, controller.data_dir(), row, expect.into_iter().collect())
-                    .map_err(|error| stale(error, &row.name))?;
-                if let Some(doomed) = forgotten.doomed {
-                    controller.sweep(doomed.mission(&crate::controller::world(&store.reader()?)?));
+                let removed_run =
+                    delete::remove_run_if(store, controller.data_dir(), row, expect.into_iter().collect())
+                        .map_err(|error| stale(error, &row.name))?;
+                if let Some(deletion) = removed_run.deletion {
+                    controller.sweep(deletion.locate(&crate::controller::world(&store.reader()?)?));
                 }
                 Ok(())
             }
-            Found::Kept(kept) => {
+            DeleteTarget::Stored(kept) => {
                 let metadata = &kept.object["metadata"];
                 let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
                 let key = Key::new(kind.key, &text("namespace"), &text("name"));
@@ -240,15 +241,15 @@ impl Registry {
         }
     }
 
-    /// The object with what the store knows of it.
-    pub(super) fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Option<Found>, Fault> {
+    /// Returns the object together with its row or revision in the store.
+    pub(super) fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Option<DeleteTarget>, Fault> {
         match kind.storage {
             Storage::View => Ok(None),
-            Storage::Stored => Ok(self.stored_object(kind, namespace, name)?.map(Found::Kept)),
+            Storage::Stored => Ok(self.stored_object(kind, namespace, name)?.map(DeleteTarget::Stored)),
             Storage::Run(_) => match self.row(kind, namespace, name)? {
-                // Whether it may go does not depend on its nodes.
-                Some(row) => match self.exact_run_object(&row, Wish::Trim) {
-                    Ok(object) => Ok(Some(Found::Run { row: Box::new(row), object })),
+                // Whether it may be deleted does not depend on its nodes.
+                Some(row) => match self.exact_run_object(&row, NodeDetail::Trim) {
+                    Ok(object) => Ok(Some(DeleteTarget::Run { row: Box::new(row), object })),
                     Err(Fault::NotFound { .. }) => Ok(None),
                     Err(fault) => Err(fault),
                 },
@@ -258,28 +259,28 @@ impl Registry {
     }
 }
 
-/// Something that can be deleted.
-pub(super) enum Found {
+/// Object to delete.
+pub(super) enum DeleteTarget {
     Run { row: Box<RunRow>, object: Value },
-    Kept(Kept),
+    Stored(StoredObject),
 }
 
-impl Found {
+impl DeleteTarget {
     pub(super) fn object(&self) -> &Value {
         match self {
             Self::Run { object, .. } => object,
-            Self::Kept(kept) => &kept.object,
+            Self::Stored(kept) => &kept.object,
         }
     }
 
     pub(super) fn into_object(self) -> Value {
         match self {
             Self::Run { object, .. } => object,
-            Self::Kept(kept) => kept.object,
+            Self::Stored(kept) => kept.object,
         }
     }
 
-    /// Somebody works on it, and has to end it first. Nobody works on what cannot be read.
+    /// Returns true if the event loop works on the run and has to end it first. Unreadable runs are not worked on.
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Self::Run { row, object } if !row.archived && !read::is_unreadable(object))
     }
@@ -297,7 +298,7 @@ pub(super) fn preconditions(
         let found = &object["metadata"][field];
         if let Some(wanted) = wanted.filter(|wanted| *found != json!(wanted)) {
             let why = format!("Precondition failed: {field} is {}, not {wanted}", found.as_str().unwrap_or_default());
-            // Trying again does not help, so this is no conflict of the inner kind.
+            // A retry does not help, so this is not an inner conflict.
             return Err(Fault::Conflict { kind, name: name.to_owned(), why });
         }
     }

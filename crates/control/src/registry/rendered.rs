@@ -1,5 +1,5 @@
-//! What was last seen of a run, for the many who watch the same: it is looked at once and told to all of them.
-//! It remembers only so much, by size, and never shows less than was asked for.
+//! Caches rendered objects per run so that N watchers render once. Bounded by size; never serves an object older than
+//! the revision asked for.
 
 use std::{
     collections::HashMap,
@@ -12,39 +12,39 @@ use serde_json::Value;
 
 use super::{Fault, Registry};
 
-/// Runs that are remembered; with more the memory begins anew.
-const MOST: usize = 4096;
-/// About how many bytes all remembered objects take together.
-const MOST_BYTES: usize = 32 << 20;
-/// A larger object is looked at by everyone alone.
-const LARGEST: usize = 1 << 20;
+/// Maximum number of cached runs. One more clears the cache.
+const MAX_RUNS: usize = 4096;
+/// Approximate memory limit of all cached objects together.
+const MAX_BYTES: usize = 32 << 20;
+/// Larger objects are not cached; each caller renders its own.
+const MAX_OBJECT_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
-pub(super) struct RenderedCache(Mutex<Remembered>);
+pub(super) struct RenderedCache(Mutex<CachedRuns>);
 
 #[derive(Default)]
-struct Remembered {
+struct CachedRuns {
     runs: HashMap<RunId, Arc<Mutex<Entry>>>,
     bytes: usize,
 }
 
 #[derive(Default)]
 struct Entry {
-    /// Kind, namespace and name of a run never change.
+    /// Row for kind, namespace and name, which never change.
     row: Option<Arc<RunRow>>,
-    object: Option<Seen>,
+    object: Option<Rendered>,
 }
 
-struct Seen {
-    /// Everything that happened up to here is in it.
+struct Rendered {
+    /// The object includes every change up to this revision.
     until: Revision,
-    /// The run's own last change before it was looked at.
+    /// Revision of the run's own last change before it was rendered.
     revision: Option<Revision>,
     object: Arc<Value>,
 }
 
 impl Registry {
-    /// The run's row, perhaps an old one: only what never changes may be read from it.
+    /// Returns the run's row, perhaps stale: only fields that never change may be read from it.
     pub(super) fn identity(&self, run: RunId) -> Result<Option<Arc<RunRow>>, Fault> {
         let known = self.0.rendered.of(run);
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,10 +54,10 @@ impl Registry {
         Ok(known.row.clone())
     }
 
-    /// The run as people see it, with everything up to this revision at least.
+    /// Returns the run as clients see it, including every change up to `since` at least.
     pub(super) fn rendered(&self, run: RunId, since: Revision) -> Result<Option<Arc<Value>>, Fault> {
         let known = self.0.rendered.of(run);
-        // Held while it is looked at: the others wait for the one who looks.
+        // Locked while rendering: concurrent callers wait for the first.
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(seen) = known.object.as_ref().filter(|seen| seen.until >= since) {
             return Ok(Some(seen.object.clone()));
@@ -65,7 +65,7 @@ impl Registry {
         let until = self.0.feed.latest();
         let revision = self.read(|reader| Ok(reader.run_revision(run)?))?;
         if let Some(seen) = known.object.as_mut().filter(|seen| revision.is_some() && seen.revision == revision) {
-            // Others changed since, this one did not.
+            // Other runs changed since; this one did not.
             seen.until = until;
             return Ok(Some(seen.object.clone()));
         }
@@ -76,10 +76,10 @@ impl Registry {
             Err(Fault::NotFound { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         };
-        if let Some(size) = size(&object, LARGEST)
-            && self.0.rendered.has_room_for(size)
+        if let Some(size) = size(&object, MAX_OBJECT_BYTES)
+            && self.0.rendered.reserve(size)
         {
-            known.object = Some(Seen { until, revision, object: object.clone() });
+            known.object = Some(Rendered { until, revision, object: object.clone() });
         }
         Ok(Some(object))
     }
@@ -88,9 +88,9 @@ impl Registry {
 impl RenderedCache {
     fn of(&self, run: RunId) -> Arc<Mutex<Entry>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Dropped when nobody waits for the lock any more.
-        let mut old = Remembered::default();
-        if all.runs.len() >= MOST && !all.runs.contains_key(&run) {
+        // Dropped after the lock is released.
+        let mut old = CachedRuns::default();
+        if all.runs.len() >= MAX_RUNS && !all.runs.contains_key(&run) {
             old = std::mem::take(&mut *all);
         }
         let known = all.runs.entry(run).or_default().clone();
@@ -99,13 +99,13 @@ impl RenderedCache {
         known
     }
 
-    /// Counts another object. When all are too large together everything is forgotten, this one included: what many
-    /// watch is soon remembered again. One that takes the place of an older one is counted as well, so that the sum is
-    /// never too small.
-    fn has_room_for(&self, size: usize) -> bool {
+    /// Counts another object. When the limit is exceeded the whole cache is cleared, this object included: what many
+    /// watch is soon cached again. An object that replaces an older one is counted as well, so that the sum is never
+    /// too small.
+    fn reserve(&self, size: usize) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.bytes += size;
-        if all.bytes > MOST_BYTES {
+        if all.bytes > MAX_BYTES {
             let old = std::mem::take(&mut *all);
             drop(all);
             drop(old);
@@ -115,19 +115,19 @@ impl RenderedCache {
     }
 }
 
-/// About how many bytes a value takes in memory; nothing when it is more than `most`, which is found out early.
+/// Estimates the bytes that a value takes in memory. Returns `None` if that is more than `most`, stopping early.
 fn size(value: &Value, most: usize) -> Option<usize> {
-    /// A value without what it owns, and what a map or an allocation costs beside it.
-    const EACH: usize = 64;
+    /// Size of a value without its contents, plus the overhead of a map entry or an allocation.
+    const VALUE_OVERHEAD: usize = 64;
     let mut size = 0;
     let mut left = vec![value];
     while let Some(value) = left.pop() {
-        size += EACH;
+        size += VALUE_OVERHEAD;
         match value {
             Value::String(text) => size += text.len(),
             Value::Array(items) => left.extend(items),
             Value::Object(fields) => {
-                size += fields.keys().map(|key| key.len() + EACH).sum::<usize>();
+                size += fields.keys().map(|key| key.len() + VALUE_OVERHEAD).sum::<usize>();
                 left.extend(fields.values());
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -147,14 +147,14 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded_by_size() {
-        let large = json!({"text": "x".repeat(LARGEST)});
-        assert_eq!(size(&large, LARGEST), None);
+        let large = json!({"text": "x".repeat(MAX_OBJECT_BYTES)});
+        assert_eq!(size(&large, MAX_OBJECT_BYTES), None);
         let ordinary = json!({"text": "x".repeat(100_000), "list": [1, 2, {"a": null}]});
-        let each = size(&ordinary, LARGEST).unwrap();
+        let each = size(&ordinary, MAX_OBJECT_BYTES).unwrap();
         assert!((100_000..110_000).contains(&each), "{each}");
         let rendered = RenderedCache::default();
-        let kept = (0..10_000).filter(|_| rendered.has_room_for(each)).count();
+        let kept = (0..10_000).filter(|_| rendered.reserve(each)).count();
         assert!(kept > 9_000, "{kept}");
-        assert!(rendered.0.lock().unwrap().bytes <= MOST_BYTES);
+        assert!(rendered.0.lock().unwrap().bytes <= MAX_BYTES);
     }
 }

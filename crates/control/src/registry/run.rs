@@ -1,35 +1,35 @@
-//! Runs as objects: found by name, read wherever they stand, and told what to do.
+//! Runs as objects: looked up by name, rendered whether open or finished, and sent commands.
 
 use octoflow_engine::Command;
 use octoflow_model::{Revision, RunId};
 use octoflow_store::{Filter, Page, RunRow};
 use serde_json::{Value, json};
 
-use super::{Fault, Kind, Registry, kinds, size::Wish};
+use super::{Fault, Kind, Registry, kinds, size::NodeDetail};
 use crate::Error;
 
-/// How often a run that changes while it is looked at is looked at again.
-const LOOKS: usize = 16;
+/// Number of tries to read a run that changes while it is rendered.
+const MAX_READS: usize = 16;
 
-/// Means the newest run of a namespace.
+/// Alias for the newest run of a namespace.
 const LATEST: &str = "@latest";
 
-/// A run found by its name.
+/// Run that was found by name.
 #[derive(Clone, Debug)]
-pub struct Named {
+pub struct FoundRun {
     pub run: RunId,
     pub row: RunRow,
 }
 
 impl Registry {
-    /// A run of this kind by its name, or the newest one by `@latest`.
-    pub fn find_run(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Named, Fault> {
+    /// Finds a run of this kind by name, or the newest one by `@latest`.
+    pub fn find_run(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<FoundRun, Fault> {
         let row = match name {
             LATEST => self.newest(kind, namespace)?,
             name => self.row(kind, namespace, name)?,
         };
         let row = row.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?;
-        Ok(Named { run: row.run, row })
+        Ok(FoundRun { run: row.run, row })
     }
 
     fn newest(&self, kind: &Kind, namespace: &str) -> Result<Option<RunRow>, Fault> {
@@ -39,14 +39,14 @@ impl Registry {
         Ok(rows.into_iter().next())
     }
 
-    /// A run of this kind by its uid.
-    pub fn find_run_by_uid(&self, kind: &'static Kind, uid: &str) -> Result<Named, Fault> {
+    /// Finds a run of this kind by uid.
+    pub fn find_run_by_uid(&self, kind: &'static Kind, uid: &str) -> Result<FoundRun, Fault> {
         let row = self.read(|reader| Ok(reader.run_by_uid(uid)?))?.filter(|row| row.kind == kind.key);
         let row = row.ok_or_else(|| Fault::NotFound { kind, name: uid.to_owned() })?;
-        Ok(Named { run: row.run, row })
+        Ok(FoundRun { run: row.run, row })
     }
 
-    /// A run by the number it was given here.
+    /// Returns a run by its id.
     pub fn run_by_number(&self, run: RunId) -> Result<Value, Fault> {
         let row = self.read(|reader| Ok(reader.run(run)?))?;
         let row = row.ok_or_else(|| Fault::NotFound { kind: &kinds::UNKNOWN, name: run.to_string() })?;
@@ -57,21 +57,21 @@ impl Registry {
         self.read(|reader| Ok(reader.run_by_name(namespace, Some(kind.key), name)?))
     }
 
-    /// The run as people see it, with the revision it is at least of.
+    /// Returns the run as clients see it. Its revision is a lower bound.
     pub fn run_object(&self, row: &RunRow) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Whole)
+        self.run_as(row, NodeDetail::Whole)
     }
 
-    pub(super) fn run_as(&self, row: &RunRow, wish: Wish<'_>) -> Result<Value, Fault> {
+    pub(super) fn run_as(&self, row: &RunRow, detail: NodeDetail<'_>) -> Result<Value, Fault> {
         let revision = self.run_revision(row)?;
-        let mut object = match self.draw(row, wish) {
+        let mut object = match self.render(row, detail) {
             Err(Fault::Controller(Error::UnknownRun(_))) => {
                 return match self.successor(row)? {
-                    Some(next) => self.run_as(&next, wish),
+                    Some(next) => self.run_as(&next, detail),
                     None => Err(Fault::NotFound { kind: of_row(row), name: row.name.clone() }),
                 };
             }
-            // One that cannot be read is shown as such, and spoils no list.
+            // An unreadable run is shown as such, so that it does not break lists.
             Err(Fault::Controller(Error::Journal { why, .. })) => {
                 crate::read::unreadable(&of_row(row).api_version(), row, &why)
             }
@@ -81,12 +81,12 @@ impl Registry {
         Ok(object)
     }
 
-    /// The run with exactly the revision it is of, for whoever compares it. One that changes all the time is a conflict.
-    /// Of one that is too large to be shown at once the nodes are left out, as in lists.
-    pub(super) fn exact_run_object(&self, row: &RunRow, wish: Wish<'_>) -> Result<Value, Fault> {
-        for _ in 0..LOOKS {
-            let object = self.run_as(row, wish)?;
-            // Nothing was committed between the two looks at the revision, so the object is what that commit left.
+    /// Returns the run with its exact revision, for callers that compare it. A run that keeps changing is a conflict.
+    /// Of a run that is too large to render, nodes are left out as in lists.
+    pub(super) fn exact_run_object(&self, row: &RunRow, detail: NodeDetail<'_>) -> Result<Value, Fault> {
+        for _ in 0..MAX_READS {
+            let object = self.run_as(row, detail)?;
+            // No commit happened between the two reads of the revision, so the object is of that revision.
             if object["metadata"]["resourceVersion"] == self.run_revision(row)?.to_string() {
                 return Ok(object);
             }
@@ -94,7 +94,7 @@ impl Registry {
         Err(Fault::stale(of_row(row), &row.name))
     }
 
-    /// Who took the place of a run that is gone: a retry is another run under the same uid.
+    /// Returns the run that replaced a deleted one: a retry is another run with the same uid.
     pub(super) fn successor(&self, row: &RunRow) -> Result<Option<RunRow>, Fault> {
         let found = self.read(|reader| Ok(reader.run_by_uid(&row.uid)?))?;
         Ok(found.filter(|next| next.run != row.run))
@@ -104,13 +104,13 @@ impl Registry {
         self.read(|reader| Ok(reader.run_revision(row.run)?.unwrap_or(row.revision)))
     }
 
-    /// Tells a run to do something.
+    /// Sends a command to a run.
     pub fn command(&self, run: RunId, command: Command) -> Result<(), Fault> {
         Ok(self.handle().command(run, command)?)
     }
 }
 
-/// The kind of a run. A row of a kind that is not in the table was written by a newer version.
+/// Returns the kind of a run. A row of an unknown kind was written by a newer version.
 pub(crate) fn of_row(row: &RunRow) -> &'static Kind {
     kinds::of_key(&row.kind).unwrap_or(&kinds::UNKNOWN)
 }

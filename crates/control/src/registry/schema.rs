@@ -1,5 +1,5 @@
-//! The kinds as schemas of an OpenAPI document, written from the engine's tables so that tools explain and check what
-//! admission will. It describes; it checks nothing.
+//! OpenAPI schemas of all kinds, generated from the engine's tables so that tools explain and check what admission
+//! accepts. It describes only; it validates nothing.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,18 +11,19 @@ use super::{Kind, kinds};
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const OWNER: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference";
 
-/// What the schema of a kind is called.
+/// Returns the name of a kind's schema.
 pub fn schema_name(kind: &Kind) -> String {
     format!("{}{}", kind.schema_prefix, kind.name)
 }
 
-/// The schemas of all kinds of a group with everything they refer to, by name. References are those of version 3.
+/// Returns the schemas of all kinds of a group and of everything they refer to, by name. References have the form of
+/// OpenAPI 3.
 pub fn schemas(group: &str) -> Map<String, Value> {
-    let mut writer = Writer { prefix: prefix(group), ..Writer::default() };
+    let mut writer = SchemaWriter { prefix: schema_prefix(group), ..SchemaWriter::default() };
     for kind in kinds::all().filter(|kind| kind.group == group) {
         let mut schema = match kind.shape {
             Some(shape) => writer.object(shape, kind.name, true),
-            None => looked_at(),
+            None => view_schema(),
         };
         if let Some(fields) = schema["properties"].as_object_mut() {
             let about = "Its name, labels and what else the server knows of it.";
@@ -43,21 +44,21 @@ pub fn schemas(group: &str) -> Map<String, Value> {
     writer.done
 }
 
-/// What the schemas of a group begin with.
-fn prefix(group: &str) -> &'static str {
+/// Returns the common prefix of the schema names of a group.
+fn schema_prefix(group: &str) -> &'static str {
     kinds::all().find(|kind| kind.group == group).map_or("", |kind| kind.schema_prefix)
 }
 
-/// Objects are written once each and referred to by name, so that those which hold themselves have an end.
+/// Generates schemas. Each object type is written once and referred to by name, so that recursive types terminate.
 #[derive(Default)]
-struct Writer {
+struct SchemaWriter {
     prefix: &'static str,
     names: HashMap<*const Shape, String>,
     waiting: VecDeque<(String, &'static Shape)>,
     done: Map<String, Value>,
 }
 
-impl Writer {
+impl SchemaWriter {
     fn object(&mut self, shape: &'static Shape, owner: &str, root: bool) -> Value {
         let mut properties = Map::new();
         for field in shape.fields().filter(|field| field.support != Support::Refused) {
@@ -65,7 +66,7 @@ impl Writer {
                 // Kinds share their metadata, which has a schema of its own.
                 _ if root && field.name == "metadata" => continue,
                 Support::Yes => self.value(field.shape, field.name, owner),
-                Support::Ignored(_) | Support::Refused if field.name == "status" => open(),
+                Support::Ignored(_) | Support::Refused if field.name == "status" => any_object(),
                 Support::Ignored(_) | Support::Refused => json!({}),
             };
             properties.insert(field.name.to_owned(), described(schema, field));
@@ -102,7 +103,7 @@ impl Writer {
         }
     }
 
-    /// The name of an object's schema: that of the field it was first seen at, longer where it is taken.
+    /// Returns the name of an object's schema: that of the field it was first seen at, longer where it is taken.
     fn definition(&mut self, shape: &'static Shape, name: &str, owner: &str) -> String {
         if let Some(known) = self.names.get(&std::ptr::from_ref(shape)) {
             return known.clone();
@@ -126,7 +127,7 @@ fn described(schema: Value, field: &Field) -> Value {
         Support::Yes | Support::Refused => format!("{}.", field.about),
     };
     match schema["$ref"].as_str() {
-        // Nothing may stand beside a reference.
+        // A reference may have no siblings.
         Some(_) => json!({"allOf": [schema], "description": about}),
         None => {
             let mut schema = schema;
@@ -140,16 +141,16 @@ fn referred(name: &str, about: &str) -> Value {
     json!({"allOf": [{"$ref": format!("#/components/schemas/{name}")}], "description": about})
 }
 
-/// Whatever the server puts there.
-fn open() -> Value {
+/// Schema of an object with any fields, set by the server.
+fn any_object() -> Value {
     json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// A kind nobody writes.
-fn looked_at() -> Value {
-    let mut spec = open();
+/// Schema of a kind that is read-only.
+fn view_schema() -> Value {
+    let mut spec = any_object();
     spec["description"] = json!("What it is made of.");
-    let mut status = open();
+    let mut status = any_object();
     status["description"] = json!("What became of it.");
     json!({
         "type": "object",
@@ -163,7 +164,7 @@ fn looked_at() -> Value {
     })
 }
 
-/// What every object has; the words and types are those of the Kubernetes API.
+/// Schema of the metadata; descriptions and types are those of the Kubernetes API.
 fn metadata() -> Value {
     let text = |about: &str| json!({"type": "string", "description": about});
     let time = |about: &str| json!({"type": "string", "format": "date-time", "description": about});
@@ -221,7 +222,7 @@ fn owner() -> Value {
     })
 }
 
-/// What one entry of a list is called.
+/// Returns the name of one entry of a list.
 fn singular(name: &str) -> &str {
     name.strip_suffix('s').filter(|rest| !rest.is_empty() && !rest.ends_with('s')).unwrap_or(name)
 }

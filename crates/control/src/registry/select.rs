@@ -3,11 +3,11 @@
 use octoflow_store::LabelTest;
 use serde_json::Value;
 
-/// `a=b,c!=d,e in (f,g),h notin (i),j,!k`; empty selects everything.
+/// Label selector: `a=b,c!=d,e in (f,g),h notin (i),j,!k`. An empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(pub Vec<LabelTest>);
 
-/// `metadata.name=x,status.phase!=Running`; empty selects everything.
+/// Field selector: `metadata.name=x,status.phase!=Running`. An empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector(pub Vec<FieldTest>);
 
@@ -19,11 +19,26 @@ pub struct FieldTest {
     pub equal: bool,
 }
 
-/// Both at once.
+/// Labels and fields to match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     pub labels: LabelSelector,
     pub fields: FieldSelector,
+}
+
+/// Part of a selector that cannot be parsed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    #[error("`{0}` is not a label selector; write key=value, key!=value, key in (a,b), key notin (a,b), key or !key")]
+    Label(String),
+    #[error("`{0}` is not a field selector; write field=value or field!=value")]
+    Field(String),
+}
+
+impl From<SelectorError> for String {
+    fn from(error: SelectorError) -> Self {
+        error.to_string()
+    }
 }
 
 impl Selection {
@@ -37,7 +52,7 @@ impl Selection {
 }
 
 impl LabelSelector {
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let parts = split_outside_brackets(text).into_iter().map(str::trim).filter(|part| !part.is_empty());
         parts.map(label).collect::<Result<_, _>>().map(Self)
     }
@@ -56,7 +71,7 @@ impl LabelSelector {
 }
 
 impl FieldSelector {
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         parts
             .map(|part| {
@@ -64,9 +79,8 @@ impl FieldSelector {
                 let (field, value, equal) = match split("!=") {
                     Some((field, value)) => (field, value, false),
                     None => {
-                        let (field, value) = split("==").or_else(|| split("=")).ok_or_else(|| {
-                            format!("`{part}` is not a field selector; write field=value or field!=value")
-                        })?;
+                        let (field, value) =
+                            split("==").or_else(|| split("=")).ok_or_else(|| SelectorError::Field(part.to_owned()))?;
                         (field, value, true)
                     }
                 };
@@ -76,7 +90,7 @@ impl FieldSelector {
             .map(Self)
     }
 
-    /// The name that alone can match, when the selector says so.
+    /// Returns the name that alone can match, if the selector demands one.
     pub fn name(&self) -> Option<&str> {
         self.0.iter().find(|test| test.equal && test.field == "metadata.name").map(|test| test.value.as_str())
     }
@@ -94,12 +108,8 @@ impl FieldSelector {
     }
 }
 
-fn label(part: &str) -> Result<LabelTest, String> {
-    let wrong = || {
-        format!(
-            "`{part}` is not a label selector; write key=value, key!=value, key in (a,b), key notin (a,b), key or !key"
-        )
-    };
+fn label(part: &str) -> Result<LabelTest, SelectorError> {
+    let wrong = || SelectorError::Label(part.to_owned());
     if let Some(key) = part.strip_prefix('!') {
         return Ok(LabelTest::Absent { key: name(key).ok_or_else(wrong)? });
     }

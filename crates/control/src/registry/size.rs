@@ -1,5 +1,5 @@
-//! How much of a run is shown at once. A workflow may have more nodes than an answer can hold: whoever asks for one hears
-//! how to ask for less, and lists and watches show it without its nodes.
+//! Limits on rendering. A workflow may have more nodes than one answer can hold: a get is refused with a hint how to
+//! ask for less; lists and watches leave out the nodes.
 
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
@@ -12,81 +12,84 @@ use crate::{
     read,
 };
 
-/// The most nodes that one answer shows. They take some sixty megabytes of text, and ten times that while they are drawn.
-pub(super) const MOST_NODES: u64 = 150_000;
+/// Maximum number of nodes in one answer: some sixty megabytes of text, and ten times that while rendering.
+pub(super) const MAX_NODES: u64 = 150_000;
 
-/// What a node takes in the final record of a run, about.
+/// Approximate size of a node in the final record of a run.
 const BYTES_A_NODE: u64 = 400;
 
-/// What is done about a run that is too large to be shown at once.
+/// Which nodes of a large run to render.
 #[derive(Clone, Copy)]
-pub(super) enum Wish<'a> {
-    /// All of it is needed, whatever it takes.
+pub(super) enum NodeDetail<'a> {
+    /// All nodes, whatever it costs.
     Whole,
-    /// Whoever asked hears that it is too large, and how to ask for less.
+    /// All nodes; a run that is too large is refused with a hint how to ask for less.
     Refuse,
-    /// It is shown without its nodes, and says so: a list must not break off because of one run.
+    /// All nodes unless there are too many; then none, and a condition says so. A list must not fail because of one
+    /// run.
     Omit,
-    /// Nobody wants to see the nodes.
+    /// Nodes are not needed.
     Trim,
-    /// Of a large one only some nodes are needed, by their ids and types.
+    /// Of a large run, only the nodes that match by id and type.
     Only(&'a dyn Fn(&str, &str) -> bool),
 }
 
 enum Size {
     Small(Value),
-    /// So many nodes.
+    /// Number of nodes.
     Large(u64),
 }
 
 impl Registry {
-    /// The run as people see it, unless it is too large to be shown at once.
+    /// Renders a run, or refuses if it is too large.
     pub fn shown_run(&self, row: &RunRow) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Refuse)
+        self.run_as(row, NodeDetail::Refuse)
     }
 
-    /// The same for lists and watches: of a run that is too large the nodes are left out.
+    /// Renders a run for lists and watches: without nodes if there are too many.
     pub fn listed_run(&self, row: &RunRow) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Omit)
+        self.run_as(row, NodeDetail::Omit)
     }
 
-    /// The same for whoever does not look at the nodes: only a small run has them then.
+    /// Renders a run for callers that do not need nodes: only a small run has them.
     pub fn trimmed_run(&self, row: &RunRow) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Trim)
+        self.run_as(row, NodeDetail::Trim)
     }
 
-    /// The run with its pods at least, and with the containers they consist of.
-    pub(super) fn podded_run(&self, row: &RunRow) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Only(&|_, of| matches!(of, "Pod" | "Container")))
+    /// Renders a run with at least its pods and their containers.
+    pub(super) fn run_with_pods(&self, row: &RunRow) -> Result<Value, Fault> {
+        self.run_as(row, NodeDetail::Only(&|_, of| matches!(of, "Pod" | "Container")))
     }
 
-    /// The run with this node at least, if it has it.
+    /// Renders a run with at least this node, if it exists.
     pub(super) fn run_with_node(&self, row: &RunRow, node: &str) -> Result<Value, Fault> {
-        self.run_as(row, Wish::Only(&|id, _| id == node))
+        self.run_as(row, NodeDetail::Only(&|id, _| id == node))
     }
 
-    pub(super) fn draw(&self, row: &RunRow, wish: Wish<'_>) -> Result<Value, Fault> {
+    pub(super) fn render(&self, row: &RunRow, detail: NodeDetail<'_>) -> Result<Value, Fault> {
         let nodes = match self.sized(row)? {
             Size::Small(object) => return Ok(object),
             Size::Large(nodes) => nodes,
         };
-        match wish {
-            Wish::Refuse if nodes > MOST_NODES => {
+        match detail {
+            NodeDetail::Refuse if nodes > MAX_NODES => {
                 Err(Fault::TooLarge { kind: of_row(row), name: row.name.clone(), nodes })
             }
-            Wish::Omit if nodes > MOST_NODES => {
+            NodeDetail::Omit if nodes > MAX_NODES => {
                 let mut object = self.handle().summary(row.run)?;
                 omitted(&mut object, nodes);
                 Ok(object)
             }
-            Wish::Trim => Ok(self.handle().summary(row.run)?),
-            Wish::Only(keep) => self.read(|reader| Ok(read::object_where(reader, row.run, keep)?)),
-            Wish::Whole | Wish::Refuse | Wish::Omit => self.read(|reader| Ok(read::object(reader, row.run)?)),
+            NodeDetail::Trim => Ok(self.handle().summary(row.run)?),
+            NodeDetail::Only(keep) => self.read(|reader| Ok(read::object_where(reader, row.run, keep)?)),
+            NodeDetail::Whole | NodeDetail::Refuse | NodeDetail::Omit => {
+                self.read(|reader| Ok(read::object(reader, row.run)?))
+            }
         }
     }
 
     fn sized(&self, row: &RunRow) -> Result<Size, Fault> {
-        // What is over does not change, so nobody who works need be asked.
+        // A finished run does not change, so the event loop need not be asked.
         if !row.archived {
             match unless_outage(self.handle().look(row.run))? {
                 Some(Shown::Here(object)) => return Ok(Size::Small(object)),
@@ -107,7 +110,7 @@ impl Registry {
 fn omitted(object: &mut Value, nodes: u64) {
     let condition = json!({
         "type": "NodesOmitted", "status": "True",
-        "message": format!("{nodes} nodes are more than the {MOST_NODES} that are shown at once"),
+        "message": format!("{nodes} nodes are more than the {MAX_NODES} that are shown at once"),
     });
     match object["status"]["conditions"].as_array_mut() {
         Some(conditions) => conditions.push(condition),

@@ -1,15 +1,15 @@
-//! What the controller itself writes into an object: its status, and labels that follow from it. Specifications are left
-//! alone, and so is what somebody else changed meanwhile.
+//! Status updates by the controller itself: the status of an object and labels derived from it. It never changes
+//! specifications and never overwrites concurrent changes.
 
 use serde_json::Value;
 
 use super::{Fault, Kind, Registry};
 
-/// How often a change is tried again on what somebody else left.
+/// Number of tries when concurrent changes interfere.
 const TRIES: usize = 8;
 
 impl Registry {
-    /// Changes the object if it is still there and still has this uid. The answer is what it is now.
+    /// Changes the object if it still exists with this uid. Returns its new state.
     pub(crate) fn note_status(
         &self,
         kind: &'static Kind,
@@ -27,7 +27,7 @@ impl Registry {
             if after == kept.object {
                 return Ok(Some(after));
             }
-            match self.shelve(kind, &after, uid, Some(kept.revision)) {
+            match self.store_object(kind, &after, uid, Some(kept.revision)) {
                 Err(Fault::Conflict { .. }) if last > 0 => {}
                 stored => return stored.map(Some),
             }

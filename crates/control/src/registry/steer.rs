@@ -1,5 +1,5 @@
-//! Changes of a run's object: what is written on it, whether it is held, whether it is to end. Nothing else of a run can
-//! change; whoever tries is told which field it was.
+//! Changes of a run's object: metadata, suspension and shutdown. Nothing else of a run can change; the error names each
+//! field that cannot.
 
 use octoflow_engine::{Command, Refusal};
 use octoflow_model::{
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use super::{Cause, Fault, Kind, meta};
 use crate::{Error, clock, controller::Handle};
 
-/// What a change of a run's object comes down to.
-pub(crate) struct Steering {
+/// Update of a run as metadata and commands.
+pub(crate) struct ObjectUpdate {
     marks: Option<(Box<MutableMetadata>, Box<MutableMetadata>)>,
     commands: Vec<Command>,
 }
 
-impl Steering {
-    /// The difference between two versions of a run's object, or everything in it that cannot be done.
+impl ObjectUpdate {
+    /// Computes the difference between two versions of a run's object, or returns every change that is not allowed.
     pub(crate) fn between(kind: &'static Kind, before: &Value, after: &Value) -> Result<Self, Fault> {
         let mut causes = Vec::new();
         let (was, is) = (&before["spec"], &after["spec"]);
@@ -68,12 +68,12 @@ impl Steering {
         Ok(Self { marks, commands })
     }
 
-    pub(crate) fn is_nothing(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.marks.is_none() && self.commands.is_empty()
     }
 
-    /// Brings it about. A conflict means that somebody else was faster, and that another try may help.
-    pub(crate) fn carry_out(self, handle: &Handle, kind: &'static Kind, row: &RunRow) -> Result<(), Fault> {
+    /// Applies the update. A conflict means that a concurrent change came first and a retry may help.
+    pub(crate) fn apply(self, handle: &Handle, kind: &'static Kind, row: &RunRow) -> Result<(), Fault> {
         if let Some((read, write)) = self.marks {
             mark(handle, kind, row, read, write)?;
         }
@@ -84,8 +84,8 @@ impl Steering {
     }
 }
 
-/// A run that is over and that somebody else must let go is marked as going; whether it was.
-pub(crate) fn hold_back(handle: &Handle, row: &RunRow) -> Result<bool, Error> {
+/// Marks a finished run as terminating if finalizers hold it. Returns whether they do.
+pub(crate) fn mark_if_held(handle: &Handle, row: &RunRow) -> Result<bool, Error> {
     let object = handle.object(row.run)?;
     let read = MutableMetadata::of(&object["metadata"]);
     if !row.archived || !meta::is_held(&read.ownership) {
@@ -99,7 +99,7 @@ pub(crate) fn hold_back(handle: &Handle, row: &RunRow) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Writes on a run wherever it stands. A conflict means that somebody else was faster.
+/// Writes metadata of a run, open or finished. A conflict means that a concurrent change came first.
 pub(super) fn mark(
     handle: &Handle,
     kind: &'static Kind,
@@ -121,7 +121,7 @@ pub(super) fn mark(
     })
 }
 
-/// Writes on a run that is over: its record and its row change together, unless somebody else was faster.
+/// Writes metadata of a finished run: its record and its row change together, unless a concurrent change came first.
 fn rewrite(handle: &Handle, row: &RunRow, read: &MutableMetadata, write: &MutableMetadata) -> Result<(), Error> {
     let run = row.run;
     let bytes = handle.store.reader()?.archive(run)?.ok_or(Error::UnknownRun(run))?;

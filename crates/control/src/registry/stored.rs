@@ -1,4 +1,4 @@
-//! Objects that are kept as they were given: read with their identity, checked before they are stored.
+//! Stored objects: reading with their identity, validation before writing.
 
 use octoflow_engine::Problems;
 use octoflow_model::{Revision, base64};
@@ -8,21 +8,26 @@ use serde_json::{Value, json};
 use super::{Cause, Fault, Kind, Registry, meta};
 use crate::{Error, controller::owned_namespace, keyed};
 
-/// A stored object with what the store knows of it.
-pub(super) struct Kept {
+/// Stored object with its identity in the store.
+pub(super) struct StoredObject {
     pub object: Value,
     pub uid: String,
     pub revision: Revision,
 }
 
 impl Registry {
-    pub(super) fn stored_object(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Kept>, Fault> {
+    pub(super) fn stored_object(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<StoredObject>, Fault> {
         let found = self.read(|reader| Ok(reader.object(kind.key, namespace, name)?))?;
-        found.map(|object| dress(kind, &object)).transpose()
+        found.map(|object| with_identity(kind, &object)).transpose()
     }
 
-    /// Stores an object that was checked, unless it is not what it was at the expected revision.
-    pub(super) fn shelve(
+    /// Stores a validated object, unless it changed since the expected revision.
+    pub(super) fn store_object(
         &self,
         kind: &'static Kind,
         object: &Value,
@@ -35,8 +40,8 @@ impl Registry {
         let expect =
             Change::Expect { kind: kind_name, namespace: namespace.clone(), name: name.clone(), revision: expected };
         match self.handle().put_object_with(object, uid.to_owned(), Batch::from(expect)) {
-            // Not looked up again: it may be gone in the next moment, and was stored all the same.
-            Ok(revision) => Ok(dressed(kind, object.clone(), &namespace, uid, revision)),
+            // Not read back: it may be deleted a moment later, and was stored all the same.
+            Ok(revision) => Ok(add_identity(kind, object.clone(), &namespace, uid, revision)),
             Err(Error::Store(octoflow_store::Error::Stale { .. })) if expected.is_none() => {
                 Err(Fault::Exists { kind, name })
             }
@@ -46,16 +51,16 @@ impl Registry {
     }
 }
 
-/// The object with the identity the store gave it.
-pub(super) fn dress(kind: &Kind, kept: &Object) -> Result<Kept, Fault> {
+/// Decodes a stored object and adds the identity that the store assigned.
+pub(super) fn with_identity(kind: &Kind, kept: &Object) -> Result<StoredObject, Fault> {
     let object: Value = serde_json::from_slice(&kept.body).map_err(|error| {
         Fault::Controller(Error::Object { what: format!("{} `{}`", kind.name, kept.name), why: error.to_string() })
     })?;
-    let object = dressed(kind, object, &kept.namespace, &kept.uid, kept.revision);
-    Ok(Kept { object, uid: kept.uid.clone(), revision: kept.revision })
+    let object = add_identity(kind, object, &kept.namespace, &kept.uid, kept.revision);
+    Ok(StoredObject { object, uid: kept.uid.clone(), revision: kept.revision })
 }
 
-fn dressed(kind: &Kind, mut object: Value, namespace: &str, uid: &str, revision: Revision) -> Value {
+fn add_identity(kind: &Kind, mut object: Value, namespace: &str, uid: &str, revision: Revision) -> Value {
     object["apiVersion"] = json!(kind.api_version());
     object["kind"] = json!(kind.name);
     object["metadata"]["uid"] = json!(uid);
@@ -66,7 +71,7 @@ fn dressed(kind: &Kind, mut object: Value, namespace: &str, uid: &str, revision:
     object
 }
 
-/// What people may write in more than one way is kept in one: a secret's texts are its data.
+/// Normalizes fields that have several notations: `stringData` of a Secret becomes `data`.
 pub(crate) fn prepare(kind: &Kind, object: &mut Value) {
     if kind.name != "Secret" {
         return;
@@ -87,7 +92,7 @@ pub(crate) fn prepare(kind: &Kind, object: &mut Value) {
     }
 }
 
-/// What may not become of what is there.
+/// Rejects changes to immutable fields.
 pub(super) fn check_change(kind: &'static Kind, before: &Value, after: &Value) -> Result<(), Fault> {
     let mut causes = Vec::new();
     if matches!(kind.name, "ConfigMap" | "Secret") && before["immutable"] == true {
@@ -108,7 +113,7 @@ pub(super) fn check_change(kind: &'static Kind, before: &Value, after: &Value) -
     Err(Fault::Invalid { kind, name, causes })
 }
 
-/// Everything that is wrong with an object of a kind that is kept.
+/// Returns every problem of an object to be stored.
 pub(crate) fn check(kind: &'static Kind, object: &Value) -> Result<(), Fault> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let mut causes = Vec::new();

@@ -1,26 +1,26 @@
-//! Runs on their way in: named, judged, handed to the event loop, and shown as they were accepted.
+//! Submission of runs: naming, admission, hand-over to the event loop, and the object as it was accepted.
 
 use octoflow_engine::Program;
 use octoflow_model::RunId;
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Kind, Registry, WriteOptions, judge::Ruling, meta};
+use super::{Cause, Fault, Kind, Registry, WriteOptions, admission::AdmittedRun, meta};
 use crate::{Claim, Error, clock, controller::Submit, event_loop::Entered, name_suffix, new_uid, park};
 
-/// How often a drawn name that is taken is drawn again.
-const DRAWS: usize = 8;
+/// Number of tries when a generated name is taken.
+const NAME_TRIES: usize = 8;
 
-/// What became of a submission.
+/// Result of a submission.
 #[derive(Debug)]
 pub enum Submitted {
-    /// The run as it was accepted, or as it would have been.
-    Shown(Value),
-    /// It was made before, for the same idempotency key.
-    Before(RunId),
+    /// The run as it was accepted, or would have been in a dry run.
+    New(Value),
+    /// The run exists already, for the same idempotency key.
+    Existing(RunId),
 }
 
 impl Registry {
-    /// Admits and submits a run. When this returns it is on disk and will not be lost.
+    /// Admits and submits a run. It is durable when this returns.
     pub(super) fn submit(
         &self,
         kind: &'static Kind,
@@ -28,25 +28,26 @@ impl Registry {
         object: Value,
         options: &WriteOptions,
     ) -> Result<Value, Fault> {
-        match park::wait(self.enter(kind, namespace, object, options))? {
-            Submitted::Shown(object) => Ok(object),
-            Submitted::Before(run) => self.made_before(kind, run, options),
+        match park::wait(self.submit_async(kind, namespace, object, options))? {
+            Submitted::New(object) => Ok(object),
+            Submitted::Existing(run) => self.made_before(kind, run, options),
         }
     }
 
-    /// The same for whoever must not sleep: it looks into the store, and the rest of the time it is the event loop's turn.
-    pub(super) async fn enter(
+    /// Like [`Registry::submit`] for callers that must not block: it reads the store and otherwise awaits the event
+    /// loop.
+    pub(super) async fn submit_async(
         &self,
         kind: &'static Kind,
         namespace: &str,
         mut object: Value,
         options: &WriteOptions,
     ) -> Result<Submitted, Fault> {
-        let _guest = self.handle().in_flight.enter();
+        let _permit = self.handle().in_flight.enter();
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         let (given, prefix) = (text("name"), text("generateName"));
         if let Some(fields) = object.as_object_mut() {
-            // What became of some other run is nothing this one begins with.
+            // A run starts without the status of another.
             fields.remove("status");
         }
         object["metadata"]["namespace"] = json!(namespace);
@@ -55,13 +56,13 @@ impl Registry {
             return Err(Fault::Invalid { kind, name: String::new(), causes: vec![cause] });
         }
         let claim = options.claim.as_ref().filter(|_| !options.dry_run);
-        for _ in 0..DRAWS {
-            // Asked first: what was made before has the name that was asked for.
+        for _ in 0..NAME_TRIES {
+            // Checked first: an existing run has the requested name.
             if let Some(run) = self.claimed(claim)? {
-                return Ok(Submitted::Before(run));
+                return Ok(Submitted::Existing(run));
             }
             let name = match given.as_str() {
-                "" => drawn(kind, &prefix)?,
+                "" => generated_name(kind, &prefix)?,
                 name => name.to_owned(),
             };
             object["metadata"]["name"] = json!(name);
@@ -69,37 +70,37 @@ impl Registry {
             if !wrong.is_empty() {
                 return Err(Fault::Invalid { kind, name, causes: wrong });
             }
-            let ruling = self.judge(kind, &name, &object, given.is_empty())?;
+            let admitted = self.admit_run(kind, &name, &object, given.is_empty())?;
             if options.dry_run {
                 if self.row(kind, namespace, &name)?.is_none() {
-                    return Ok(Submitted::Shown(ruling.manifest));
+                    return Ok(Submitted::New(admitted.manifest));
                 }
                 if given.is_empty() {
                     continue;
                 }
                 return Err(Fault::Exists { kind, name });
             }
-            let (submit, program) = handed(namespace, &name, ruling, claim);
+            let (submit, program) = into_submit(namespace, &name, admitted, claim);
             match self.handle().enter_shown(submit, program, new_uid()?).await {
                 Ok(Entered { shown: Some((revision, mut object)), .. }) => {
                     object["metadata"]["resourceVersion"] = json!(revision.to_string());
-                    return Ok(Submitted::Shown(object));
+                    return Ok(Submitted::New(object));
                 }
-                Ok(Entered { run, shown: None }) => return Ok(Submitted::Before(run)),
-                // The one who asked at the same time with the same key may have been faster.
+                Ok(Entered { run, shown: None }) => return Ok(Submitted::Existing(run)),
+                // A concurrent request with the same idempotency key may have come first.
                 Err(Error::NameTaken { .. }) if given.is_empty() || self.claimed(claim)?.is_some() => {}
                 Err(Error::NameTaken { .. }) => return Err(Fault::Exists { kind, name }),
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Fault::Conflict { kind, name: prefix, why: "every name that was drawn is taken".to_owned() })
+        Err(Fault::Conflict { kind, name: prefix, why: "every generated name is taken".to_owned() })
     }
 
     fn claimed(&self, claim: Option<&Claim>) -> Result<Option<RunId>, Fault> {
         claim.map_or(Ok(None), |claim| self.read(|reader| Ok(claim.made(reader, clock::steady())?)))
     }
 
-    /// The run that was made when the same was asked for before.
+    /// Returns the run that exists already for the same idempotency key.
     pub fn made_before(&self, kind: &'static Kind, run: RunId, options: &WriteOptions) -> Result<Value, Fault> {
         let row = self.read(|reader| Ok(reader.run(run)?))?.ok_or_else(|| Fault::Conflict {
             kind,
@@ -110,14 +111,14 @@ impl Registry {
     }
 }
 
-fn handed(namespace: &str, name: &str, ruling: Ruling, claim: Option<&Claim>) -> (Submit, Program) {
-    let Ruling { manifest, stored, program } = ruling;
+fn into_submit(namespace: &str, name: &str, admitted: AdmittedRun, claim: Option<&Claim>) -> (Submit, Program) {
+    let AdmittedRun { manifest, stored, program } = admitted;
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
     (Submit { namespace, name, manifest, stored, claim: claim.cloned() }, program)
 }
 
-/// The prefix with a few letters of chance, not longer than a name may be.
-fn drawn(kind: &Kind, prefix: &str) -> Result<String, Error> {
+/// Appends a random suffix to a prefix, within the limit for names.
+fn generated_name(kind: &Kind, prefix: &str) -> Result<String, Error> {
     let suffix = name_suffix()?;
     let longest = kind.dialect().expect("only runs are submitted").max_name_length;
     let kept: String = prefix.chars().take(longest - suffix.len()).collect();

@@ -1,5 +1,5 @@
-//! Kinds nobody keeps: pods and events are other ways to look at runs, nodes at this machine. Lists show the newest runs
-//! and every open one, so that the work of a list is bounded however many runs there were.
+//! Views: kinds that are rendered and not stored. Pods and events are views of runs, nodes of this machine. A list
+//! covers the newest runs and every open one, so that its cost is bounded however many runs there are.
 
 use octoflow_engine::view::Pods;
 pub(super) use octoflow_engine::view::uid;
@@ -11,28 +11,28 @@ use super::{Fault, Kind, ListOptions, Listing, Registry, Selection, kinds, list:
 use crate::clock;
 
 mod node;
-mod told;
+mod tracker;
 
-pub(super) use told::Told;
+pub(super) use tracker::ViewTracker;
 
-/// So many runs are looked at, the newest first; beyond them only those that are open.
-const NEWEST: usize = 1000;
+/// Number of newest runs that a list of views covers; beyond them only open ones.
+const NEWEST_RUNS: usize = 1000;
 
-/// Runs are taken from the index so many at a time.
-const STRIDE: usize = 100;
+/// Page size when reading runs from the index.
+const PAGE: usize = 100;
 
-/// The phases of a run that is open, of every kind.
+/// Phases of open runs, of every kind.
 fn open_phases() -> Vec<String> {
     let phases = kinds::of_runs().filter_map(Kind::dialect).flat_map(|dialect| dialect.phases);
     phases.filter(|phase| !phase.class.is_final()).map(|phase| phase.word.to_owned()).collect()
 }
 
-/// How a run looks at some time.
+/// Views of a run at some time.
 #[derive(Default)]
-pub(super) struct Sight {
-    /// Each with the key that gives their order.
+pub(super) struct Views {
+    /// Objects, each with its sort key.
     pub items: Vec<(String, Value)>,
-    /// Something of it goes at this time though nothing happens to the run.
+    /// Time at which a view disappears without any change to the run.
     pub until: Option<Time>,
 }
 
@@ -58,82 +58,82 @@ impl Registry {
             let items = if selection.matches(&node) { vec![(String::new(), node)] } else { Vec::new() };
             return Ok(page(items, revision, &ListOptions { after: None, ..options.clone() }));
         }
-        let mut walk = Walk::begin(self, kind, options)?;
+        let mut runs = RunCursor::begin(self, kind, options)?;
         let limit = options.limit.unwrap_or(usize::MAX);
         let mut items: Vec<Value> = Vec::new();
-        while let Some((row, from)) = walk.next(self)? {
+        while let Some((row, from)) = runs.next(self)? {
             for (key, item) in self.views_of(kind, &row)? {
                 if from.as_ref().is_some_and(|from| key <= *from) || !selection.matches(&item) {
                     continue;
                 }
                 if items.len() == limit {
-                    return Ok(Listing { items, revision, next: Some(walk.place()) });
+                    return Ok(Listing { items, revision, next: Some(runs.place()) });
                 }
                 items.push(item);
-                walk.told(key);
+                runs.listed_up_to(key);
             }
         }
         Ok(Listing { items, revision, next: None })
     }
 
-    /// The runs a list of views looks at.
+    /// Returns the runs that a list of views covers.
     pub(super) fn runs_in_view(&self, kind: &'static Kind, options: &ListOptions) -> Result<Vec<RunRow>, Fault> {
-        let mut walk = Walk::begin(self, kind, options)?;
+        let mut runs = RunCursor::begin(self, kind, options)?;
         let mut rows = Vec::new();
-        while let Some((row, _)) = walk.next(self)? {
+        while let Some((row, _)) = runs.next(self)? {
             rows.push(row);
         }
         Ok(rows)
     }
 
-    /// The machines there are.
+    /// Returns the nodes.
     pub(super) fn view_all(&self, kind: &'static Kind) -> Result<Vec<Value>, Fault> {
         Ok(self.list_view(kind, &ListOptions::default())?.items)
     }
 
-    /// How a run looks now as objects of this kind, each with the key that gives their order.
+    /// Renders the views of this kind of a run now, each with its sort key.
     fn views_of(&self, kind: &Kind, row: &RunRow) -> Result<Vec<(String, Value)>, Fault> {
-        Ok(self.sight_of(kind, row, clock::now())?.items)
+        Ok(self.render_views(kind, row, clock::now())?.items)
     }
 
-    /// How a run as it is now looks to somebody who takes it to be this time.
-    pub(super) fn sight_of(&self, kind: &Kind, row: &RunRow, now: Time) -> Result<Sight, Fault> {
+    /// Renders the views of a run's current state as of the time `now`.
+    pub(super) fn render_views(&self, kind: &Kind, row: &RunRow, now: Time) -> Result<Views, Fault> {
         let drawn = match kind.name {
-            "Pod" => self.podded_run(row),
-            // Of a run that is too large to be shown at once only what happened to the whole of it is told.
+            "Pod" => self.run_with_pods(row),
+            // Of a run that is too large to render, only events about the run as a whole are shown.
             _ => self.listed_run(row),
         };
         let object = match drawn {
             // It was deleted meanwhile.
-            Err(Fault::NotFound { .. }) => return Ok(Sight::default()),
+            Err(Fault::NotFound { .. }) => return Ok(Views::default()),
             object => object?,
         };
-        // A run of a kind that nobody knows here cannot be looked at.
-        let Some(view) = of_row(row).dialect().map(|dialect| dialect.view) else { return Ok(Sight::default()) };
-        let mut sight = match *kind == kinds::core::POD {
+        // Runs of kinds unknown to this version have no views.
+        let Some(view) = of_row(row).dialect().map(|dialect| dialect.view) else { return Ok(Views::default()) };
+        let mut views = match *kind == kinds::core::POD {
             true => {
                 let Pods { items, until } = view.pods(&object, now, self.handle().host.as_deref());
-                Sight { items, until }
+                Views { items, until }
             }
-            false => Sight { items: view.events(&object), until: None },
+            false => Views { items: view.events(&object), until: None },
         };
-        sight.items.sort_by(|one, other| one.0.cmp(&other.0));
-        Ok(sight)
+        views.items.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(views)
     }
 
-    /// The run a pod belongs to, or belonged to.
-    pub(super) fn run_of_pod(&self, namespace: &str, pod: &str) -> Result<super::Named, Fault> {
+    /// Returns the run that a pod belongs or belonged to.
+    pub(super) fn run_of_pod(&self, namespace: &str, pod: &str) -> Result<super::FoundRun, Fault> {
         let kind = &kinds::core::POD;
         for row in self.candidates(kind, namespace, pod)? {
             let Some(view) = of_row(&row).dialect().map(|dialect| dialect.view) else { continue };
-            if view.has_pod(&self.podded_run(&row)?, &self.handle().attempts(row.run)?, pod) {
-                return Ok(super::Named { run: row.run, row });
+            if view.has_pod(&self.run_with_pods(&row)?, &self.handle().attempts(row.run)?, pod) {
+                return Ok(super::FoundRun { run: row.run, row });
             }
         }
         Err(Fault::NotFound { kind, name: pod.to_owned() })
     }
 
-    /// The runs that something of that name could belong to: its name begins with theirs.
+    /// Returns the runs that an object of that name could belong to: its name begins with theirs.
     fn candidates(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Vec<RunRow>, Fault> {
         let mut rows = Vec::new();
         let mark = if kind.name == "Event" { '.' } else { '-' };
@@ -144,11 +144,11 @@ impl Registry {
                     rows.extend(reader.run_by_name(namespace, Some(of.key), &name[..end])?);
                 }
             }
-            // The name of a pod was cut when its run's is very long.
-            if rows.is_empty() && kind.name == "Pod" && name.len() > LONG {
-                let prefix = name.get(..LONG).map(str::to_owned);
+            // Pod names are cut if the run's name is very long.
+            if rows.is_empty() && kind.name == "Pod" && name.len() > CUT_NAME_LENGTH {
+                let prefix = name.get(..CUT_NAME_LENGTH).map(str::to_owned);
                 let filter = Filter { namespace: Some(namespace.to_owned()), name_prefix: prefix, ..Filter::default() };
-                rows.extend(reader.list(&filter, Page { limit: STRIDE, after: None })?.0);
+                rows.extend(reader.list(&filter, Page { limit: PAGE, after: None })?.0);
             }
             Ok(())
         })?;
@@ -156,30 +156,30 @@ impl Registry {
     }
 }
 
-/// A pod's name of this length may have been cut.
-const LONG: usize = 230;
+/// Pod names of this length may have been cut.
+const CUT_NAME_LENGTH: usize = 230;
 
-/// Goes through the runs that a list of views looks at.
-struct Walk {
+/// Iterates over the runs that a list of views covers.
+struct RunCursor {
     filter: Filter,
-    /// Taken from the index and not looked at yet; the next is last.
+    /// Rows read from the index and not yet visited; the next one is last.
     rows: Vec<RunRow>,
     after: Option<Cursor>,
     seen: usize,
     more: bool,
-    /// Where in the first run to go on.
+    /// Key in the first run after which to continue.
     from: Option<String>,
     place: String,
 }
 
-impl Walk {
+impl RunCursor {
     fn begin(registry: &Registry, kind: &Kind, options: &ListOptions) -> Result<Self, Fault> {
         let filter = Filter { namespace: options.namespace.clone(), ..Filter::default() };
-        let mut walk =
+        let mut runs =
             Self { filter, rows: Vec::new(), after: None, seen: 0, more: true, from: None, place: String::new() };
         if let Some(name) = run_named(kind, &options.selection) {
-            walk.more = false;
-            walk.rows = match (&options.namespace, name) {
+            runs.more = false;
+            runs.rows = match (&options.namespace, name) {
                 (Some(namespace), Only::Run(of, name)) => registry.read(|reader| {
                     let kinds = kinds::of_runs().filter(|kind| of.is_none_or(|of| *kind == of));
                     let mut rows = Vec::new();
@@ -190,23 +190,23 @@ impl Walk {
                 })?,
                 (Some(namespace), Only::Item(name)) => registry.candidates(kind, namespace, &name)?,
                 (None, Only::Run(_, name) | Only::Item(name)) => {
-                    let name_prefix = Some(name.get(..name.len().min(LONG)).unwrap_or(&name).to_owned());
-                    let filter = Filter { name_prefix, ..walk.filter.clone() };
-                    let rows =
-                        registry.read(|reader| Ok(reader.list(&filter, Page { limit: NEWEST, after: None })?.0))?;
+                    let name_prefix = Some(name.get(..name.len().min(CUT_NAME_LENGTH)).unwrap_or(&name).to_owned());
+                    let filter = Filter { name_prefix, ..runs.filter.clone() };
+                    let rows = registry
+                        .read(|reader| Ok(reader.list(&filter, Page { limit: NEWEST_RUNS, after: None })?.0))?;
                     if rows.is_empty() {
-                        // An item's name is longer than its run's, so every run is looked at.
-                        walk.more = true;
+                        // An item's name is longer than its run's, so every run is visited.
+                        runs.more = true;
                     }
                     rows
                 }
             };
-            walk.rows.reverse();
+            runs.rows.reverse();
         }
         if let Some(token) = &options.after {
-            walk.go_on(registry, token)?;
+            runs.go_on(registry, token)?;
         }
-        Ok(walk)
+        Ok(runs)
     }
 
     fn go_on(&mut self, registry: &Registry, token: &str) -> Result<(), Fault> {
@@ -226,13 +226,13 @@ impl Walk {
         Ok(())
     }
 
-    /// The next run, and after which key to go on in it.
+    /// Returns the next run, and the key in it after which to continue.
     fn next(&mut self, registry: &Registry) -> Result<Option<(RunRow, Option<String>)>, Fault> {
         while self.rows.is_empty() && self.more {
-            if self.seen >= NEWEST {
+            if self.seen >= NEWEST_RUNS {
                 self.filter.phases = open_phases();
             }
-            let limit = if self.seen >= NEWEST { STRIDE } else { STRIDE.min(NEWEST - self.seen) };
+            let limit = if self.seen >= NEWEST_RUNS { PAGE } else { PAGE.min(NEWEST_RUNS - self.seen) };
             let page = Page { limit, after: self.after };
             let (rows, next) = registry.read(|reader| Ok(reader.list(&self.filter, page)?))?;
             self.seen += rows.len();
@@ -247,8 +247,8 @@ impl Walk {
         Ok(Some((row, self.from.take())))
     }
 
-    /// Up to here everything of the run under way was told.
-    fn told(&mut self, key: String) {
+    /// Records the key up to which the current run is listed, for the continuation token.
+    fn listed_up_to(&mut self, key: String) {
         let end = self.place.match_indices('/').nth(1).map_or(self.place.len(), |(at, _)| at + 1);
         self.place.truncate(end);
         self.place.push_str(&key);
@@ -259,18 +259,18 @@ impl Walk {
     }
 }
 
-/// Whether a list or a watch with this selection can want anything of the run.
+/// Returns whether a list or watch with this selection can match anything of the run.
 pub(super) fn may_want(kind: &Kind, selection: &Selection, row: &RunRow) -> bool {
     match run_named(kind, selection) {
         Some(Only::Run(of, name)) => row.name == name && of.is_none_or(|of| row.kind == of.key),
-        Some(Only::Item(name)) => name.len() > LONG || name.starts_with(&row.name),
+        Some(Only::Item(name)) => name.len() > CUT_NAME_LENGTH || name.starts_with(&row.name),
         None => true,
     }
 }
 
-/// What alone can match.
+/// What alone can match a selection.
 enum Only {
-    /// A run of this kind, or of any.
+    /// Run of this kind, or of any kind.
     Run(Option<&'static Kind>, String),
     Item(String),
 }

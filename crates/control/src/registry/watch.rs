@@ -1,5 +1,5 @@
-//! Watching: what happened to objects of one kind since a revision, as events in order. Whoever reads slowly gets fewer
-//! events, each with the latest state; nobody is made to wait for it.
+//! Watches: the changes to objects of one kind since a revision, as ordered events. A slow reader gets fewer events,
+//! each with the latest state. A watch never blocks writers.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -13,18 +13,19 @@ use serde_json::{Value, json};
 
 use super::{
     Fault, Kind, ListOptions, Registry, Selection,
-    homes::Homes,
     list::as_fields,
-    stored::dress,
-    view::{Told, may_want},
+    namespace_tracker::NamespaceTracker,
+    stored::with_identity,
+    view::{ViewTracker, may_want},
 };
 use crate::clock;
 
-/// So many open runs are looked at when somebody watches views from a revision on; others are told when they change.
-const RECALLED: usize = 200;
+/// Maximum number of open runs to seed when a watch of views resumes from a revision. Others are reported when they
+/// change.
+const MAX_SEEDED_RUNS: usize = 200;
 
-/// Whoever watches from a revision on has listed not longer ago than this, or hears nothing of pods that went since.
-const SINCE_LISTED: Duration = Duration::from_secs(30);
+/// Maximum assumed age of the list that a resumed watch is based on. Pods that disappeared earlier are not reported.
+const MAX_LIST_AGE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -49,50 +50,53 @@ pub struct Event {
     pub object: Value,
 }
 
-/// So many names of things that are to be told are held at a time.
-const SOME: usize = 200;
+/// Maximum number of pending initial objects or notes held in memory at a time.
+const BATCH: usize = 200;
 
-/// Something that was there when the watch began. What it looks like is looked up when it is told.
+/// Object that existed when the watch began. It is rendered when its event is emitted.
 enum Initial {
     Run(RunId),
-    /// Of a kept object, its namespace and name.
-    Kept(String, String),
-    /// A run whose views are wanted.
-    Viewed(RunId),
+    /// Namespace and name of a stored object.
+    Stored(String, String),
+    /// Run whose views (pods, events) are watched.
+    Views(RunId),
 }
 
-/// One watch. It is asked for what is new; a bell (see [`Registry::on_change`]) tells when asking is worth it.
+/// One watch. Callers poll it for new events; the callback of [`Registry::on_change`] says when polling is worth it.
 pub struct Watch {
     registry: Registry,
     kind: &'static Kind,
     namespace: Option<String>,
     selection: Selection,
     cursor: Revision,
-    /// The uids that were told and match the selection, when there is one: leaving it is told as an end.
+    /// Uids that were reported and match the selection, if there is one. An object that leaves the selection is
+    /// reported as deleted.
     seen: HashSet<String>,
-    /// Made and not yet told: never more than comes of one run or one change.
+    /// Events not yet handed out. Bounded by what one run or one change produces.
     backlog: VecDeque<Event>,
-    /// What was there when the watch began and has not been told yet.
+    /// Objects that existed when the watch began and are not yet reported.
     initial: VecDeque<Initial>,
-    /// Where the rest of it begins, while there is more.
+    /// Continuation of the initial list, while it has more pages.
     rest: Option<Option<String>>,
-    /// What happened and has not been told yet: whole commits.
+    /// Changes not yet reported; always whole commits.
     notes: VecDeque<ChangeEvent>,
-    /// Everything up to here is told once the notes are.
+    /// Revision that the watch has reached once all `notes` are reported.
     noted: Revision,
-    /// What was told of kinds nobody keeps.
-    told: Told,
-    /// The namespaces that were told.
-    homes: Option<Homes>,
+    /// Views already reported; they are not stored, so changes are found by comparison.
+    tracker: ViewTracker,
+    /// Namespaces already reported, in a watch of namespaces.
+    namespaces: Option<NamespaceTracker>,
 }
 
 impl Registry {
-    /// Rings after every commit with its revision, on the writer's thread: it must only pass the word on.
-    pub fn on_change(&self, bell: impl Fn(Revision) + Send + Sync + 'static) {
-        self.0.feed.ring(Box::new(bell));
+    /// Subscribes to commits: the callback gets the revision of each. It runs on the store's writer thread, so it must
+    /// only forward the notification.
+    pub fn on_change(&self, callback: impl Fn(Revision) + Send + Sync + 'static) {
+        self.0.feed.subscribe(Box::new(callback));
     }
 
-    /// The runs that changed after a revision, and up to where. None when that is too long ago to be known: any may have.
+    /// Returns the runs that changed after a revision and the revision reached. `None` if the feed no longer covers
+    /// that revision: any run may have changed.
     pub fn runs_changed(&self, since: Revision) -> (Option<Vec<RunId>>, Revision) {
         let run = |what: &ChangedItem| match what {
             ChangedItem::NewRun { run, .. } | ChangedItem::Run(run) => Some(*run),
@@ -105,7 +109,7 @@ impl Registry {
         }
     }
 
-    /// From a revision on; without one the current state comes first, as additions.
+    /// Watches from a revision on. Without a revision, the current state is reported first, as additions.
     pub fn watch(&self, kind: &'static Kind, options: ListOptions, since: Option<Revision>) -> Result<Watch, Fault> {
         let ListOptions { namespace, selection, .. } = options;
         let mut watch = Watch {
@@ -120,35 +124,35 @@ impl Registry {
             rest: None,
             notes: VecDeque::new(),
             noted: Revision(0),
-            told: Told::default(),
-            homes: None,
+            tracker: ViewTracker::default(),
+            namespaces: None,
         };
         match since {
             Some(since) => {
-                let since = self.0.feed.begin(since, self.revision()?).map_err(|_| Fault::Expired)?;
+                let since = self.0.feed.resume_from(since, self.revision()?).map_err(|_| Fault::Expired)?;
                 watch.cursor = since;
-                watch.recall(since)?;
+                watch.seed_tracker(since)?;
                 if kind.name == "Namespace" {
-                    watch.homes = Some(Homes::since(self, kind, since)?);
+                    watch.namespaces = Some(NamespaceTracker::since(self, kind, since)?);
                 }
             }
             None if kind.is_view() => {
                 watch.cursor = self.0.feed.latest();
-                watch.look_around()?;
+                watch.emit_all_views()?;
             }
             None if kind.name == "Namespace" => {
                 watch.cursor = self.0.feed.latest();
-                let (homes, all) = Homes::now(self, kind)?;
-                watch.homes = Some(homes);
-                all.into_iter().for_each(|object| watch.tell(Change::Added, object));
+                let (namespaces, all) = NamespaceTracker::current(self, kind)?;
+                watch.namespaces = Some(namespaces);
+                all.into_iter().for_each(|object| watch.emit(Change::Added, object));
             }
             None if kind.is_kept() => {
                 watch.cursor = self.0.feed.latest();
                 let kept = self.read(|reader| Ok(reader.objects(kind.key, watch.namespace.as_deref())?))?;
-                watch.initial = kept.into_iter().map(|kept| Initial::Kept(kept.namespace, kept.name)).collect();
+                watch.initial = kept.into_iter().map(|kept| Initial::Stored(kept.namespace, kept.name)).collect();
             }
             None => {
-                // What happens between the two is told twice rather than not at all.
+                // A change between the two reads is reported twice rather than not at all.
                 watch.cursor = self.0.feed.latest();
                 watch.rest = Some(None);
             }
@@ -165,12 +169,12 @@ impl Event {
 }
 
 impl Watch {
-    /// Everything up to here has been told.
+    /// Returns the revision up to which everything has been reported.
     pub fn revision(&self) -> Revision {
         self.cursor
     }
 
-    /// What is new, in order; empty when nothing is. All of it is held in memory.
+    /// Returns all new events in order; empty if there are none. Holds all of them in memory.
     pub fn poll(&mut self) -> Result<Vec<Event>, Fault> {
         let mut all = Vec::new();
         while let Some(event) = self.next_event()? {
@@ -179,37 +183,38 @@ impl Watch {
         Ok(all)
     }
 
-    /// The next of what is new; `None` when nothing is, for now. However much there is, only what comes of one run or one
-    /// change is held in memory.
+    /// Returns the next event, or `None` if there is none for now. Holds only the events of one run or one change in
+    /// memory.
     pub fn next_event(&mut self) -> Result<Option<Event>, Fault> {
         loop {
             if let Some(event) = self.backlog.pop_front() {
                 return Ok(Some(event));
             }
-            if !self.go_on()? {
+            if !self.advance()? {
                 return Ok(None);
             }
         }
     }
 
-    /// Takes the next thing that may be told into the backlog; `false` when there is none.
-    fn go_on(&mut self) -> Result<bool, Fault> {
+    /// Loads the next initial object or change into the backlog. Returns `false` if there is none.
+    fn advance(&mut self) -> Result<bool, Fault> {
         if let Some(initial) = self.initial.pop_front() {
-            self.tell_initial(initial)?;
+            self.emit_initial(initial)?;
             return Ok(true);
         }
         if let Some(after) = self.rest.take() {
             let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
-            let options = ListOptions { namespace, selection, limit: Some(SOME), after };
+            let options = ListOptions { namespace, selection, limit: Some(BATCH), after };
             let page = self.registry.list_rows(self.kind, &options)?;
             self.initial.extend(page.items.into_iter().map(|row| Initial::Run(row.run)));
             self.rest = page.next.map(Some);
             return Ok(true);
         }
         if let Some(note) = self.notes.pop_front() {
-            self.take(note.what, note.revision)?;
-            // The object may be newer than the note. It says up to where everything was told, so that whoever goes on
-            // from there misses nothing. Of several views of one run only the last brings a watcher to its revision.
+            self.apply(note.what, note.revision)?;
+            // The object may be newer than the note. Its stamped revision says up to where everything was reported, so
+            // that a watch resumed from there misses nothing. Of several views of one run only the last advances the
+            // watcher to the run's revision.
             let (revision, last) = (note.revision, self.backlog.len().saturating_sub(1));
             for (at, event) in self.backlog.iter_mut().enumerate() {
                 event.stamp(if at == last { revision } else { Revision(revision.0 - 1) });
@@ -221,8 +226,8 @@ impl Watch {
         let (notes, latest) = feed.since(self.cursor, |what| concerns(self.kind, what)).map_err(|_| Fault::Expired)?;
         self.notes = notes.into();
         self.noted = latest;
-        if let Some(last) = self.notes.get(SOME).map(|note| note.revision) {
-            // The rest is fetched when these are told. A commit is taken as a whole, so that going on works.
+        if let Some(last) = self.notes.get(BATCH).map(|note| note.revision) {
+            // The rest is fetched once these are reported. Commits stay whole, so that a watch can resume between them.
             self.notes.retain(|note| note.revision <= last);
             self.noted = last;
         }
@@ -231,27 +236,28 @@ impl Watch {
         }
         self.cursor = latest;
         let now = clock::now();
-        let Some(run) = self.told.due(now) else { return Ok(false) };
-        self.look_at(run, now)?;
+        let Some(run) = self.tracker.due(now) else { return Ok(false) };
+        self.emit_views_of(run, now)?;
         self.backlog.iter_mut().for_each(|event| event.stamp(latest));
         Ok(true)
     }
 
-    fn tell_initial(&mut self, initial: Initial) -> Result<(), Fault> {
+    fn emit_initial(&mut self, initial: Initial) -> Result<(), Fault> {
         match initial {
             Initial::Run(run) => {
                 if let Some(object) = self.registry.rendered(run, self.cursor)? {
-                    self.tell(Change::Added, Arc::unwrap_or_clone(object));
+                    self.emit(Change::Added, Arc::unwrap_or_clone(object));
                 }
             }
-            Initial::Kept(namespace, name) => {
+            Initial::Stored(namespace, name) => {
                 if let Some(kept) = self.registry.stored_object(self.kind, &namespace, &name)? {
-                    self.tell(Change::Added, kept.object);
+                    self.emit(Change::Added, kept.object);
                 }
             }
-            Initial::Viewed(run) => self.look_at(run, clock::now())?,
+            Initial::Views(run) => self.emit_views_of(run, clock::now())?,
         }
-        // Those that changed since the watch began are told again; until then nobody may go on after them.
+        // Objects that changed since the watch began are reported again; until then no watcher may resume after those
+        // changes.
         let cursor = self.cursor;
         for event in &mut self.backlog {
             let own = event.object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
@@ -260,16 +266,16 @@ impl Watch {
         Ok(())
     }
 
-    /// After this time there is something to tell even if nothing happens until then.
+    /// Returns the time until the next event that happens by time alone, without a commit.
     pub fn due_in(&self) -> Option<Duration> {
-        self.told.next_due().map(|due| due.since(clock::now()))
+        self.tracker.next_due().map(|due| due.since(clock::now()))
     }
 
-    /// Nothing that this watch is about has happened. It costs no look at the disk.
+    /// Returns true if nothing relevant to this watch has happened. Does not read from disk.
     pub fn is_quiet(&mut self) -> bool {
         let untold =
             self.rest.is_some() || !self.initial.is_empty() || !self.backlog.is_empty() || !self.notes.is_empty();
-        if untold || self.told.due(clock::now()).is_some() {
+        if untold || self.tracker.due(clock::now()).is_some() {
             return false;
         }
         match self.registry.0.feed.since(self.cursor, |what| concerns(self.kind, what)) {
@@ -281,10 +287,10 @@ impl Watch {
         }
     }
 
-    fn take(&mut self, what: ChangedItem, revision: Revision) -> Result<(), Fault> {
-        if let Some(homes) = &mut self.homes {
-            let event = homes.hear(&self.registry, self.kind, &what, revision)?;
-            event.into_iter().for_each(|event| self.tell(event.change, event.object));
+    fn apply(&mut self, what: ChangedItem, revision: Revision) -> Result<(), Fault> {
+        if let Some(namespaces) = &mut self.namespaces {
+            let event = namespaces.on_change(&self.registry, self.kind, &what, revision)?;
+            event.into_iter().for_each(|event| self.emit(event.change, event.object));
             return Ok(());
         }
         match what {
@@ -293,26 +299,26 @@ impl Watch {
                 if self.in_scope(&namespace)
                     && let Some(kept) = self.registry.stored_object(self.kind, &namespace, &name)?
                 {
-                    self.tell(change, kept.object);
+                    self.emit(change, kept.object);
                 }
             }
             ChangedItem::Deleted(object) if self.in_scope(&object.namespace) => {
-                let mut last = dress(self.kind, &object)?.object;
+                let mut last = with_identity(self.kind, &object)?.object;
                 last["metadata"]["resourceVersion"] = json!(revision.to_string());
-                self.tell(Change::Deleted, last);
+                self.emit(Change::Deleted, last);
             }
             ChangedItem::NewRun { run, .. } | ChangedItem::Run(run) if self.kind.is_view() => {
-                self.look_at(run, clock::now())?;
+                self.emit_views_of(run, clock::now())?;
             }
             ChangedItem::NewRun { run, .. } => self.run(run, Change::Added, revision)?,
             ChangedItem::Run(run) => self.run(run, Change::Modified, revision)?,
             ChangedItem::DeletedRun(row) if self.kind.is_view() => {
-                let gone = self.told.gone(row.run, self.kind.name, &row.namespace);
-                gone.into_iter().for_each(|event| self.tell(event.change, event.object));
+                let gone = self.tracker.gone(row.run, self.kind.name, &row.namespace);
+                gone.into_iter().for_each(|event| self.emit(event.change, event.object));
             }
             ChangedItem::DeletedRun(row) if self.in_scope(&row.namespace) => {
-                let last = remains(self.kind, &row, revision);
-                self.tell(Change::Deleted, last);
+                let last = tombstone(self.kind, &row, revision);
+                self.emit(Change::Deleted, last);
             }
             ChangedItem::Deleted(_) | ChangedItem::DeletedRun(_) => {}
         }
@@ -326,31 +332,31 @@ impl Watch {
             return Ok(());
         }
         if let Some(object) = self.registry.rendered(run, revision)? {
-            self.tell(change, Arc::unwrap_or_clone(object));
+            self.emit(change, Arc::unwrap_or_clone(object));
         }
         Ok(())
     }
 
-    /// Tells what changed in how a run looks.
-    fn look_at(&mut self, run: RunId, now: Time) -> Result<(), Fault> {
+    /// Reports the changes to a run's views.
+    fn emit_views_of(&mut self, run: RunId, now: Time) -> Result<(), Fault> {
         let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? else {
-            // Its deletion is told by the note about it; until then nothing of it is due.
-            self.told.rest(run);
+            // The note about the deletion reports it; until then no timer of the run is due.
+            self.tracker.cancel_timer(run);
             return Ok(());
         };
         if self.in_scope(&row.namespace) && may_want(self.kind, &self.selection, &row) {
-            let sight = self.registry.sight_of(self.kind, &row, now)?;
-            let events = self.told.changes(run, sight, self.kind.name, &row.namespace);
-            events.into_iter().for_each(|event| self.tell(event.change, event.object));
+            let views = self.registry.render_views(self.kind, &row, now)?;
+            let events = self.tracker.changes(run, views, self.kind.name, &row.namespace);
+            events.into_iter().for_each(|event| self.emit(event.change, event.object));
         }
         Ok(())
     }
 
-    /// Tells everything there is, run by run, so that later only changes are told.
-    fn look_around(&mut self) -> Result<(), Fault> {
+    /// Reports all existing views, run by run, so that later only changes are reported.
+    fn emit_all_views(&mut self) -> Result<(), Fault> {
         if self.kind.name == "Node" {
             let node = self.registry.view_all(self.kind)?;
-            node.into_iter().for_each(|node| self.tell(Change::Added, node));
+            node.into_iter().for_each(|node| self.emit(Change::Added, node));
             return Ok(());
         }
         let options = ListOptions {
@@ -359,13 +365,13 @@ impl Watch {
             ..ListOptions::default()
         };
         let rows = self.registry.runs_in_view(self.kind, &options)?;
-        self.initial = rows.into_iter().map(|row| Initial::Viewed(row.run)).collect();
+        self.initial = rows.into_iter().map(|row| Initial::Views(row.run)).collect();
         Ok(())
     }
 
-    /// Whoever has listed before knows how open runs look that were not touched since; they are not told again. Runs that
-    /// are over count too while they have pods that will go.
-    fn recall(&mut self, since: Revision) -> Result<(), Fault> {
+    /// Seeds the reported views of open runs that did not change since the client's list, so that they are not reported
+    /// again. Finished runs count too while they have pods that will be deleted.
+    fn seed_tracker(&mut self, since: Revision) -> Result<(), Fault> {
         if !self.kind.is_view() || self.kind.name == "Node" {
             return Ok(());
         }
@@ -374,27 +380,27 @@ impl Watch {
             self.namespace.as_deref().is_none_or(|wanted| wanted == row.namespace)
                 && may_want(self.kind, &self.selection, row)
         });
-        let mut rows: Vec<RunRow> = open.take(RECALLED).collect();
+        let mut rows: Vec<RunRow> = open.take(MAX_SEEDED_RUNS).collect();
         if self.kind.name == "Pod" {
             let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
             let options = ListOptions { namespace, selection, ..ListOptions::default() };
             let all = self.registry.runs_in_view(self.kind, &options)?.into_iter();
             let over = all.filter(|row| row.archived && may_want(self.kind, &self.selection, row));
-            rows.extend(over.take(RECALLED));
+            rows.extend(over.take(MAX_SEEDED_RUNS));
         }
-        let then = Time(clock::now().0.saturating_sub_unsigned(SINCE_LISTED.as_micros() as u64));
+        let then = Time(clock::now().0.saturating_sub_unsigned(MAX_LIST_AGE.as_micros() as u64));
         for row in rows {
             if self.registry.run_revision(&row)? <= since {
-                let sight = self.registry.sight_of(self.kind, &row, then)?;
-                if row.archived && sight.until.is_none() {
+                let views = self.registry.render_views(self.kind, &row, then)?;
+                if row.archived && views.until.is_none() {
                     continue;
                 }
-                for (_, item) in &sight.items {
+                for (_, item) in &views.items {
                     if self.selection.matches(item) {
                         self.seen.insert(item["metadata"]["uid"].as_str().unwrap_or_default().to_owned());
                     }
                 }
-                drop(self.told.changes(row.run, sight, self.kind.name, &row.namespace));
+                drop(self.tracker.changes(row.run, views, self.kind.name, &row.namespace));
             }
         }
         Ok(())
@@ -404,7 +410,7 @@ impl Watch {
         self.namespace.as_deref().is_none_or(|wanted| wanted == namespace)
     }
 
-    fn tell(&mut self, change: Change, object: Value) {
+    fn emit(&mut self, change: Change, object: Value) {
         if self.selection.is_empty() {
             return self.backlog.push_back(Event { change, object });
         }
@@ -450,8 +456,8 @@ fn concerns(kind: &Kind, what: &ChangedItem) -> bool {
     }
 }
 
-/// What is known of a run that is gone.
-fn remains(kind: &Kind, row: &RunRow, revision: Revision) -> Value {
+/// Last known object of a deleted run, for its DELETED event.
+fn tombstone(kind: &Kind, row: &RunRow, revision: Revision) -> Value {
     json!({
         "apiVersion": kind.api_version(), "kind": kind.name,
         "metadata": {

@@ -1,31 +1,31 @@
-//! Making, changing and removing objects. Everything is checked before anything is stored, and nothing that somebody
-//! else changed meanwhile is overwritten.
+//! Creating and changing objects. Everything is validated before anything is stored, and concurrent changes are never
+//! overwritten.
 
 use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
 use super::{
     Cause, Fault, Kind, Registry, Storage,
-    managed::{Managed, Way},
-    meta::{self, unmoved},
-    remove::Found,
-    size::Wish,
-    steer::Steering,
+    managed::{ManagedFields, Operation},
+    meta::{self, check_update},
+    remove::DeleteTarget,
+    size::NodeDetail,
+    steer::ObjectUpdate,
     stored,
     submit::Submitted,
 };
 use crate::{Claim, clock, name_suffix, new_uid};
 
-/// How often a change is tried again on what somebody else left.
+/// Number of tries when concurrent changes interfere.
 const TRIES: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// Check everything, store nothing.
+    /// Validate everything, store nothing.
     pub dry_run: bool,
-    /// Who writes, for the ownership of fields.
+    /// Field manager of the write, for the ownership of fields.
     pub manager: String,
-    /// Makes asking twice make one run.
+    /// Idempotency key: the same request twice makes one run.
     pub claim: Option<Claim>,
 }
 
@@ -33,38 +33,38 @@ pub struct WriteOptions {
 pub struct DeleteOptions {
     pub dry_run: bool,
     pub propagation: Propagation,
-    /// Only if it is still this one.
+    /// Precondition: only an object with this uid.
     pub uid: Option<String>,
     pub revision: Option<Revision>,
 }
 
-/// What becomes of objects that belong to the deleted one.
+/// Treatment of dependents of a deleted object, as in Kubernetes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Propagation {
-    /// They go afterwards.
+    /// Dependents are deleted afterwards.
     #[default]
     Background,
-    /// They go first.
+    /// Dependents are deleted first.
     Foreground,
-    /// They stay.
+    /// Dependents are kept.
     Orphan,
 }
 
-/// What became of a deletion.
+/// Result of a deletion.
 #[derive(Debug)]
 pub enum Deleted {
-    /// It is gone; this is what it was.
+    /// Deleted; the last state of the object.
     Gone(Value),
-    /// It goes once what holds it back is done.
+    /// Marked as terminating: it is deleted once nothing holds it back.
     Going(Value),
 }
 
-/// Who writes a new object.
-pub(super) enum Writer {
-    /// Whoever has this name; nobody worth noting if it is empty.
+/// Field manager of a new object.
+pub(super) enum FieldManager {
+    /// Manager by name; empty records no ownership.
     Named(String),
-    /// It is written down already.
-    Known(Managed),
+    /// Ownership already determined by the caller.
+    Known(ManagedFields),
 }
 
 impl Registry {
@@ -75,11 +75,12 @@ impl Registry {
         object: Value,
         options: &WriteOptions,
     ) -> Result<Value, Fault> {
-        self.create_by(kind, namespace, object, options, Writer::Named(options.manager.clone()))
+        self.create_by(kind, namespace, object, options, FieldManager::Named(options.manager.clone()))
     }
 
-    /// Makes a run. It looks into the store and otherwise only waits, so that a thread which serves many may do it; what
-    /// was made before for the same key is told by its number, because to see it may take long.
+    /// Creates a run. It reads the store and otherwise only awaits, so it may run on a thread that serves many
+    /// requests. A run that exists already for the same idempotency key is returned by its id, because rendering it may
+    /// take long.
     pub async fn create_run(
         &self,
         kind: &'static Kind,
@@ -87,8 +88,8 @@ impl Registry {
         mut object: Value,
         options: &WriteOptions,
     ) -> Result<Submitted, Fault> {
-        self.ready(kind, namespace, &mut object, Writer::Named(options.manager.clone()))?;
-        self.enter(kind, namespace, object, options).await
+        self.prepare_new(kind, namespace, &mut object, FieldManager::Named(options.manager.clone()))?;
+        self.submit_async(kind, namespace, object, options).await
     }
 
     pub(super) fn create_by(
@@ -97,35 +98,41 @@ impl Registry {
         namespace: &str,
         mut object: Value,
         options: &WriteOptions,
-        writer: Writer,
+        manager: FieldManager,
     ) -> Result<Value, Fault> {
-        self.ready(kind, namespace, &mut object, writer)?;
+        self.prepare_new(kind, namespace, &mut object, manager)?;
         match kind.storage {
             Storage::View => Err(Fault::ReadOnly { kind }),
             Storage::Run(_) => self.submit(kind, namespace, object, options),
-            Storage::Stored => self.place(kind, namespace, object, options),
+            Storage::Stored => self.store_new(kind, namespace, object, options),
         }
     }
 
-    /// A new object as it comes in: what is not the caller's to say is taken off, what is not said is put on.
-    fn ready(&self, kind: &'static Kind, namespace: &str, object: &mut Value, writer: Writer) -> Result<(), Fault> {
-        self.settle(kind, namespace, None, object)?;
-        meta::fresh(kind, object)?;
+    /// Prepares a new object: removes server-set fields, fills in what the path and defaults say.
+    fn prepare_new(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        object: &mut Value,
+        manager: FieldManager,
+    ) -> Result<(), Fault> {
+        self.match_path(kind, namespace, None, object)?;
+        meta::check_create(kind, object)?;
         let given = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-        self.takes(kind, &given, object)?;
+        self.check_not_terminating(kind, &given, object)?;
         stored::prepare(kind, object);
-        match writer {
-            Writer::Known(managed) => managed.write(object),
-            Writer::Named(manager) => {
+        match manager {
+            FieldManager::Known(managed) => managed.write(object),
+            FieldManager::Named(manager) => {
                 let now = clock::now().to_string();
-                Managed::made(object, &manager, Way::Update, &now).write(object);
+                ManagedFields::created(object, &manager, Operation::Update, &now).write(object);
             }
         }
         Ok(())
     }
 
-    /// Keeps a new object.
-    fn place(
+    /// Stores a new object.
+    fn store_new(
         &self,
         kind: &'static Kind,
         namespace: &str,
@@ -152,10 +159,10 @@ impl Registry {
             object["metadata"]["uid"] = json!(uid);
             return Ok(object);
         }
-        self.shelve(kind, &object, &uid, None)
+        self.store_object(kind, &object, &uid, None)
     }
 
-    /// Puts this version in the place of the one that is there.
+    /// Replaces the current version of an object.
     pub fn replace(
         &self,
         kind: &'static Kind,
@@ -164,7 +171,7 @@ impl Registry {
         mut object: Value,
         options: &WriteOptions,
     ) -> Result<Value, Fault> {
-        self.settle(kind, namespace, Some(name), &mut object)?;
+        self.match_path(kind, namespace, Some(name), &mut object)?;
         let read = object["metadata"]["resourceVersion"].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         self.update(kind, namespace, name, options, |before| {
             if let Some(read) = &read
@@ -176,7 +183,7 @@ impl Registry {
         })
     }
 
-    /// Changes what is there, again if somebody else was faster.
+    /// Changes the current object, with retries on concurrent changes.
     pub fn update(
         &self,
         kind: &'static Kind,
@@ -188,7 +195,7 @@ impl Registry {
         self.change(kind, namespace, name, options.dry_run, Some(&options.manager), change)
     }
 
-    /// The same; without a manager the change says itself who wrote what.
+    /// Like [`Registry::update`]; without a manager the change itself records the ownership of fields.
     pub(super) fn change(
         &self,
         kind: &'static Kind,
@@ -200,8 +207,8 @@ impl Registry {
     ) -> Result<Value, Fault> {
         let mut change = |before: &Value| {
             let mut after = change(before)?;
-            self.settle(kind, namespace, Some(name), &mut after)?;
-            unmoved(kind, name, before, &mut after)?;
+            self.match_path(kind, namespace, Some(name), &mut after)?;
+            check_update(kind, name, before, &mut after)?;
             stored::prepare(kind, &mut after);
             if let Some(manager) = manager {
                 track(before, &mut after, manager);
@@ -224,7 +231,7 @@ impl Registry {
         })
     }
 
-    /// The inner error is worth another try.
+    /// The inner error is worth a retry.
     fn update_once(
         &self,
         kind: &'static Kind,
@@ -238,13 +245,13 @@ impl Registry {
             Storage::View => Err(Fault::ReadOnly { kind }),
             Storage::Run(_) => {
                 let row = self.row(kind, namespace, name)?.ok_or_else(not_found)?;
-                let before = match self.exact_run_object(&row, Wish::Omit) {
+                let before = match self.exact_run_object(&row, NodeDetail::Omit) {
                     Err(conflict @ Fault::Conflict { .. }) => return Ok(Err(conflict)),
                     before => before?,
                 };
                 let mut after = change(&before)?;
-                let steering = Steering::between(kind, &before, &after)?;
-                if steering.is_nothing() {
+                let update = ObjectUpdate::between(kind, &before, &after)?;
+                if update.is_empty() {
                     return Ok(Ok(before));
                 }
                 if dry_run {
@@ -252,11 +259,11 @@ impl Registry {
                     return Ok(Ok(after));
                 }
                 if row.archived && meta::is_released(&after) {
-                    let found = Found::Run { row: Box::new(row), object: before };
+                    let found = DeleteTarget::Run { row: Box::new(row), object: before };
                     return Ok(self.erase(kind, &found).map(|()| after));
                 }
-                match steering.carry_out(self.handle(), kind, &row) {
-                    // What was done is answered, however large it is.
+                match update.apply(self.handle(), kind, &row) {
+                    // The change is done, so it is answered however large the run is.
                     Ok(()) => match self.row(kind, namespace, name)? {
                         Some(row) => self.listed_run(&row).map(Ok),
                         None => Err(not_found()),
@@ -283,15 +290,15 @@ impl Registry {
                     return Ok(Ok(after));
                 }
                 if meta::is_released(&after) {
-                    return Ok(self.erase(kind, &Found::Kept(kept)).map(|()| after));
+                    return Ok(self.erase(kind, &DeleteTarget::Stored(kept)).map(|()| after));
                 }
-                Ok(self.shelve(kind, &after, &kept.uid, Some(kept.revision)))
+                Ok(self.store_object(kind, &after, &kept.uid, Some(kept.revision)))
             }
         }
     }
 
-    /// Kind, version, namespace and name are what the path says, or the request is wrong.
-    pub(super) fn settle(
+    /// Checks that kind, version, namespace and name match the request path, and fills in missing ones.
+    pub(super) fn match_path(
         &self,
         kind: &'static Kind,
         namespace: &str,
@@ -349,12 +356,13 @@ impl Registry {
     }
 }
 
-/// Writes down who changed what. Whoever hands in another list of writers than there was means it.
+/// Records which manager changed which fields. A caller that sends a different list of managed fields means to replace
+/// it.
 fn track(before: &Value, after: &mut Value, manager: &str) {
     let was = before["metadata"]["managedFields"].clone();
     let given = &after["metadata"]["managedFields"];
-    let known = Managed::of(before);
-    let mut managed = if given.is_null() || *given == was { known.clone() } else { Managed::of(after) };
+    let known = ManagedFields::of(before);
+    let mut managed = if given.is_null() || *given == was { known.clone() } else { ManagedFields::of(after) };
     managed.changed(before, after, manager, &clock::now().to_string());
     if managed == known && !was.is_null() {
         after["metadata"]["managedFields"] = was;

@@ -1,5 +1,5 @@
-//! Large runs come to their end beside everything else: their end is journaled, and the record that takes the journal's
-//! place is packed elsewhere. Whatever comes in between finds the run as one that is over.
+//! Large runs are archived by a separate thread: their end is journaled, and the record that replaces the journal is
+//! packed elsewhere. Anything that happens in between sees a finished run.
 
 use octoflow_control::registry::{DeleteOptions, Registry, WriteOptions};
 use octoflow_engine::argo::rerun::RerunOptions;
@@ -26,7 +26,7 @@ fn large(gates: usize) -> Value {
     ]}})
 }
 
-/// Every fact of a run that came to its end elsewhere.
+/// Returns every fact of a run that was run to its end in another directory.
 fn journal(manifest: Value) -> (RunId, Vec<Fact>) {
     let dir = tempfile::tempdir().unwrap();
     let controller = open(dir.path());
@@ -36,7 +36,7 @@ fn journal(manifest: Value) -> (RunId, Vec<Fact>) {
     (run, facts)
 }
 
-/// A data directory in which the end of a run is journaled and its record was not packed any more.
+/// Makes a data directory in which the end of a run is journaled but its record was not packed.
 fn interrupted(dir: &Path, manifest: Value) -> RunId {
     let (run, facts) = journal(manifest);
     assert!(matches!(facts.last(), Some(Fact::Run(RunFact::Ended { .. }))));
@@ -92,7 +92,7 @@ fn a_record_that_a_crash_interrupted_is_packed_at_the_next_start() {
     let object = get(&registry, "Workflow", "w").unwrap();
     assert_eq!(object["status"]["phase"], "Succeeded");
     registry.close().unwrap();
-    // And so does whoever takes up this one alone.
+    // Resuming only this run works the same.
     let dir = tempfile::tempdir().unwrap();
     let run = interrupted(dir.path(), large(0));
     let controller = open(dir.path());
@@ -153,7 +153,7 @@ fn storage_that_fails_while_a_record_is_packed_loses_nothing() {
         at_gate(&controller, run);
         let facts = controller.watch(run);
         disk.fail_nth(n, Fault::Full);
-        // What was answered with an error may have been done all the same.
+        // A command answered with an error may have been carried out all the same.
         while controller.command(run, resume()).is_err_and(|error| error.is_outage()) {}
         let heard: Vec<Fact> = facts.iter().flatten().collect();
         let ends = heard.iter().filter(|fact| matches!(fact, Fact::Run(RunFact::Ended { .. }))).count();

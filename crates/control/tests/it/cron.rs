@@ -1,7 +1,7 @@
-//! Schedules kept by a controller, with a clock that the test turns.
+//! The cron scheduler, with a clock that the test controls.
 
 use octoflow_control::{
-    cron::Timekeeper,
+    cron::CronScheduler,
     registry::{DeleteOptions, ListOptions, Registry, WriteOptions, kinds},
 };
 use octoflow_engine::Command;
@@ -19,7 +19,7 @@ fn cron(spec: Value) -> Value {
     object
 }
 
-/// A child that goes on until somebody ends it.
+/// A child that runs until it is ended.
 fn endless() -> Value {
     json!({"entrypoint": "main", "templates": [{"name": "main", "suspend": {}}]})
 }
@@ -27,7 +27,7 @@ fn endless() -> Value {
 struct Stage {
     dir: tempfile::TempDir,
     registry: Registry,
-    keeper: Timekeeper,
+    keeper: CronScheduler,
 }
 
 impl Stage {
@@ -36,15 +36,15 @@ impl Stage {
         let registry = Registry::new(open(dir.path())).unwrap();
         let kind = kinds::of_key("CronWorkflow").unwrap();
         registry.create(kind, "default", object, &WriteOptions::default()).unwrap();
-        let keeper = Timekeeper::new(&registry);
+        let keeper = CronScheduler::new(&registry);
         Self { dir, registry, keeper }
     }
 
-    /// The time of one day; the answer is when to look again.
+    /// Runs what is due at this time of day; returns the next time.
     fn at(&mut self, clock: &str) -> Option<String> {
         let now = Time::parse(&format!("2030-05-01T{clock}Z")).unwrap();
-        let wake = self.keeper.look(now).unwrap();
-        assert!(self.keeper.troubles().is_empty(), "{:?}", self.keeper.troubles());
+        let wake = self.keeper.run_due(now).unwrap();
+        assert!(self.keeper.failures().is_empty(), "{:?}", self.keeper.failures());
         wake.map(|wake| wake.to_string()[11..19].to_owned())
     }
 
@@ -103,7 +103,7 @@ impl Stage {
         drop((registry, keeper));
         let registry = Registry::new(open(dir.path())).unwrap();
         registry.take_up_all().unwrap();
-        let keeper = Timekeeper::new(&registry);
+        let keeper = CronScheduler::new(&registry);
         Self { dir, registry, keeper }
     }
 }
@@ -247,7 +247,7 @@ fn a_run_that_a_crash_kept_out_of_the_status_is_noted_and_counted() {
     stage.at("09:59:30");
     let before = stage.cron()["status"].clone();
     stage.at("10:00:00");
-    // As if the process had died between the run and the note of it.
+    // Simulates a crash between starting the run and recording it.
     stage.edit(move |object| object["status"] = before.clone());
     let mut stage = stage.restart();
     stage.at("10:00:30");

@@ -1,7 +1,7 @@
 //! Events that become runs.
 
 use octoflow_control::{
-    events::Outcome,
+    events::EventOutcome,
     registry::{Registry, WriteOptions, kinds},
 };
 use serde_json::{Value, json};
@@ -31,14 +31,14 @@ fn j21_an_event_starts_a_workflow_that_names_its_template_and_its_binding() {
     let header = vec![("x-kind".to_owned(), vec!["push".to_owned()])];
     let outcomes = registry.dispatch("default", "d", json!({"text": "hi"}), header).unwrap();
     assert_eq!(outcomes.len(), 4);
-    let Outcome::Submitted(run) = &outcomes[0].outcome else { panic!("{outcomes:?}") };
+    let EventOutcome::Submitted(run) = &outcomes[0].outcome else { panic!("{outcomes:?}") };
     assert_eq!(run["metadata"]["labels"]["workflows.argoproj.io/workflow-template"], "t");
     assert_eq!(run["metadata"]["labels"]["workflows.argoproj.io/workflow-event-binding"], "a-takes");
     assert_eq!(run["spec"]["arguments"]["parameters"], json!([{"name": "text", "value": "hi"}]));
     assert!(run["metadata"]["name"].as_str().unwrap().starts_with("t-"));
-    assert!(matches!(outcomes[1].outcome, Outcome::Passed));
-    assert!(matches!(&outcomes[2].outcome, Outcome::Malformed(why) if why.contains("selector")), "{outcomes:?}");
-    assert!(matches!(&outcomes[3].outcome, Outcome::Malformed(why) if why.contains("nowhere")), "{outcomes:?}");
+    assert!(matches!(outcomes[1].outcome, EventOutcome::NoMatch));
+    assert!(matches!(&outcomes[2].outcome, EventOutcome::Malformed(why) if why.contains("selector")), "{outcomes:?}");
+    assert!(matches!(&outcomes[3].outcome, EventOutcome::Malformed(why) if why.contains("nowhere")), "{outcomes:?}");
     assert!(registry.dispatch("other", "d", json!({}), Vec::new()).unwrap().is_empty());
     registry.close().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Clearing away: by the runs' own wish, by what is kept, and on demand.
+//! Expiry: by time to live, by retention limits, and on demand.
 
 use octoflow_control::{
     Controller, Error,
@@ -36,10 +36,10 @@ fn j20_a_run_goes_when_its_time_is_up_and_zero_means_at_once() {
         finish(&controller, run);
     }
     let due = later(&controller, slow, 60);
-    let wake = expirer.look(&controller, later(&controller, slow, 30)).unwrap();
+    let wake = expirer.run_due(&controller, later(&controller, slow, 30)).unwrap();
     assert_eq!((is_there(&controller, soon), is_there(&controller, slow)), (false, true));
     assert_eq!(wake, Some(due));
-    assert_eq!(expirer.look(&controller, due).unwrap(), None);
+    assert_eq!(expirer.run_due(&controller, due).unwrap(), None);
     assert_eq!((is_there(&controller, slow), is_there(&controller, kept)), (false, true));
     assert!(matches!(controller.object(soon), Err(Error::UnknownRun(_))));
     // The name is free again.
@@ -58,9 +58,9 @@ fn j20_what_fell_due_while_the_controller_was_closed_goes_when_it_opens() {
     controller.close().unwrap();
     let controller = open(dir.path());
     let mut expirer = Expirer::new(RetentionPolicy::default());
-    assert_eq!(expirer.look(&controller, Time(due.0 - 1)).unwrap(), Some(due));
+    assert_eq!(expirer.run_due(&controller, Time(due.0 - 1)).unwrap(), Some(due));
     assert!(is_there(&controller, run));
-    expirer.look(&controller, due).unwrap();
+    expirer.run_due(&controller, due).unwrap();
     assert!(!is_there(&controller, run));
     controller.close().unwrap();
 }
@@ -79,14 +79,14 @@ fn only_the_newest_finished_runs_are_kept_and_only_for_so_long() {
     let open_run = controller.submit(submit("open", waiting())).unwrap();
     let last = later(&controller, runs[4], 1);
     let mut expirer = Expirer::new("succeeded=3".parse().unwrap());
-    expirer.look(&controller, last).unwrap();
+    expirer.run_due(&controller, last).unwrap();
     let left = |controller: &Controller| runs.iter().filter(|run| is_there(controller, **run)).count();
     assert_eq!(left(&controller), 3);
     assert!(is_there(&controller, runs[4]) && !is_there(&controller, runs[0]));
     let mut expirer = Expirer::new("succeeded=1h".parse().unwrap());
-    expirer.look(&controller, last).unwrap();
+    expirer.run_due(&controller, last).unwrap();
     assert_eq!(left(&controller), 3);
-    expirer.look(&controller, later(&controller, runs[4], 3600)).unwrap();
+    expirer.run_due(&controller, later(&controller, runs[4], 3600)).unwrap();
     assert_eq!(left(&controller), 0);
     assert!(is_there(&controller, open_run));
     controller.close().unwrap();

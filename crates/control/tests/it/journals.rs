@@ -1,5 +1,5 @@
-//! Data directories that earlier versions have left, with runs in flight: they open, and their journals fold to the same
-//! state as ever. `tests/fixtures` has one of every format; its README says how they are made.
+//! Data directories of earlier versions with open runs: they open, and their journals fold to the same state as before.
+//! `tests/fixtures` has one of every format; its README says how they are made.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -9,11 +9,11 @@ use octoflow_store::{Filter, Page, Reader, Store};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-/// Set to write down what is found instead of comparing it: for the fixture of a new format, and for what is shown of runs
-/// in another way than before. What changes must be read line by line.
+/// Set to write the results instead of comparing them: for the fixture of a new format, and for intended changes in how
+/// runs are shown. Read every changed line.
 const WRITE: &str = "OCTOFLOW_WRITE_EXPECTATIONS";
 
-/// What a format number is in a file of SQLite: four bytes from here on, the first the highest.
+/// Position of the format number in a SQLite file: four bytes, big endian.
 const USER_VERSION: std::ops::Range<usize> = 60..64;
 
 fn fixtures() -> PathBuf {
@@ -70,8 +70,8 @@ fn compare(format: u32, found: &Map<String, Value>) {
     }
 }
 
-/// What matters about a run, of what this version or an older one shows of it: how it stands, and every node with how it stands,
-/// what went in and what came out.
+/// Extracts what matters about a run, whichever version shows it: its state, and every node with its state, inputs and
+/// outputs.
 fn essence(object: &Value) -> Value {
     let status = &object["status"];
     let nodes = status["nodes"].as_object().into_iter().flatten().map(|(id, node)| {

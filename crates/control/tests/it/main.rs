@@ -1,7 +1,8 @@
-//! The controller on a real disk with a runtime that runs nothing: what is acknowledged is there, and comes back.
+//! The controller on a real disk with a runtime that runs nothing: acknowledged data is durable, and runs are resumed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod admission_cache;
 mod archiver;
 mod cron;
 mod events;
@@ -15,7 +16,6 @@ mod outage;
 mod registry;
 mod rerun;
 mod resume;
-mod rulings;
 mod taskset;
 
 use std::path::Path;
@@ -31,7 +31,7 @@ fn open(dir: &Path) -> Controller {
     Controller::open(Config { data_dir: dir.to_owned(), capacity, place: Place::Nowhere, secrets_key: None }).unwrap().0
 }
 
-/// What says nothing of its kind is a workflow here.
+/// Makes a submission; a manifest without a kind is a workflow.
 fn submit(name: &str, mut manifest: Value) -> Submit {
     if manifest["kind"].is_null() {
         manifest["kind"] = json!("Workflow");
@@ -204,7 +204,7 @@ fn h09_what_a_run_memoized_is_found_by_a_later_one_after_a_restart() {
     assert!(body["data"]["k"].as_str().unwrap().contains("\"nodeID\":\"first\""), "{body}");
 
     let controller = open(dir.path());
-    // Its file is given again, as it is with every run; what is in it stays.
+    // Its file is given again, as with every run; its entries are kept.
     let label = json!({"workflows.argoproj.io/configmap-type": "Cache"});
     let given = json!({"kind": "ConfigMap", "metadata": {"name": "cache", "labels": label, "annotations": {"a": "b"}}});
     controller.put_object(given).unwrap();

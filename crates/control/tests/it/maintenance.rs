@@ -1,4 +1,4 @@
-//! The thread that does what falls due, with the machine's own clock.
+//! The maintenance thread, with the machine's own clock.
 
 use std::sync::mpsc;
 
@@ -14,7 +14,7 @@ fn spec(ttl: Value) -> Value {
     json!({"entrypoint": "main", "ttlStrategy": ttl, "templates": [{"name": "main", "container": container()}]})
 }
 
-/// Looks after every commit until it holds.
+/// Checks after every commit until the condition holds.
 fn until(registry: &Registry, rung: &mpsc::Receiver<()>, holds: impl Fn(&Registry) -> bool) {
     while !holds(registry) {
         rung.recv().unwrap();
@@ -29,7 +29,7 @@ fn schedules_run_and_what_is_over_goes_while_somebody_attends() {
     registry.on_change(move |_| {
         let _ = bell.send(());
     });
-    registry.attend(RetentionPolicy::default()).unwrap();
+    registry.start_maintenance(RetentionPolicy::default()).unwrap();
     let create = |kind: &str, name: &str, spec: Value| {
         let object = json!({"metadata": {"name": name}, "spec": spec});
         registry.create(kinds::of_key(kind).unwrap(), "default", object, &WriteOptions::default()).unwrap()

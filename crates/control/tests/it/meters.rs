@@ -1,4 +1,4 @@
-//! Custom metrics and what is known at submission, on a real disk: totals go on after a restart, and nothing counts twice.
+//! Custom metrics and submission context on a real disk: totals continue after a restart, and nothing counts twice.
 
 use octoflow_control::{Controller, metrics, now, read};
 use octoflow_store::{Change, Reader};
@@ -109,7 +109,7 @@ fn j23_the_second_run_of_a_template_has_an_estimate() {
     assert!(object["status"].get("estimatedDuration").is_none());
     let second = controller.submit(submit("second", from("lib"))).unwrap();
     let object = finish(&controller, second);
-    // How long it took depends on the machine, that it is told does not.
+    // The duration depends on the machine, but there must be one.
     let told = |value: &Value| value["estimatedDuration"].as_u64().is_some_and(|seconds| seconds >= 1);
     assert!(told(&object["status"]) && told(&object["status"]["nodes"]["second"]), "{object:#}");
     let nodes = object["status"]["nodes"].as_object().unwrap();

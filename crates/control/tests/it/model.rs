@@ -1,5 +1,5 @@
-//! Random sequences of changes against a naive model: who is there, who is going, and who belongs to whom. A watch from
-//! any revision over a list gives what a new list gives, and writers who compare lose nothing.
+//! Random sequences of changes against a naive model: existence, termination and ownership. A watch from any revision
+//! over a list gives what a new list gives, and writers who compare lose nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +71,7 @@ impl Model {
         self.things.values().any(|thing| thing.id == id)
     }
 
-    /// Until nothing is left to do.
+    /// Runs until nothing is left to do.
     fn settle(&mut self) {
         loop {
             let before = self.things.clone();
@@ -127,7 +127,7 @@ impl Model {
         }
     }
 
-    /// By name: value, whether it is going, who must agree, and how many owners it has.
+    /// By name: value, whether it is terminating, its finalizers, and its number of owners.
     fn seen(&self) -> BTreeMap<String, (String, bool, Vec<String>, usize)> {
         let of = |thing: &Thing| {
             let finalizers = thing.finalizers.iter().map(|name| (*name).to_owned()).collect();
@@ -337,7 +337,7 @@ fn what_is_applied_is_shared_fought_over_and_taken() {
         .unwrap();
     assert!(matches!(apply("two", of(json!({"a": "x", "c": "3"})), false), Err(Fault::Owned { .. })));
     assert!(matches!(apply("", of(json!({})), false), Err(Fault::BadRequest(_))));
-    // A run can be applied too: what it does stays, what is written on it changes.
+    // A run can be applied too: its progress is kept, its metadata changes.
     let mut run = held("w");
     let options = ApplyOptions { manager: "one".to_owned(), ..ApplyOptions::default() };
     let made = registry.apply(kind("Workflow"), "default", "w", run.clone(), &options).unwrap();

@@ -1,5 +1,5 @@
-//! Storage that fails while runs are under way: callers are told why, nothing that was acknowledged is lost, everything
-//! goes on by itself, and watchers hear every fact once.
+//! Storage that fails while runs are open: callers get the reason, nothing acknowledged is lost, everything recovers by
+//! itself, and watchers get every fact once.
 
 use std::{
     sync::mpsc::{self, Receiver, RecvTimeoutError},
@@ -16,7 +16,7 @@ use super::*;
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Asks again while storage is out of order.
+/// Retries while storage is unavailable.
 fn insist<T>(mut ask: impl FnMut() -> Result<T, Error>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -43,7 +43,7 @@ fn all(facts: &Receiver<Vec<Fact>>) -> Vec<Fact> {
 }
 
 fn claimed(name: &str, manifest: Value) -> Submit {
-    let claim = Claim { scope: "test".to_owned(), key: name.to_owned(), print: b"print".to_vec() };
+    let claim = Claim { scope: "test".to_owned(), key: name.to_owned(), fingerprint: b"print".to_vec() };
     Submit { claim: Some(claim), ..submit(name, manifest) }
 }
 
@@ -67,7 +67,7 @@ fn a_full_disk_turns_callers_away_and_everything_goes_on_when_there_is_room() {
 
     disk.fail_all(None);
     insist(|| match resume() {
-        // What was answered with an error may have been done all the same.
+        // A command answered with an error may have been carried out all the same.
         Err(Error::Refused(_)) => Ok(()),
         told => told,
     });
@@ -91,14 +91,14 @@ fn whichever_write_fails_the_run_ends_well_and_its_watcher_hears_everything_once
             disk.fail_nth(n, fault);
             let (run, facts) = match controller.submit_watched(claimed("w", steps(4))) {
                 Ok((run, facts)) => (run, Some(facts)),
-                // It may have been made and told to nobody; the key finds it again.
+                // It may have been made without an answer; the key finds it again.
                 Err(error) if error.is_outage() => (insist(|| controller.submit(claimed("w", steps(4)))), None),
                 Err(error) => panic!("{fault:?} at {n}: {error}"),
             };
             match facts {
                 Some(facts) => {
                     let heard = all(&facts);
-                    // A run that was made by a request which was told an error has had its watcher taken away.
+                    // A run made by a request that was answered with an error has lost its watcher.
                     if !heard.is_empty() {
                         assert_eq!(fold(run, heard).unwrap().phase(), "Succeeded", "{fault:?} at {n}");
                     }
@@ -123,8 +123,8 @@ fn whichever_write_fails_the_run_ends_well_and_its_watcher_hears_everything_once
     }
 }
 
-/// A step that makes an object, one that waits for it, and one that deletes it: the objects are ours, so storage that is
-/// out of order must make them wait and nothing else.
+/// A step that makes an object, one that waits for it, and one that deletes it: the objects are ours, so an outage of
+/// storage must only delay them.
 #[test]
 fn resource_templates_wait_for_storage_and_never_end_in_error() {
     let disk = install();

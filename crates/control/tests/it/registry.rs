@@ -1,4 +1,4 @@
-//! The registry on a real disk: every kind behind the same verbs, and what becomes of what is deleted.
+//! The registry on a real disk: every kind behind the same verbs, and deletion.
 
 use std::{path::Path, time::Duration};
 
@@ -38,7 +38,7 @@ pub(crate) fn quick(name: &str) -> Value {
     ]}})
 }
 
-/// One that waits until somebody lets it go on.
+/// A workflow that waits until it is resumed.
 pub(crate) fn held(name: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"entrypoint": "main", "templates": [
         {"name": "main", "steps": [[{"name": "gate", "template": "gate"}], [{"name": "last", "template": "leaf"}]]},
@@ -47,7 +47,7 @@ pub(crate) fn held(name: &str) -> Value {
     ]}})
 }
 
-/// Waits until the watch has told this.
+/// Waits until the condition holds, checking after every commit.
 pub(crate) fn until(registry: &Registry, mut holds: impl FnMut() -> bool) {
     let (bell, rung) = std::sync::mpsc::channel();
     registry.on_change(move |_| {
@@ -56,7 +56,7 @@ pub(crate) fn until(registry: &Registry, mut holds: impl FnMut() -> bool) {
     let patience = std::time::Instant::now() + Duration::from_secs(30);
     while !holds() {
         assert!(std::time::Instant::now() < patience, "it never came to be");
-        // Logs and the end of a deletion ring too; the limit is only for what was missed before the bell was there.
+        // Logs and the end of a deletion notify too; the limit is only for what was missed before the subscription.
         let _ = rung.recv_timeout(Duration::from_millis(20));
     }
 }
@@ -237,7 +237,7 @@ fn pods_that_pod_gc_removed_are_not_seen_and_their_logs_stay() {
         let label = format!("workflows.argoproj.io/workflow={name}");
         let selection = Selection { labels: LabelSelector::parse(&label).unwrap(), ..Selection::default() };
         let options = ListOptions { selection, ..ListOptions::default() };
-        // A stamp knows only whole seconds, so that a pod may be over a moment after its end.
+        // Time stamps have whole seconds, so a pod may disappear a moment after its end.
         let list = || registry.list(kind("Pod"), &options).unwrap().items;
         until(&registry, || list().len() == seen);
         let object = get(&registry, "Workflow", name).unwrap();

@@ -1,5 +1,5 @@
-//! Retries and resubmits on a real disk: the old run is there or the new one, never both and never none, and what was
-//! done is found under the number it was done.
+//! Retries and resubmits on a real disk: either the old run or the new one exists, never both and never none, and
+//! results are found under the id of the run that made them.
 
 use octoflow_control::{Controller, Error, RerunOptions, ResubmitOptions, read};
 use octoflow_engine::Command;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{container, finish, open, resume, submit};
 
-/// A task, a gate that somebody can fail, and another task.
+/// A task, a gate that can be failed, and another task.
 fn gated() -> Value {
     json!({"metadata": {"generateName": "gated-", "labels": {"team": "a"}}, "spec": {
         "entrypoint": "main",
@@ -42,7 +42,7 @@ fn attempt(reader: &Reader, run: RunId, object: &Value, display: &str) -> Option
     read::attempts(reader, run).unwrap().into_iter().find(|(node, _)| node == id).map(|(_, attempt)| attempt)
 }
 
-/// Waits until the gate is there: whoever retries finds a run that goes on by itself.
+/// Waits until the gate is reached: a retry then finds a run that continues by itself.
 fn at_the_gate(controller: &Controller, run: RunId) {
     let facts = controller.watch(run);
     let waits = |object: &Value| {

@@ -1,4 +1,4 @@
-//! Watches that go on from a revision: whatever was committed together, and wherever a watcher was cut off, it misses
+//! Watches that resume from a revision: whatever was committed together, and wherever a watcher was cut off, it misses
 //! nothing.
 
 use octoflow_control::registry::{Event, Fault, ListOptions, Registry, Watch};

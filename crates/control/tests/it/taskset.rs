@@ -1,5 +1,5 @@
-//! TaskSets behind the verbs of the registry: made, refused, changed, watched, deleted and asked for by workflows, like
-//! everything else that runs here.
+//! TaskSets behind the verbs of the registry: created, refused, changed, watched, deleted and used by workflows, like
+//! every other kind of run.
 
 use octoflow_control::{
     expire::{Expirer, RetentionPolicy},
@@ -30,7 +30,7 @@ fn set(name: &str) -> Value {
     })
 }
 
-/// One that starts nothing until somebody resumes it.
+/// A TaskSet that starts nothing until it is resumed.
 fn held(name: &str) -> Value {
     let mut set = set(name);
     set["spec"]["suspend"] = json!(true);
@@ -282,9 +282,9 @@ fn ts25_task_sets_go_when_their_time_is_up_and_with_what_they_belong_to() {
         until(&registry, done);
     }
     let later = Time(now().0 + 1_000_000);
-    Expirer::new(RetentionPolicy::default()).look(registry.controller(), later).unwrap();
+    Expirer::new(RetentionPolicy::default()).run_due(registry.controller(), later).unwrap();
     assert_eq!(names(&registry, "TaskSet", ""), ["kept"]);
-    Expirer::new("succeeded=0".parse().unwrap()).look(registry.controller(), later).unwrap();
+    Expirer::new("succeeded=0".parse().unwrap()).run_due(registry.controller(), later).unwrap();
     assert!(names(&registry, "TaskSet", "").is_empty());
 
     let owner = create(&registry, "ConfigMap", map("owner")).unwrap();
@@ -319,7 +319,7 @@ fn ts33_a_pod_group_is_kept_and_judged() {
     assert_eq!(over(&registry, "gang")["status"]["state"], "Succeeded");
 }
 
-/// A workflow whose one step does this.
+/// A workflow with one step, of this resource template.
 fn asks(name: &str, resource: &Value) -> Value {
     json!({"metadata": {"name": name}, "spec": {"entrypoint": "main", "templates": [
         {"name": "main", "resource": resource,

@@ -1,11 +1,11 @@
-//! Arguments of the commands that hand work to a server or compare and carry away what it did.
+//! Arguments of commands that submit to a server, rerun, compare and export runs.
 
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
 use super::{
-    Labels, Namespace, Naming, Target, Wished,
+    Labels, Namespace, Naming, OverrideArgs, Target,
     format::{Format, ObjectFormats, RunFormats, key_value, node_phase, one_of},
     label_selector,
 };
@@ -24,7 +24,7 @@ pub(crate) struct Submit {
     #[arg(long, value_name = "KIND/NAME", conflicts_with_all = ["manifests", "files"])]
     pub from: Option<String>,
     #[command(flatten)]
-    pub wished: Wished,
+    pub override_args: OverrideArgs,
     #[command(flatten)]
     pub naming: Naming,
     /// Add labels to the workflow
@@ -45,7 +45,7 @@ pub(crate) struct Submit {
     pub output: Option<Format>,
 }
 
-/// What to do once a run is submitted.
+/// Actions after a submission.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct After {
     /// Show how it goes on until it is over; fails when it did

@@ -1,30 +1,30 @@
-//! Arguments of the commands about schedules.
+//! Arguments of commands about schedules.
 
 use clap::{Args, Subcommand};
 use octoflow_model::Time;
 
-use super::{KeptDelete, KeptFiles, KeptList, KeptNames, Namespace};
+use super::{Namespace, StoredDelete, StoredFiles, StoredList, StoredNames};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CronCommand {
-    /// Make new ones from files
-    Create(KeptFiles),
-    /// Put other versions in the place of those that are there
-    Update(KeptFiles),
+    /// Create from files
+    Create(StoredFiles),
+    /// Replace existing ones from files
+    Update(StoredFiles),
     /// Print some by name
-    Get(KeptNames),
+    Get(StoredNames),
     /// List them
     #[command(visible_alias = "ls")]
-    List(KeptList),
+    List(StoredList),
     /// Delete some
     #[command(visible_alias = "rm")]
-    Delete(KeptDelete),
+    Delete(StoredDelete),
     /// Check files against what the server has
-    Lint(KeptFiles),
+    Lint(StoredFiles),
     /// Start nothing more until they are resumed
-    Suspend(KeptNames),
-    /// Let them go on
-    Resume(KeptNames),
+    Suspend(StoredNames),
+    /// Resume them
+    Resume(StoredNames),
     /// List the next times of a CronWorkflow, with what daylight saving does to them
     Preview(Preview),
 }

@@ -1,4 +1,4 @@
-//! Words that arguments are made of: formats, pairs, phases, kinds. Parsing only.
+//! Argument values: formats, pairs, phases, kinds. Parsing only.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use octoflow_engine::{
     kinds::{self, Kind},
 };
 
-/// How a result is printed.
+/// Output format.
 #[derive(Clone, Debug)]
 pub(crate) enum Format {
     Wide,
@@ -41,7 +41,7 @@ impl FromStr for Format {
     }
 }
 
-/// The formats a command knows.
+/// Formats that a command supports.
 pub(super) trait Formats {
     const WORDS: &'static [&'static str];
 }
@@ -60,7 +60,7 @@ formats! {
     GetFormats: "wide" "short" "name" "json" "yaml" "jsonpath";
     LogFormats: "raw";
     ObjectFormats: "json" "yaml";
-    KeptFormats: "wide" "name" "json" "yaml" "jsonpath";
+    StoredFormats: "wide" "name" "json" "yaml" "jsonpath";
 }
 
 pub(super) fn one_of<F: Formats>(text: &str) -> Result<Format, String> {
@@ -75,7 +75,7 @@ pub(super) fn one_of<F: Formats>(text: &str) -> Result<Format, String> {
     Err(format!("expected {}", words.join(", ")))
 }
 
-/// A kind by its name in any case, also in the plural.
+/// Parses a kind by its name in any case, singular or plural.
 pub(super) fn kind(text: &str) -> Result<&'static str, String> {
     let known = || kinds::loadable().map(|kind| kind.name).chain(kinds::refused());
     let is_meant = |name: &&'static str| {
@@ -85,7 +85,7 @@ pub(super) fn kind(text: &str) -> Result<&'static str, String> {
     known().find(is_meant).ok_or_else(|| format!("expected some of {}", known().collect::<Vec<_>>().join(", ")))
 }
 
-/// A kind that runs; shells complete it.
+/// Parses a kind of run, with shell completion.
 pub(super) fn run_kinds() -> impl TypedValueParser<Value = &'static str> {
     let words = |kind: &'static Kind| PossibleValue::new(kind.name).aliases([kind.plural]).aliases(kind.short);
     let meant =

@@ -1,4 +1,4 @@
-//! What `octoflow kubeconfig` accepts. Which server it leads to is said as for every command.
+//! Arguments of `octoflow kubeconfig`. The server is chosen as for every command.
 
 use clap::Args;
 

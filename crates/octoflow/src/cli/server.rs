@@ -1,4 +1,4 @@
-//! Arguments of `octoflow server`: where it listens, who may come in, and how much it takes on.
+//! Arguments of `octoflow server`: address, access and limits.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -41,7 +41,7 @@ pub(crate) struct Server {
     /// The key of the certificate
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Let others reach this server without TLS or with the password everybody knows
+    /// Let others reach this server without TLS or with the default password
     #[arg(long)]
     pub insecure: bool,
     /// A name by which clients reach this server, besides addresses, localhost and the names of its certificate; with a

@@ -1,4 +1,4 @@
-//! A path with its query, encoded: no name a user types becomes part of an address unescaped.
+//! Path and query of a URL, encoded: no user input becomes part of an address unescaped.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// A path of parts, each encoded by itself.
+    /// Makes a path from parts, each encoded by itself.
     pub(crate) fn of(parts: &[&str]) -> Self {
         let text = parts.iter().map(|part| format!("/{}", encoded(part))).collect();
         Self { text, asked: false }

@@ -1,4 +1,4 @@
-//! What a server says when it does not do what it was asked, in the words of any of its faces, as an exit code and a text.
+//! Translates error responses of any face into an exit code and a message.
 
 use serde_json::Value;
 use ureq::Error;
@@ -9,10 +9,10 @@ use crate::{
     workflow::{list, text},
 };
 
-/// From the answer's status and body.
+/// Translates the status and body of a response.
 pub(super) fn failure(status: u16, body: &[u8], url: &str) -> Failure {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
-    // Kubernetes writes `Status`, our own face `error`, Argo's a message and a number.
+    // Kubernetes sends a `Status`, our own face `error`, Argo's a message and a code.
     let told = value.get("error").filter(|error| error.is_object()).unwrap_or(&value);
     let message = match text(told, "message") {
         "" => format!("the server at {url} answers with status {status}"),
@@ -22,7 +22,7 @@ pub(super) fn failure(status: u16, body: &[u8], url: &str) -> Failure {
         [] => list(&told["causes"]),
         causes => causes,
     };
-    // What cannot be done as things stand is a conflict, in whatever words it is told.
+    // A failed precondition is a conflict, however the face expresses it.
     let refused = told["code"] == 9 || text(told, "reason") == "FailedPrecondition";
     let exit = if refused { Exit::Conflict } else { exit(status, !causes.is_empty()) };
     if !causes.is_empty() {
@@ -59,8 +59,8 @@ fn exit(status: u16, with_causes: bool) -> Exit {
     }
 }
 
-/// No answer came at all.
-pub(super) fn lost(error: &Error, endpoint: &Endpoint) -> Failure {
+/// Translates a transport error.
+pub(super) fn transport_error(error: &Error, endpoint: &Endpoint) -> Failure {
     let url = &endpoint.url;
     match error {
         Error::Timeout(_) => Failure::new(Exit::Infrastructure, format!("the server at {url} does not answer in time")),
@@ -75,7 +75,7 @@ pub(super) fn lost(error: &Error, endpoint: &Endpoint) -> Failure {
             Failure::new(Exit::Infrastructure, format!("the server at {url} cannot be trusted: {io}"))
                 .help("give its certificate with --ca-file, or trust anyone with --insecure-skip-verify")
         }
-        error if super::nobody(error) => {
+        error if super::is_unreachable(error) => {
             let failure = Failure::new(Exit::Infrastructure, format!("no server answers at {url}"));
             if endpoint.assumed {
                 failure.help("start one with: octoflow server, or name one with --server; `octoflow run` needs none")

@@ -1,5 +1,5 @@
-//! HTTP over the unix socket of a server on this machine, as a transport of the HTTP client. The kernel tells the server
-//! who we are, so no token is needed.
+//! HTTP over the unix socket of a server on this machine, as a transport of the HTTP client. The kernel identifies us,
+//! so no token is needed.
 
 use std::{
     io::{self, Read, Write},
@@ -18,10 +18,10 @@ use ureq::{
     },
 };
 
-/// What stands in requests for the server's address, which a unix socket does not have.
+/// Placeholder address in requests; a unix socket has none.
 pub(super) const URL: &str = "http://127.0.0.1";
 
-/// An agent whose every connection goes to this socket.
+/// Makes an agent whose connections all go to this socket.
 pub(super) fn agent(config: Config, socket: &Path) -> Agent {
     Agent::with_parts(config, SocketConnector(socket.to_owned()), DefaultResolver::default())
 }
@@ -34,7 +34,7 @@ impl Connector for SocketConnector {
 
     fn connect(&self, details: &ConnectionDetails<'_>, _: Option<()>) -> Result<Option<SocketTransport>, Error> {
         let stream = connect_local(&self.0).map_err(|error| match error.kind() {
-            // To the caller there is nobody in either case.
+            // For the caller both mean that there is no server.
             io::ErrorKind::NotFound => io::Error::new(io::ErrorKind::ConnectionRefused, error),
             _ => error,
         })?;
@@ -78,7 +78,7 @@ impl Transport for SocketTransport {
     }
 
     fn is_open(&mut self) -> bool {
-        // Nothing is to be read between two answers: bytes, an end or an error all mean that it cannot be used again.
+        // Nothing may be readable between two answers: bytes, an end or an error all mean that it cannot be reused.
         let looked = self.stream.set_nonblocking(true).and_then(|()| self.stream.read(&mut [0]));
         let quiet = matches!(looked, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
         self.stream.set_nonblocking(false).is_ok() && quiet

@@ -1,4 +1,4 @@
-//! A stream of server-sent events as JSON values. Lines that carry no data are the server's way to say that it lives.
+//! Reader of a stream of server-sent events or JSON lines. Lines without data are the server's keep-alive.
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -7,21 +7,21 @@ use std::{
 
 use serde_json::Value;
 
-/// A line that is longer than this is nobody's event.
-const LONGEST: u64 = 1 << 30;
+/// Maximum length of a line.
+const MAX_LINE_BYTES: u64 = 1 << 30;
 
 pub(crate) struct Events {
     lines: BufReader<Box<dyn Read>>,
     until: Option<Instant>,
 }
 
-/// How a stream goes on.
+/// Result of a read.
 #[derive(Debug)]
 pub(crate) enum Next {
     Event(Value),
-    /// The server closed it, or the connection is gone: whoever wants more asks again.
+    /// The stream ended or the connection was lost; the caller may reconnect.
     End,
-    /// Nothing was heard for as long as the caller is patient.
+    /// Nothing arrived within the timeout.
     Silence,
 }
 
@@ -30,7 +30,7 @@ impl Events {
         Self { lines: BufReader::new(Box::new(body)), until: None }
     }
 
-    /// Signs of life do not count as events: after this moment they are silence too.
+    /// Sets a deadline, after which keep-alives count as silence too.
     pub(crate) fn until(self, until: Option<Instant>) -> Self {
         Self { until, ..self }
     }
@@ -38,13 +38,13 @@ impl Events {
     pub(crate) fn next(&mut self) -> Next {
         loop {
             let mut line = Vec::new();
-            match self.lines.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+            match self.lines.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
                 Ok(0) => return Next::End,
                 Ok(_) => {}
                 Err(error) if is_silence(&error) => return Next::Silence,
                 Err(_) => return Next::End,
             }
-            // Newlines-delimited JSON comes without the word before it.
+            // JSON lines have no `data:` prefix.
             let data = line.strip_prefix(b"data:").unwrap_or(&line);
             if let Ok(value @ Value::Object(_)) = serde_json::from_slice(data) {
                 return Next::Event(value);

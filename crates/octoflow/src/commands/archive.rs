@@ -1,4 +1,4 @@
-//! `octoflow archive …`: runs of a server that are over, by the uid that stays theirs when the name is taken again.
+//! `octoflow archive …`: finished runs of a server by uid, which stays valid when the name is reused.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::{
     observe::handed_over,
 };
 use crate::{
-    cli::{ArchiveAgain, ArchiveCommand, ArchiveList, Format},
+    cli::{ArchiveCommand, ArchiveList, ArchiveRerun, Format},
     client::{Address, selector},
     exit::{self, Exit},
     names,
@@ -23,7 +23,7 @@ use crate::{
     workflow::{Workflow, list, text},
 };
 
-/// One page of a list.
+/// Page size of a list.
 const PAGE: usize = 200;
 
 pub(crate) fn archive(command: &ArchiveCommand, context: &Context) -> Result<Exit> {
@@ -49,8 +49,8 @@ pub(crate) fn archive(command: &ArchiveCommand, context: &Context) -> Result<Exi
             }
             Ok(worst)
         }
-        ArchiveCommand::Retry(args) => again(args, "retry", "is being retried", context),
-        ArchiveCommand::Resubmit(args) => again(args, "resubmit", "submitted", context),
+        ArchiveCommand::Retry(args) => rerun(args, "retry", "is being retried", context),
+        ArchiveCommand::Resubmit(args) => rerun(args, "resubmit", "submitted", context),
     }
 }
 
@@ -58,7 +58,7 @@ fn one(uid: &str, more: &[&str]) -> Address {
     Address::of(&[&["api", "v1", "archived-workflows", uid], more].concat())
 }
 
-fn again(args: &ArchiveAgain, verb: &str, done: &str, context: &Context) -> Result<Exit> {
+fn rerun(args: &ArchiveRerun, verb: &str, done: &str, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let parameters: Vec<String> = args.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mut made = Vec::new();

@@ -1,4 +1,4 @@
-//! `octoflow completion SHELL`: the script a shell loads to complete our commands.
+//! `octoflow completion SHELL`: prints the completion script for a shell.
 
 use anyhow::Result;
 use clap::CommandFactory;

@@ -1,4 +1,4 @@
-//! `octoflow config view|set|path`: the file of settings.
+//! `octoflow config view|set|path`: the settings file.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `octoflow cp NAME [DIR]`: artifacts of a run from a server onto this disk, one folder a node.
+//! `octoflow cp NAME [DIR]`: downloads artifacts of a run from a server, one folder per node.
 
 use std::{
     fs::{self, File},
@@ -64,7 +64,7 @@ fn write(place: &Path, body: &mut impl io::Read) -> Result<()> {
     if let Some(folder) = place.parent() {
         fs::create_dir_all(folder).with_context(told)?;
     }
-    // Whoever breaks off leaves no half of a file under the right name.
+    // Written under a temporary name, so that an interrupted download leaves no partial file under the right one.
     let mut half = place.as_os_str().to_owned();
     half.push(".part");
     let half = PathBuf::from(half);
@@ -77,7 +77,7 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
 }
 
-/// A name as one part of a path, whatever it holds.
+/// Turns a name into one safe path component.
 fn safe(name: &str) -> String {
     let shown: String =
         name.chars()

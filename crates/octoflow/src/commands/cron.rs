@@ -1,4 +1,4 @@
-//! `octoflow cron …`: schedules of a server, and when they are due.
+//! `octoflow cron …`: schedules of a server, and their next times.
 
 mod preview;
 
@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::{
     Context,
-    kept::{self, Verb},
+    stored::{self, Verb},
 };
 use crate::{
-    cli::{CronCommand, KeptNames},
+    cli::{CronCommand, StoredNames},
     client::Address,
     exit::{self, Exit},
 };
@@ -20,19 +20,19 @@ const KIND: &Kind = &CRON_WORKFLOW;
 
 pub(crate) fn cron(command: &CronCommand, context: &Context) -> Result<Exit> {
     match command {
-        CronCommand::Create(args) => kept::files(args, KIND, Verb::Create, context),
-        CronCommand::Update(args) => kept::files(args, KIND, Verb::Update, context),
-        CronCommand::Lint(args) => kept::files(args, KIND, Verb::Lint, context),
-        CronCommand::Get(args) => kept::get(args, KIND, context),
-        CronCommand::List(args) => kept::list_all(args, KIND, context),
-        CronCommand::Delete(args) => kept::delete(args, KIND, context),
+        CronCommand::Create(args) => stored::files(args, KIND, Verb::Create, context),
+        CronCommand::Update(args) => stored::files(args, KIND, Verb::Update, context),
+        CronCommand::Lint(args) => stored::files(args, KIND, Verb::Lint, context),
+        CronCommand::Get(args) => stored::get(args, KIND, context),
+        CronCommand::List(args) => stored::list_all(args, KIND, context),
+        CronCommand::Delete(args) => stored::delete(args, KIND, context),
         CronCommand::Suspend(args) => hold(args, "suspend", "suspended", context),
         CronCommand::Resume(args) => hold(args, "resume", "resumed", context),
         CronCommand::Preview(args) => preview::preview(args, context),
     }
 }
 
-fn hold(args: &KeptNames, verb: &str, done: &str, context: &Context) -> Result<Exit> {
+fn hold(args: &StoredNames, verb: &str, done: &str, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let namespace = args.namespace.or_default();
     let mut exit = Exit::Succeeded;

@@ -1,5 +1,5 @@
-//! `octoflow delete NAME…`: forgets runs with their logs, and artifacts as their strategy says. What still runs is left
-//! alone.
+//! `octoflow delete NAME…`: deletes runs with their logs, and artifacts according to their strategy. Open runs are not
+//! deleted.
 
 use anyhow::Result;
 use octoflow_store::RunRow;
@@ -53,7 +53,7 @@ pub(crate) fn delete(args: &Delete, context: &Context) -> Result<Exit> {
         source.delete(&over, &mut |row| {
             let told =
                 context.output.line(&format!("{} '{}' deleted", row.kind, row.name)).map_err(anyhow::Error::from);
-            // Deleting goes on when nobody reads the list of it.
+            // Deleting continues when standard output is closed.
             told.or_else(|error| if reader_left(&error) { Ok(()) } else { Err(error) })
         })?;
     }

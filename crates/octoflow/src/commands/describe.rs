@@ -1,4 +1,4 @@
-//! `octoflow describe NAME`: what `get` shows, then every node with inputs, outputs and the place of its log.
+//! `octoflow describe NAME`: what `get` shows, then every node with inputs, outputs and the path of its log.
 
 use std::{collections::HashMap, fmt::Write};
 
@@ -33,7 +33,7 @@ pub(crate) fn describe(args: &Describe, context: &Context) -> Result<Exit> {
     Ok(Exit::Succeeded)
 }
 
-/// Prints a run as `describe` does, wherever it comes from.
+/// Prints a run as `describe` does, whatever its source.
 pub(crate) fn print(object: &Value, logs: &HashMap<String, String>, output: &Output) -> Result<()> {
     let object = with_nodes(object);
     let log = |node: Node<'_>| logs.get(node.id()).cloned();

@@ -1,5 +1,5 @@
-//! `octoflow diff RUN1 RUN2`: what was asked differently, what came out differently, and what took longer.
-//! How long something took is told, but makes no difference.
+//! `octoflow diff RUN1 RUN2`: differences in inputs, results and durations. Durations are shown, but do not count as a
+//! difference.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -16,12 +16,12 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
-    source::{Opened, Source},
+    source::{ExportFile, Source},
     workflow::{Node, Workflow, named_values, plain, with_nodes},
 };
 
-/// Texts longer than this are cut in the table; `-o json` has them whole.
-const WIDEST: usize = 60;
+/// Longer texts are cut in the table; `-o json` has them whole.
+const MAX_WIDTH: usize = 60;
 
 pub(crate) fn diff(args: &Diff, context: &Context) -> Result<Exit> {
     let (one, other) = (look(&args.one, args, context)?, look(&args.other, args, context)?);
@@ -56,10 +56,10 @@ pub(crate) fn diff(args: &Diff, context: &Context) -> Result<Exit> {
     Ok(exit)
 }
 
-/// A run by name, or one in a file.
+/// Reads a run by name, or from an export file.
 fn look(name: &str, args: &Diff, context: &Context) -> Result<Value> {
     if Path::new(name).is_file() {
-        let file = Opened::read(Path::new(name))?;
+        let file = ExportFile::read(Path::new(name))?;
         return file.object(file.row());
     }
     let source = context.source()?;
@@ -69,10 +69,10 @@ fn look(name: &str, args: &Diff, context: &Context) -> Result<Value> {
 fn cell(value: Option<&str>) -> Cell {
     let Some(value) = value else { return Cell::new("-") };
     let line = one_line(value);
-    if line.chars().count() <= WIDEST {
+    if line.chars().count() <= MAX_WIDTH {
         return Cell::new(line);
     }
-    Cell::new(format!("{}…", line.chars().take(WIDEST - 1).collect::<String>()))
+    Cell::new(format!("{}…", line.chars().take(MAX_WIDTH - 1).collect::<String>()))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ fn differences(one: Workflow<'_>, other: Workflow<'_>) -> Vec<Difference> {
     found
 }
 
-/// Everything a spec says, by path, but for its arguments, which are compared by name.
+/// Returns every field of a spec by path, except its arguments, which are compared by name.
 fn leaves(spec: &Value) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut open = vec![(String::new(), spec)];
@@ -140,7 +140,7 @@ fn leaves(spec: &Value) -> BTreeMap<String, String> {
     all
 }
 
-/// By name without the run's, which differs in any case.
+/// Maps nodes by name without the run's, which always differs.
 fn of_nodes(run: Workflow<'_>, tell: impl Fn(Node<'_>) -> Option<String>) -> BTreeMap<String, String> {
     let nodes = run.nodes().into_iter().filter(|node| node.kind() != "StepGroup");
     nodes.filter_map(|node| Some((short(run, node), tell(node)?))).collect()

@@ -1,4 +1,4 @@
-//! `octoflow doctor`: whether this machine, or a server that is named, has what runs need, and what to do where it has not.
+//! `octoflow doctor`: checks whether this machine, or a named server, has what runs need, with advice for each problem.
 
 mod private;
 mod secrets;
@@ -32,17 +32,17 @@ use crate::{
 /// Below this, logs and artifacts will soon fail to be written.
 const LITTLE_SPACE: u64 = 1 << 30;
 
-/// Below this, the database itself is in danger.
+/// Below this, the database itself is at risk.
 const NO_SPACE: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum CheckStatus {
     Ok,
     Warn,
     Fail,
 }
 
-impl Verdict {
+impl CheckStatus {
     fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -63,29 +63,29 @@ impl Verdict {
 #[derive(Debug)]
 struct Finding {
     about: &'static str,
-    verdict: Verdict,
+    status: CheckStatus,
     found: String,
     advice: String,
 }
 
 impl Finding {
     fn ok(about: &'static str, found: impl Into<String>) -> Self {
-        Self { about, verdict: Verdict::Ok, found: found.into(), advice: String::new() }
+        Self { about, status: CheckStatus::Ok, found: found.into(), advice: String::new() }
     }
 
     fn warn(about: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { about, verdict: Verdict::Warn, found: found.into(), advice: advice.into() }
+        Self { about, status: CheckStatus::Warn, found: found.into(), advice: advice.into() }
     }
 
     fn fail(about: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { about, verdict: Verdict::Fail, found: found.into(), advice: advice.into() }
+        Self { about, status: CheckStatus::Fail, found: found.into(), advice: advice.into() }
     }
 }
 
 pub(crate) fn doctor(args: &Doctor, context: &Context) -> Result<Exit> {
     let dir = &context.data_dir;
-    // Whoever names a server wants to know about that one; otherwise this machine comes first.
-    let mut findings = match &context.reach.server {
+    // If a server is named only that one is checked; otherwise this machine first.
+    let mut findings = match &context.server_args.server {
         Some(_) => Vec::new(),
         None => {
             vec![
@@ -107,7 +107,7 @@ pub(crate) fn doctor(args: &Doctor, context: &Context) -> Result<Exit> {
     if let Some(client) = context.named_server()? {
         findings.extend(server::findings(&client));
     }
-    let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
+    let failed = findings.iter().any(|finding| finding.status == CheckStatus::Fail);
     show(&findings, args, &context.output)?;
     Ok(if failed { Exit::Failed } else { Exit::Succeeded })
 }
@@ -115,7 +115,7 @@ pub(crate) fn doctor(args: &Doctor, context: &Context) -> Result<Exit> {
 fn show(findings: &[Finding], args: &Doctor, output: &Output) -> Result<()> {
     let values: Vec<_> = findings
         .iter()
-        .map(|one| json!({"check": one.about, "verdict": one.verdict.word(), "found": one.found, "advice": one.advice}))
+        .map(|one| json!({"check": one.about, "verdict": one.status.word(), "found": one.found, "advice": one.advice}))
         .collect();
     if let Some(text) = args.output.as_ref().and_then(|format| objects(format, &values, true)) {
         return Ok(output.data(&text)?);
@@ -123,12 +123,12 @@ fn show(findings: &[Finding], args: &Doctor, output: &Output) -> Result<()> {
     let mut table = Table::bare();
     for one in findings {
         let words = if one.advice.is_empty() { one.found.clone() } else { format!("{}; {}", one.found, one.advice) };
-        table.push(vec![Cell::coloured(one.verdict.word(), one.verdict.colour()), one.about.into(), words.into()]);
+        table.push(vec![Cell::coloured(one.status.word(), one.status.colour()), one.about.into(), words.into()]);
     }
     Ok(output.text(&table.render(output.paint()))?)
 }
 
-/// The directory itself, or the nearest one above it that exists: that is where it would be made.
+/// Returns the directory itself, or its nearest existing ancestor, where it would be created.
 fn existing(dir: &Path) -> PathBuf {
     let absolute = env::current_dir().map(|here| here.join(dir)).unwrap_or_else(|_| dir.to_owned());
     absolute.ancestors().find(|above| above.is_dir()).map_or_else(|| PathBuf::from("/"), Path::to_owned)
@@ -174,7 +174,7 @@ fn database(dir: &Path) -> Finding {
     let local = match Local::open(dir) {
         Ok(None) => return Finding::ok(ABOUT, "none yet, the first run makes it"),
         Ok(Some(local)) => local,
-        // What is lost or damaged says itself what to do.
+        // The errors of a missing or damaged database contain the advice.
         Err(error) => return Finding::fail(ABOUT, format!("{error:#}"), ""),
     };
     let reader = local.reader();
@@ -236,7 +236,7 @@ fn memory() -> Finding {
     }
 }
 
-/// Starts the part that starts steps, in a directory of its own, and hears what it can do here.
+/// Starts the spawner in a directory of its own and asks for its capabilities.
 fn try_isolation() -> Result<Option<String>> {
     let dir = env::temp_dir().join(format!("octoflow-doctor-{}", std::process::id()));
     let outcome = env::current_exe().map_err(anyhow::Error::from).and_then(|own| {
@@ -297,7 +297,7 @@ mod tests {
     fn a_directory_that_is_not_there_yet_is_judged_by_the_one_above_it() {
         let dir = tempdir().unwrap();
         let finding = writable(&dir.path().join("not/yet"));
-        assert_eq!(finding.verdict, Verdict::Ok, "{finding:?}");
+        assert_eq!(finding.status, CheckStatus::Ok, "{finding:?}");
         assert!(finding.found.contains("will be made"), "{finding:?}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "looking leaves nothing behind");
     }
@@ -305,13 +305,13 @@ mod tests {
     #[test]
     fn a_place_that_cannot_be_written_fails() {
         let finding = writable(Path::new("/proc/octoflow"));
-        assert_eq!(finding.verdict, Verdict::Fail, "{finding:?}");
+        assert_eq!(finding.status, CheckStatus::Fail, "{finding:?}");
     }
 
     #[test]
     fn an_empty_directory_has_no_database_and_no_holder() {
         let dir = tempdir().unwrap();
-        assert_eq!(database(dir.path()).verdict, Verdict::Ok);
-        assert_eq!(lock(dir.path()).verdict, Verdict::Ok);
+        assert_eq!(database(dir.path()).status, CheckStatus::Ok);
+        assert_eq!(lock(dir.path()).status, CheckStatus::Ok);
     }
 }

@@ -1,4 +1,5 @@
-//! `octoflow explain NAME [NODE]`: why a node waits or what happened to it; `octoflow explain OF1003`: what an error means.
+//! `octoflow explain NAME [NODE]`: explains why a node waits or what happened to it; `octoflow explain OF1003`:
+//! explains an error code.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ pub(crate) fn explain(args: &Explain, context: &Context) -> Result<Exit> {
     print(&object, &source.waiting(&row)?, args.node.as_deref(), args.output.as_ref(), &context.output)
 }
 
-/// Explains a run, wherever it comes from.
+/// Explains a run, whatever its source.
 pub(crate) fn print(
     object: &Value,
     waiting: &[Waiting],
@@ -84,7 +85,7 @@ struct Reason {
     why: String,
 }
 
-/// What waits comes first, then what went another way than well. One node that is asked for is told of in any case.
+/// Waiting nodes come first, then those that did not succeed. A requested node is always reported.
 fn reasons(workflow: Workflow<'_>, waiting: &[Waiting], wanted: Option<&str>) -> Result<Vec<Reason>> {
     let nodes = workflow.nodes();
     let is_meant = |names: &[&str]| wanted.is_none_or(|wanted| names.contains(&wanted));
@@ -100,12 +101,12 @@ fn reasons(workflow: Workflow<'_>, waiting: &[Waiting], wanted: Option<&str>) ->
             !matches!(node.phase(), "Pending" | "Waiting" | "Running")
                 && is_meant(&[node.display(), node.name(), node.id()])
         })
-        .filter(|node| wanted.is_some() || went_astray(**node))
-        // Of some runs that are under way everything has been told already.
+        .filter(|node| wanted.is_some() || did_not_succeed(**node))
+        // For some kinds `waiting` already covers every open node.
         .filter(|node| !told_all || !waiting.iter().any(|one| one.node == node.display()))
         .collect();
     over.sort_by_key(|node| (node.finished(), node.name()));
-    found.extend(over.into_iter().map(|node| told(workflow, *node)));
+    found.extend(over.into_iter().map(|node| reason_of(workflow, *node)));
     match wanted {
         Some(wanted) if found.is_empty() => {
             let failure =
@@ -120,11 +121,11 @@ fn reasons(workflow: Workflow<'_>, waiting: &[Waiting], wanted: Option<&str>) ->
     }
 }
 
-fn went_astray(node: Node<'_>) -> bool {
+fn did_not_succeed(node: Node<'_>) -> bool {
     !matches!(node.phase(), "Succeeded" | "Stopped") && node.kind() != "StepGroup"
 }
 
-fn told(workflow: Workflow<'_>, node: Node<'_>) -> Reason {
+fn reason_of(workflow: Workflow<'_>, node: Node<'_>) -> Reason {
     let why = match (node.message(), node.started(), node.finished()) {
         ("", Some(started), Some(finished)) if node.phase() == "Succeeded" => {
             format!("ended well after {}", clock::long(finished.since(started)))

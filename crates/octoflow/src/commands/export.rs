@@ -1,5 +1,5 @@
-//! `octoflow export NAME`: everything about a run in one file that may be given away: the object, why it stands where it
-//! stands, and the logs, one JSON value a line. Secrets are taken out on the way.
+//! `octoflow export NAME`: everything about a run in one file that can be shared: the object, explanations and logs,
+//! one JSON value per line. Secrets are redacted.
 
 use std::{
     fs::File,
@@ -20,7 +20,7 @@ use crate::{
     source::{LogQuery, Source},
 };
 
-/// What a file says of itself in its first line.
+/// Format version in the first line of a file.
 pub(crate) const FORMAT: u64 = 1;
 
 pub(crate) fn export(args: &Export, context: &Context) -> Result<Exit> {
@@ -57,11 +57,13 @@ fn write(source: &dyn Source, row: &octoflow_store::RunRow, tail: Option<usize>,
         return Ok(());
     }
     let query = LogQuery { tail, ..LogQuery::default() };
-    source.lines(row, &query, &mut |node, number, line| put(&json!({"line": told(node, number, line, &redactor)})))?;
+    source.lines(row, &query, &mut |node, number, line| {
+        put(&json!({"line": line_json(node, number, line, &redactor)}))
+    })?;
     Ok(())
 }
 
-fn told(node: &str, number: u64, line: &Line, redactor: &Redactor) -> Value {
+fn line_json(node: &str, number: u64, line: &Line, redactor: &Redactor) -> Value {
     json!({
         "node": node, "number": number, "at": line.at.0, "container": line.container.as_deref(),
         "stream": match line.stream {

@@ -28,7 +28,7 @@ pub(crate) fn get(args: &Get, context: &Context) -> Result<Exit> {
     print(&found, &view, &context.output)
 }
 
-/// How runs are shown.
+/// Display options of runs.
 #[derive(Debug, Default)]
 pub(crate) struct View<'a> {
     pub output: Option<&'a Format>,
@@ -37,7 +37,7 @@ pub(crate) struct View<'a> {
     pub no_headers: bool,
 }
 
-/// Prints runs as `get` does, wherever they come from.
+/// Prints runs as `get` does, whatever their source.
 pub(crate) fn print(found: &[Value], view: &View<'_>, output: &Output) -> Result<Exit> {
     match view.output.and_then(|format| objects(format, found, false)) {
         Some(text) => output.data(&text)?,

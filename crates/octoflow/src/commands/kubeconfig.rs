@@ -1,4 +1,4 @@
-//! `octoflow kubeconfig`: prints what kubectl needs to talk to a server of ours.
+//! `octoflow kubeconfig`: prints a kubectl configuration for a server of ours.
 
 use anyhow::Result;
 use octoflow_server::first_token;
@@ -18,7 +18,7 @@ pub(crate) fn kubeconfig(args: &Kubeconfig, context: &Context) -> Result<Exit> {
             format!("`{}` is no address kubectl can use; write http://HOST:PORT or https://HOST:PORT", endpoint.url);
         return Err(Failure::usage(text).into());
     }
-    // A server that was found by its data directory is reached over its socket without a token; kubectl needs one.
+    // A server found by its data directory is reached over its socket without a token; kubectl needs one.
     let first = || endpoint.socket.as_ref().and_then(|_| first_token(&context.data_dir));
     let Some(token) = endpoint.token.clone().or_else(first).filter(|token| !token.is_empty()) else {
         let text = format!("say with --token or OCTOFLOW_TOKEN who kubectl is to be at {}", endpoint.url);
@@ -27,7 +27,7 @@ pub(crate) fn kubeconfig(args: &Kubeconfig, context: &Context) -> Result<Exit> {
     let mut cluster = json!({});
     let mut user = json!({});
     if scheme == "http" {
-        // Over plain HTTP kubectl leaves tokens out, but sends what stands before the @.
+        // Over plain HTTP kubectl does not send tokens, but it sends the credentials in the URL.
         cluster["server"] = json!(format!("http://octoflow:{}@{host}", escaped(&token)));
     } else {
         cluster["server"] = json!(format!("https://{host}"));
@@ -52,7 +52,7 @@ pub(crate) fn kubeconfig(args: &Kubeconfig, context: &Context) -> Result<Exit> {
     Ok(Exit::Succeeded)
 }
 
-/// What would end the part of an address it stands in is written as percent signs.
+/// Percent-encodes characters that would end the credentials in a URL.
 fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,5 +1,5 @@
-//! `octoflow lint FILE|DIR|-…`: everything that is wrong with manifests, told at once, without running or storing
-//! anything. What is found is data and goes to standard output; the verdict is talk unless it is all there is to read.
+//! `octoflow lint FILE|DIR|-…`: reports every problem of manifests at once, without running or storing anything.
+//! Problems are data and go to standard output; the summary goes to standard error unless it is all there is.
 
 use std::collections::HashSet;
 
@@ -9,12 +9,12 @@ use octoflow_manifest::{Problem, Problems, Severity};
 use serde_json::Value;
 
 use crate::{
-    cli::{Lint, Telling},
+    cli::{Lint, ProblemFormat},
     exit::{Exit, Failure},
-    judge::{FileCatalog, judge},
     load::{self, Loaded},
     names::nearest,
     output::{Output, findings, json::pretty},
+    validate::{FileCatalog, validate},
     workflow::text,
 };
 
@@ -34,38 +34,39 @@ pub(crate) fn lint(args: &Lint, output: &Output) -> Result<Exit> {
             .into());
     }
     let catalog = FileCatalog::new(ours.iter().map(|one| &one.value), None);
-    problems.extend(wanted.iter().flat_map(|one| judge(one, &catalog)));
+    problems.extend(wanted.iter().flat_map(|one| validate(one, &catalog)));
     without_echoes(&mut problems);
     if args.strict {
         problems.extend(wanted.iter().flat_map(|one| unused(&one.value).into_iter().map(|found| one.locate(found))));
         problems.0.iter_mut().for_each(|problem| problem.severity = Severity::Error);
     }
-    // The order of the arguments does not matter to what is found, nor to how it is told.
+    // The result does not depend on the order of the arguments.
     problems.0.sort_by(|one, other| place(one).cmp(&place(other)));
     tell(&problems, args.output, output)
 }
 
-/// A mistake in a template that was judged itself need not be told again by everybody who refers to it.
+/// Removes problems of a template that are already reported for the template itself, so that callers do not repeat
+/// them.
 fn without_echoes(problems: &mut Problems) {
     let key = |problem: &Problem, message: &str| (problem.code, message.to_owned());
     let told: HashSet<(&str, String)> = problems.iter().map(|problem| key(problem, &problem.message)).collect();
     problems.0.retain(|problem| {
         let echo = ["in WorkflowTemplate '", "in ClusterWorkflowTemplate '"].iter().find_map(|kind| {
             let (name, message) = problem.message.strip_prefix(kind)?.split_once("': ")?;
-            // A caller calls a template by the name of its object too.
+            // A caller refers to a template by the name of its object too.
             Some(message.replace(&format!("templates.{name}/"), "templates."))
         });
         echo.is_none_or(|message| !told.contains(&key(problem, &message)))
     });
 }
 
-fn tell(problems: &Problems, telling: Telling, output: &Output) -> Result<Exit> {
-    match telling {
-        Telling::Pretty if problems.is_empty() => {}
-        Telling::Pretty => output.line(&problems.render(output.paint().is_on()))?,
-        Telling::Json => output.data(&pretty(&problems.to_json()))?,
-        Telling::Github => output.data(&findings::github(problems))?,
-        Telling::Sarif => output.data(&pretty(&findings::sarif(problems)))?,
+fn tell(problems: &Problems, format: ProblemFormat, output: &Output) -> Result<Exit> {
+    match format {
+        ProblemFormat::Pretty if problems.is_empty() => {}
+        ProblemFormat::Pretty => output.line(&problems.render(output.paint().is_on()))?,
+        ProblemFormat::Json => output.data(&pretty(&problems.to_json()))?,
+        ProblemFormat::Github => output.data(&findings::github(problems))?,
+        ProblemFormat::Sarif => output.data(&pretty(&findings::sarif(problems)))?,
     }
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     if errors > 0 {
@@ -73,14 +74,15 @@ fn tell(problems: &Problems, telling: Telling, output: &Output) -> Result<Exit> 
         return Ok(Exit::InvalidManifest);
     }
     let verdict = "no linting errors found!";
-    match telling {
-        Telling::Pretty => output.line(verdict)?,
-        Telling::Json | Telling::Github | Telling::Sarif => output.talk(verdict),
+    match format {
+        ProblemFormat::Pretty => output.line(verdict)?,
+        ProblemFormat::Json | ProblemFormat::Github | ProblemFormat::Sarif => output.talk(verdict),
     }
     Ok(Exit::Succeeded)
 }
 
-/// Files of other tools lie beside manifests. Only what says that it is of a dialect, or nearly says so, is judged.
+/// Returns whether an object is ours to check: files of other tools lie beside manifests, so only objects of a known
+/// dialect, or with a similar kind, are.
 fn is_ours(object: &Value) -> bool {
     let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
     if version.is_empty() && kind.is_empty() {

@@ -60,7 +60,7 @@ fn filter(args: &List, now: Time) -> Filter {
     filter
 }
 
-/// What `list` and `delete` ask for in the same words.
+/// Builds the filter for the options that `list` and `delete` share.
 pub(crate) fn shared_filter(which: &Which, namespace: Option<String>, now: Time) -> Filter {
     Filter {
         namespace,
@@ -84,7 +84,7 @@ fn table(rows: &[RunRow], objects: Option<&[Value]>, args: &List, now: Time) -> 
     if objects.is_some() {
         titles.extend(["P/R/C", "PARAMETERS"]);
     }
-    // Whoever has only workflows need not be told so on every line.
+    // The kind is shown only if the list has several kinds.
     let mixed = rows.iter().any(|row| row.kind != rows[0].kind);
     if mixed {
         titles.insert(1, "KIND");

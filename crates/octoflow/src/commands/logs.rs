@@ -1,4 +1,4 @@
-//! `octoflow logs NAME [NODE]`: what the steps wrote, lines of all nodes merged by time, or one node byte by byte.
+//! `octoflow logs NAME [NODE]`: lines of all nodes merged by time, or the bytes of one node.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -29,7 +29,7 @@ use crate::{
     workflow::{Node, Workflow, with_nodes},
 };
 
-/// The type of a node that is one container of a set.
+/// Type of a node that is one container of a set.
 const CONTAINER: &str = "Container";
 
 pub(crate) fn logs(args: &Logs, context: &Context) -> Result<Exit> {
@@ -40,7 +40,7 @@ pub(crate) fn logs(args: &Logs, context: &Context) -> Result<Exit> {
         if args.output.is_some() {
             return raw(args, context, &*source, &row);
         }
-        print(&*source, &row, &Telling::of(args, None), &context.output)?;
+        print(&*source, &row, &LogOptions::of(args, None), &context.output)?;
         return Ok(Exit::Succeeded);
     };
     let labels = labels.0.clone();
@@ -50,14 +50,14 @@ pub(crate) fn logs(args: &Logs, context: &Context) -> Result<Exit> {
         return Err(Failure::not_found("no run has these labels").help("see all with: octoflow list -A").into());
     }
     rows.reverse();
-    let telling = |row: &RunRow| Telling::of(args, (rows.len() > 1).then(|| row.name.clone()));
+    let options = |row: &RunRow| LogOptions::of(args, (rows.len() > 1).then(|| row.name.clone()));
     if !args.follow || rows.len() == 1 {
-        rows.iter().try_for_each(|row| print(&*source, row, &telling(row), &context.output))?;
+        rows.iter().try_for_each(|row| print(&*source, row, &options(row), &context.output))?;
         return Ok(Exit::Succeeded);
     }
-    // Each goes on by itself, so each asks by itself.
+    // Each run is followed independently, with a source of its own.
     thread::scope(|scope| {
-        let one = |row| move || print(&*context.source()?, row, &telling(row), &context.output);
+        let one = |row| move || print(&*context.source()?, row, &options(row), &context.output);
         let threads: Vec<_> = rows.iter().map(|row| scope.spawn(one(row))).collect();
         let ended = threads.into_iter().map(|thread| thread.join().expect("printing lines does not panic"));
         ended.collect::<Vec<_>>().into_iter().collect::<Result<Vec<()>>>()
@@ -65,22 +65,22 @@ pub(crate) fn logs(args: &Logs, context: &Context) -> Result<Exit> {
     Ok(Exit::Succeeded)
 }
 
-/// Which lines, and how they look.
+/// Selection and format of lines.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Telling {
-    /// The run's name before each line.
+pub(crate) struct LogOptions {
+    /// Run name before each line.
     pub owner: Option<String>,
     pub node: Option<String>,
     pub query: LogQuery,
     pub timestamps: bool,
     pub no_prefix: bool,
-    /// Beside an object standard output is taken.
+    /// True if standard output is used for an object.
     pub to_stderr: bool,
-    /// Control sequences reach a terminal, too.
+    /// True if control sequences may reach a terminal.
     pub raw: bool,
 }
 
-impl Telling {
+impl LogOptions {
     fn of(args: &Logs, owner: Option<String>) -> Self {
         let since = args
             .since
@@ -102,7 +102,7 @@ impl Telling {
     }
 }
 
-/// What the lines of a node begin with.
+/// Prefix of a node's lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
     text: String,
@@ -119,31 +119,31 @@ impl Label {
     }
 }
 
-/// Prints what a run wrote, wherever it is.
-pub(crate) fn print(source: &dyn Source, row: &RunRow, telling: &Telling, output: &Output) -> Result<()> {
+/// Prints the log of a run, whatever its source.
+pub(crate) fn print(source: &dyn Source, row: &RunRow, options: &LogOptions, output: &Output) -> Result<()> {
     let object = source.object(row)?;
     let workflow = Workflow::new(&object);
-    let node = telling.node.as_deref();
+    let node = options.node.as_deref();
     if let Some(names) = pod_names(workflow) {
-        return by_pods(source, row, workflow, names, telling, output);
+        return by_pods(source, row, workflow, names, options, output);
     }
     let mut labels = match Labels::of(workflow, node) {
-        // A node may not exist yet; that is no mistake while the run goes on.
-        Err(error) if telling.query.follow && !row.archived && crate::exit::of(&error) == Exit::NotFound => {
+        // A node may not exist yet; that is no error while the run continues.
+        Err(error) if options.query.follow && !row.archived && crate::exit::of(&error) == Exit::NotFound => {
             Labels::default()
         }
         labels => labels?,
     };
-    let container = telling.query.container.clone().or_else(|| container_named(workflow, node));
-    let query = LogQuery { names: labels.names.clone(), container: container.clone(), ..telling.query.clone() };
+    let container = options.query.container.clone().or_else(|| container_named(workflow, node));
+    let query = LogQuery { names: labels.names.clone(), container: container.clone(), ..options.query.clone() };
     let heard = source.lines(row, &query, &mut |id, _, line| {
         if !labels.known.contains_key(id) {
             labels = Labels::of(Workflow::new(&source.object(row)?), node).unwrap_or_default();
         }
-        // What is not known even now is a node of a kind that nobody asked for.
+        // Still unknown: a node that was not selected.
         let Some(label) = labels.known.entry(id.to_owned()).or_default() else { return Ok(()) };
-        let label = telling.owned(label);
-        say(line, &Label::step(label), telling, output)
+        let label = options.owned(label);
+        say(line, &Label::step(label), options, output)
     })?;
     match container.as_deref().filter(|name| *name != MAIN && !heard.contains(*name)) {
         Some(name) => Err(no_container(name, &heard)),
@@ -151,25 +151,25 @@ pub(crate) fn print(source: &dyn Source, row: &RunRow, telling: &Telling, output
     }
 }
 
-fn say(line: &Line, label: &Label, telling: &Telling, output: &Output) -> Result<()> {
-    let to = if telling.to_stderr { To::Err } else { To::Out };
-    let look = Look::of(output, to, telling.raw);
-    let bytes = rendered(line, label, !telling.no_prefix, telling.timestamps, look);
+fn say(line: &Line, label: &Label, options: &LogOptions, output: &Output) -> Result<()> {
+    let to = if options.to_stderr { To::Err } else { To::Out };
+    let look = LineStyle::of(output, to, options.raw);
+    let bytes = rendered(line, label, !options.no_prefix, options.timestamps, look);
     output.step_output(to, &bytes).context("cannot print")
 }
 
-/// How its pods are named, where logs are told by them.
+/// Returns the naming of pods, for kinds whose logs are by pod.
 fn pod_names(workflow: Workflow<'_>) -> Option<&'static dyn PodNames> {
     workflow.dialect()?.view.pod_names()
 }
 
-/// What the pods of a run wrote, those of earlier tries too.
+/// Prints the logs of a run's pods, including those of earlier attempts.
 fn by_pods(
     source: &dyn Source,
     row: &RunRow,
     run: Workflow<'_>,
     pods: &dyn PodNames,
-    telling: &Telling,
+    options: &LogOptions,
     output: &Output,
 ) -> Result<()> {
     let named = |wanted: &String| {
@@ -178,11 +178,11 @@ fn by_pods(
             Failure::not_found(unknown.message).help(help)
         })
     };
-    let names = telling.node.iter().map(named).collect::<Result<Vec<_>, _>>()?;
-    let container = telling.query.container.as_deref().map(|name| pods.container(run.object(), name));
-    let query = LogQuery { names, container: container.clone(), ..telling.query.clone() };
+    let names = options.node.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    let container = options.query.container.as_deref().map(|name| pods.container(run.object(), name));
+    let query = LogQuery { names, container: container.clone(), ..options.query.clone() };
     let heard = source.lines(row, &query, &mut |pod, _, line| {
-        say(line, &Label::replica(telling.owned(&pods.label(pod))), telling, output)
+        say(line, &Label::replica(options.owned(&pods.label(pod))), options, output)
     })?;
     match container.as_deref().filter(|name| *name != MAIN && !heard.contains(*name)) {
         Some(name) => Err(no_container(name, &heard)),
@@ -190,12 +190,12 @@ fn by_pods(
     }
 }
 
-/// What the lines of each node begin with, by its id.
+/// Prefixes of lines by node.
 #[derive(Debug, Default)]
 struct Labels {
-    /// By id; none for a node that is not asked for.
+    /// By id; `None` for nodes that are not selected.
     known: HashMap<String, Option<String>>,
-    /// The full names of the nodes that are asked for; empty means all.
+    /// Full names of the selected nodes; empty selects all.
     names: Vec<String>,
 }
 
@@ -209,25 +209,25 @@ impl Labels {
         let mut known: HashMap<String, Option<String>> =
             workflow.nodes().iter().map(|node| (node.id().to_owned(), None)).collect();
         for node in &picked {
-            // Two nodes of one display name are told apart by their full names.
+            // Nodes with the same display name are distinguished by their full names.
             let label = if seen[node.display()] == 1 { node.display() } else { node.name() };
             known.insert(node.id().to_owned(), Some(label.to_owned()));
         }
         let names = if wanted.is_some() { picked.iter().map(|node| node.name().to_owned()).collect() } else { vec![] };
-        Ok(Self { known, names: if names.len() > MOST_NAMES { Vec::new() } else { names } })
+        Ok(Self { known, names: if names.len() > MAX_NAMES { Vec::new() } else { names } })
     }
 }
 
-/// Beyond this many names all lines are asked for and the rest is left out here.
-const MOST_NAMES: usize = 50;
+/// Beyond this many names all lines are requested and filtered here.
+const MAX_NAMES: usize = 50;
 
-/// Every byte of one node: standard output there, standard error there.
+/// Prints every byte of one node: standard output to standard output, standard error to standard error.
 fn raw(args: &Logs, context: &Context, source: &dyn Source, row: &RunRow) -> Result<Exit> {
     let object = source.object(row)?;
     let object = with_nodes(&object);
     let workflow = Workflow::new(&object);
     let node = match args.node.as_deref() {
-        // A pod of an earlier try is nobody's node any more.
+        // A pod of an earlier attempt no longer has a node.
         Some(name) if pod_names(workflow).is_some_and(|pods| pods.is_pod_of(workflow.object(), name)) => name,
         wanted => {
             let picked = pick(workflow, wanted)?;
@@ -264,7 +264,7 @@ fn raw(args: &Logs, context: &Context, source: &dyn Source, row: &RunRow) -> Res
     }
 }
 
-/// The pods that are meant: all, one, or all below a node.
+/// Returns the selected pods: all, one, or all below a node.
 fn pick<'a>(workflow: Workflow<'a>, wanted: Option<&str>) -> Result<Vec<Node<'a>>> {
     let nodes = workflow.nodes();
     let pods = || nodes.iter().copied().filter(|node| node.is_pod());
@@ -287,7 +287,7 @@ fn pick<'a>(workflow: Workflow<'a>, wanted: Option<&str>) -> Result<Vec<Node<'a>
     let below = |node: &Node<'_>, above: &Node<'_>| {
         // A container's output is in the log of its pod.
         above.kind() == CONTAINER && above.boundary() == node.id()
-            // A member's name says nothing of its group's.
+            // A member's name does not contain its group's.
             || above.kind() == GROUP && node.boundary() == above.id()
             || node
                 .name()
@@ -297,7 +297,7 @@ fn pick<'a>(workflow: Workflow<'a>, wanted: Option<&str>) -> Result<Vec<Node<'a>
     Ok(pods().filter(|node| named.iter().any(|above| below(node, above))).collect())
 }
 
-/// The container that is meant when a node that is one is named.
+/// Returns the container, if the named node is one.
 fn container_named(workflow: Workflow<'_>, wanted: Option<&str>) -> Option<String> {
     let wanted = wanted?;
     let nodes = workflow.nodes();
@@ -317,23 +317,23 @@ fn no_container(name: &str, heard: &BTreeSet<String>) -> anyhow::Error {
     failure.help(help).into()
 }
 
-/// How a stream shows lines of steps.
+/// How lines of steps are shown on a stream.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct LineStyle {
     paint: Paint,
     policy: Policy,
 }
 
-impl Look {
+impl LineStyle {
     pub(crate) fn of(output: &Output, to: To, raw: bool) -> Self {
         let paint = if to == To::Err { output.talk_paint() } else { output.paint() };
         Self { paint, policy: output.policy(to, raw) }
     }
 }
 
-/// One line as people read it. What the workload wrote of it is as the stream's policy lets it through.
-pub(crate) fn rendered(line: &Line, label: &Label, prefix: bool, timestamps: bool, look: Look) -> Vec<u8> {
-    let Look { paint, policy } = look;
+/// Renders one line for people. The workload's part is sanitized by the stream's policy.
+pub(crate) fn rendered(line: &Line, label: &Label, prefix: bool, timestamps: bool, look: LineStyle) -> Vec<u8> {
+    let LineStyle { paint, policy } = look;
     let mut bytes = Vec::with_capacity(line.bytes.len() + label.text.len() + 40);
     if prefix {
         let container = line.container.as_deref().map(|name| format!(".{name}")).unwrap_or_default();
@@ -352,7 +352,7 @@ pub(crate) fn rendered(line: &Line, label: &Label, prefix: bool, timestamps: boo
     bytes
 }
 
-/// The last lines of an attempt as a policy lets them through, for whoever shows a failure.
+/// Returns the last lines of an attempt, sanitized, for showing a failure.
 pub(crate) fn tail(files: &Files, attempt: AttemptId, count: usize, policy: Policy) -> Result<Vec<String>> {
     let lines = last(Lines::open(0, files, attempt).finish()?, count);
     let shown = |line: Line| String::from_utf8_lossy(&sanitize::line(&line.bytes, policy)).into_owned();
@@ -371,8 +371,8 @@ mod tests {
 
     use super::*;
 
-    const PIPED: Look = Look { paint: Paint::OFF, policy: Policy::Verbatim };
-    const SHOWN: Look = Look { paint: Paint::ON, policy: Policy::Colours };
+    const PIPED: LineStyle = LineStyle { paint: Paint::OFF, policy: Policy::Verbatim };
+    const SHOWN: LineStyle = LineStyle { paint: Paint::ON, policy: Policy::Colours };
 
     #[test]
     fn a_line_begins_with_its_node_and_keeps_its_bytes() {

@@ -1,4 +1,4 @@
-//! `octoflow node set NAME`: gives nodes that wait values, a message or an end, on a server.
+//! `octoflow node set NAME`: sets values, message or phase of waiting nodes, on a server.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) fn node_set(args: &NodeSet, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let row = context.source_of_server()?.find(args.namespace.or_default(), &args.name)?;
     if !in_argo_api(&row) {
-        return Err(Failure::usage(format!("a {} has no nodes that wait for somebody", kind_of(&row).noun)).into());
+        return Err(Failure::usage(format!("a {} has no waiting nodes", kind_of(&row).noun)).into());
     }
     let values: BTreeMap<&String, &String> = args.output_parameters.iter().map(|(name, value)| (name, value)).collect();
     let values = (!values.is_empty()).then(|| serde_json::to_string(&values)).transpose()?;

@@ -1,4 +1,4 @@
-//! Staying with runs after they were handed over: watching, waiting, reading along, and the verdict in the end.
+//! Following submitted runs: watching, waiting, printing logs, and the final summary.
 
 use std::{
     thread,
@@ -12,17 +12,17 @@ use serde_json::Value;
 use super::{
     Context,
     get::{self, View},
-    logs::{self, Telling},
+    logs::{self, LogOptions},
 };
 use crate::{
     cli::{After, Format},
     exit::{Exit, Failure},
-    output::{clock, colour::phase_colour, news::News},
+    output::{clock, colour::phase_colour, remote_progress::RemoteProgress},
     source::{LogQuery, Source},
     workflow::Workflow,
 };
 
-/// Runs that were handed over: their objects are printed, and followed if that was asked for.
+/// Prints submitted runs, and follows them if requested.
 pub(crate) fn handed_over(
     made: &[Value],
     verb: &str,
@@ -79,7 +79,7 @@ pub(crate) enum Form {
     Log { to_stderr: bool, raw: bool },
 }
 
-/// The run as it ended; nothing when the time was over before.
+/// Follows a run and returns its final object; `None` if the deadline passed first.
 pub(crate) fn until_over(
     source: &dyn Source,
     row: &RunRow,
@@ -88,15 +88,15 @@ pub(crate) fn until_over(
     several: bool,
     context: &Context,
 ) -> Result<Option<Value>> {
-    let mut news = News::new(context.output, several);
+    let mut news = RemoteProgress::new(context.output, several);
     let mut last = None;
     let reading = match form {
         Form::Log { to_stderr, raw } => {
             let query = LogQuery { follow: true, ..LogQuery::default() };
             let owner = several.then(|| row.name.clone());
-            let telling = Telling { query, to_stderr, owner, raw, ..Telling::default() };
+            let options = LogOptions { query, to_stderr, owner, raw, ..LogOptions::default() };
             let (output, row, source) = (context.output, row.clone(), context.server_elsewhere());
-            Some(thread::spawn(move || logs::print(&*source()?, &row, &telling, &output)))
+            Some(thread::spawn(move || logs::print(&*source()?, &row, &options, &output)))
         }
         Form::Watch | Form::Wait => None,
     };
@@ -108,14 +108,14 @@ pub(crate) fn until_over(
         last = over.then(|| object.clone());
         Ok(if over { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) })
     })?;
-    // Whoever reads along hears everything before the end is told; when the time is over there is no end to wait for.
+    // The log is printed completely before the end is reported; after the deadline there is no end to wait for.
     if let (Some(reading), true) = (reading, last.is_some()) {
         reading.join().expect("printing lines does not panic")?;
     }
     Ok(last)
 }
 
-/// `name Succeeded (2/2 in 3s)`, as `run` says it.
+/// Returns the summary line, such as `name Succeeded (2/2 in 3s)`, as `run` prints it.
 pub(crate) fn verdict(object: &Value, context: &Context) -> String {
     let workflow = Workflow::new(object);
     let phase = context.output.paint().paint(workflow.phase(), phase_colour(workflow.phase()));

@@ -1,4 +1,4 @@
-//! `octoflow open FILE [get|describe|logs|explain]`: looks at a run somebody else exported.
+//! `octoflow open FILE [get|describe|logs|explain]`: inspects an exported run.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,16 @@ use anyhow::Result;
 use super::{
     Context, describe, explain,
     get::{self, View},
-    logs::{self, Telling},
+    logs::{self, LogOptions},
 };
 use crate::{
     cli::{Open, OpenView},
     exit::Exit,
-    source::{Opened, Source},
+    source::{ExportFile, Source},
 };
 
 pub(crate) fn open(args: &Open, context: &Context) -> Result<Exit> {
-    let file = Opened::read(&args.file)?;
+    let file = ExportFile::read(&args.file)?;
     let row = file.row();
     let object = file.object(row)?;
     match &args.view {
@@ -30,8 +30,9 @@ pub(crate) fn open(args: &Open, context: &Context) -> Result<Exit> {
             Ok(Exit::Succeeded)
         }
         Some(OpenView::Logs { node, timestamps, raw }) => {
-            let telling = Telling { node: node.clone(), timestamps: *timestamps, raw: *raw, ..Telling::default() };
-            logs::print(&file, row, &telling, &context.output)?;
+            let options =
+                LogOptions { node: node.clone(), timestamps: *timestamps, raw: *raw, ..LogOptions::default() };
+            logs::print(&file, row, &options, &context.output)?;
             Ok(Exit::Succeeded)
         }
         Some(OpenView::Explain) => explain::print(&object, &file.waiting(row)?, None, None, &context.output),

@@ -1,5 +1,5 @@
 //! `octoflow plan FILE…`: what would run, in which order, as far as that can be known beforehand. Nothing is run or
-//! stored; the data directory is only read, for templates and for how long earlier runs took.
+//! stored; the data directory is only read, for templates and for durations of earlier runs.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     Context,
-    run::prepare::{kept_here, prepare_with},
+    run::prepare::{prepare_with, stored_objects},
 };
 use crate::{
     cli::{Plan, PlanFormat},
@@ -24,9 +24,9 @@ use crate::{
 };
 
 pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
-    let wishes = args.wished.wishes(args.namespace.namespace.as_deref());
-    let file = args.wished.parameter_file.as_deref();
-    let prepared = prepare_with(&args.manifests, wishes, file, kept_here(context), false, context)?;
+    let overrides = args.override_args.overrides(args.namespace.namespace.as_deref());
+    let file = args.override_args.parameter_file.as_deref();
+    let prepared = prepare_with(&args.manifests, overrides, file, stored_objects(context), false, context)?;
     let Some(prepared) = prepared else { return Ok(Exit::InvalidManifest) };
     let took =
         args.durations.as_deref().map(|source| durations(source, args, context)).transpose()?.unwrap_or_default();
@@ -55,7 +55,7 @@ pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
     Ok(Exit::Succeeded)
 }
 
-/// How long tasks take by template: as a file says, or on average in an earlier run.
+/// Returns task durations by template: from a file, or the average of an earlier run.
 fn durations(source: &str, args: &Plan, context: &Context) -> Result<BTreeMap<String, Duration>> {
     if Path::new(source).is_file() {
         let Ok(listed) = load::parameters(Path::new(source))? else {

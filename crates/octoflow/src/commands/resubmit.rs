@@ -1,4 +1,4 @@
-//! `octoflow resubmit NAME…`: the same manifest once more as a new run, on a server.
+//! `octoflow resubmit NAME…`: submits the same manifest as a new run, on a server.
 
 use anyhow::Result;
 use octoflow_engine::{
@@ -8,7 +8,7 @@ use octoflow_engine::{
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
-use super::{Context, kept::address, observe::handed_over, steer};
+use super::{Context, observe::handed_over, steer, stored::address};
 use crate::{
     cli::Resubmit,
     exit::{Exit, Failure},

@@ -1,4 +1,4 @@
-//! `octoflow retry NAME…`: does what failed again, on a server. With `--dry-run` it only says what that would be, and why.
+//! `octoflow retry NAME…`: reruns what failed, on a server. With `--dry-run` it only prints the plan, with reasons.
 
 use anyhow::Result;
 use octoflow_engine::dialect::PhaseClass;
@@ -14,7 +14,7 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
-    source::{kind_of, phases, stand_of, told_kind},
+    source::{kind_of, kind_parameter, phases, stand_of},
     workflow::{Workflow, list, text},
 };
 
@@ -50,12 +50,12 @@ pub(crate) fn retry(args: &Retry, context: &Context) -> Result<Exit> {
     Ok(exit.worse(handed_over(&made, "is being retried", &args.after, args.output.as_ref(), context)?))
 }
 
-/// What a retry of the run does, where it does the whole again.
+/// Returns what a retry does, for kinds that are retried as a whole.
 fn whole(row: &RunRow) -> Option<&'static str> {
     kind_of(row).dialect()?.reruns.whole()
 }
 
-/// What a retry of a whole would do needs no plan.
+/// Reports a dry run of a whole retry, which needs no plan.
 fn said_of_whole(row: &RunRow, what: &str, args: &Retry, context: &Context) -> Result<()> {
     let noun = kind_of(row).noun;
     if args.output.is_some() {
@@ -68,7 +68,7 @@ fn said_of_whole(row: &RunRow, what: &str, args: &Retry, context: &Context) -> R
     Ok(context.output.line(&format!("{noun} {}: {what}", row.name))?)
 }
 
-/// The plan of a dry run, or the run that goes on.
+/// Requests the plan of a dry run, or the retry.
 fn ask(client: &Client, row: &RunRow, args: &Retry) -> Result<Value> {
     let parameters: Vec<String> = args.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let body = json!({
@@ -77,7 +77,7 @@ fn ask(client: &Client, row: &RunRow, args: &Retry) -> Result<Value> {
         "dryRun": args.dry_run,
     });
     let place = Address::of(&["api", "octoflow", "v1", "runs", &row.namespace, &row.name, "retry"])
-        .with_some("kind", told_kind(row));
+        .with_some("kind", kind_parameter(row));
     client.post(&place, &body).map_err(|error| {
         if whole(row).is_some() || stand_of(row) != Some(PhaseClass::Succeeded) || exit::of(&error) != Exit::Conflict {
             return error;
@@ -112,7 +112,7 @@ fn tell(row: &RunRow, plan: &Value, object: &Value, args: &Retry, context: &Cont
     Ok(context.output.text(&table.render(context.output.paint()))?)
 }
 
-/// As they ended before; what never had its turn comes last.
+/// Sorts nodes by their previous end; those that never ran come last.
 fn in_order<'a>(again: &'a [Value], workflow: Workflow<'_>) -> Vec<&'a Value> {
     let nodes = workflow.nodes();
     let mut sorted: Vec<&Value> = again.iter().collect();

@@ -1,4 +1,4 @@
-//! `octoflow run FILE…`: manifests to their end on this machine. Progress goes to standard error, the result to
+//! `octoflow run FILE…`: runs manifests to their end on this machine. Progress goes to standard error, the result to
 //! standard output. Prepare, submit, watch, report: one file each.
 
 mod controller;
@@ -24,7 +24,7 @@ use watch::{Ending, Watched};
 
 pub(crate) fn run(args: &Run, context: &Context) -> Result<Exit> {
     refuse_missing_runtimes(args.runtime)?;
-    // Everything is judged before anything is opened, so that a wrong manifest leaves no trace.
+    // Everything is validated before anything is opened, so that a wrong manifest leaves no trace.
     let prepared = match &args.resume {
         Some(_) => None,
         None => match prepare::prepare(args, context)? {
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<Exit> {
     }
     let controller = LocalController::open(args, context)?;
     let outcome = go(args, prepared, &controller, context);
-    // Whatever happened, what is durable stays and the directory is released.
+    // In any case durable data stays and the directory is released.
     match (outcome, controller.close()) {
         (Ok(exit), Ok(())) => Ok(exit),
         (Err(error), _) | (Ok(_), Err(error)) => Err(error),
@@ -66,7 +66,7 @@ fn conclude(args: &Run, watched: &Watched, controller: &LocalController, context
         }
         return Ok(Exit::Interrupted);
     }
-    // Whoever does not ask for the whole object does not pay for it: a run of a million nodes takes gigabytes.
+    // The whole object is read only if requested: a run of a million nodes takes gigabytes.
     let read = |run: RunId| if args.output.is_some() { controller.object(run) } else { controller.brief(run) };
     let objects: Vec<_> = watched.runs.iter().map(|run| read(run.id)).collect::<Result<_>>()?;
     report::report(args, watched, &objects, controller, context)?;

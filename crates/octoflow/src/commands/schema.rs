@@ -1,4 +1,4 @@
-//! `octoflow schema [KIND]`: closed JSON Schemas for editors, made from the table that admission checks against.
+//! `octoflow schema [KIND]`: closed JSON Schemas for editors, generated from the table that admission checks against.
 
 use anyhow::Result;
 use octoflow_engine::{kinds::loadable, shape};

@@ -1,4 +1,4 @@
-//! `octoflow server`: keeps the controller open and answers requests until it is told to stop.
+//! `octoflow server`: serves the controller's API until it is stopped.
 
 use anyhow::Result;
 use octoflow_control::Place;

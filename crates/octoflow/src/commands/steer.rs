@@ -1,4 +1,4 @@
-//! `octoflow stop|terminate|suspend|resume NAME…`: tells whoever runs a workflow or a TaskSet what to do with it.
+//! `octoflow stop|terminate|suspend|resume NAME…`: sends a command to whatever process runs the workflow or TaskSet.
 
 use anyhow::Result;
 use octoflow_store::{Filter, RunRow};
@@ -10,7 +10,7 @@ pub(crate) fn steer(target: &Target, request: &Request, context: &Context) -> Re
     let source = context.source()?;
     each(target, &*source, context, |row| {
         match source.steer(row, request) {
-            // Of many, some end by themselves in this very moment.
+            // Of many runs, some may end at this moment.
             Err(error) if target.selector.is_some() && crate::exit::of(&error) == Exit::Conflict => {
                 context.output.talk(&format!("{} {} is left as it is: {error:#}", noun(&row.kind), row.name));
                 return Ok(());
@@ -21,7 +21,7 @@ pub(crate) fn steer(target: &Target, request: &Request, context: &Context) -> Re
     })
 }
 
-/// Does the same to every run that is meant. When there are several, one failure does not keep the others from it.
+/// Applies an action to every selected run. With several runs, one failure does not stop the others.
 pub(crate) fn each(
     target: &Target,
     source: &dyn Source,
@@ -47,7 +47,7 @@ pub(crate) fn each(
     Ok(exit)
 }
 
-/// The same for runs chosen by their labels, in any of these phases.
+/// Applies an action to runs with these labels, in any of these phases.
 pub(crate) fn selected(
     namespace: &str,
     labels: Vec<octoflow_store::LabelTest>,

@@ -1,5 +1,5 @@
-//! `octoflow submit FILE…`: hands manifests to a server. Everything is read and judged here first, against what the server
-//! has, so that problems are told with their place in the file; the server judges again.
+//! `octoflow submit FILE…`: submits manifests to a server. Everything is read and validated here first, against the
+//! objects of the server, so that problems have their place in the file; the server validates again.
 
 use anyhow::Result;
 use octoflow_engine::kinds::{self, Kind};
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 use super::{
     Context,
-    kept::{address, put},
     observe::handed_over,
     run::prepare::prepare_with,
+    stored::{address, put},
 };
 use crate::{
-    adjust::{self, Wishes},
+    adjust::{self, Overrides},
     cli::{Format, Submit},
     client::{Address, Client},
     exit::{Exit, Failure},
-    judge::ObjectSource,
     load, names,
     output::json::objects,
     source::without_nulls,
+    validate::ObjectSource,
     workflow::{list, text},
 };
 
@@ -40,17 +40,18 @@ pub(crate) fn submit(args: &Submit, context: &Context) -> Result<Exit> {
     handed_over(&made, "submitted", &args.after, args.output.as_ref(), context)
 }
 
-/// `None` when something is wrong with the manifests; it has been told then.
+/// Returns `None` if the manifests have problems, which are then already reported.
 fn from_files(args: &Submit, client: &Client, context: &Context) -> Result<Option<Vec<Value>>> {
     let places: Vec<_> = args.manifests.iter().chain(&args.files).cloned().collect();
-    let wishes = Wishes {
+    let overrides = Overrides {
         name: args.naming.name.clone(),
         generate_name: args.naming.generate_name.clone(),
         labels: args.labels.clone(),
-        ..args.wished.wishes(args.namespace.namespace.as_deref())
+        ..args.override_args.overrides(args.namespace.namespace.as_deref())
     };
     let objects = Box::new(OfServer(client.clone()));
-    let prepared = prepare_with(&places, wishes, args.wished.parameter_file.as_deref(), Some(objects), true, context)?;
+    let prepared =
+        prepare_with(&places, overrides, args.override_args.parameter_file.as_deref(), Some(objects), true, context)?;
     let Some(prepared) = prepared else { return Ok(None) };
     let workflows = prepared.workflows.into_iter().map(|ready| ready.manifest);
     if args.dry_run {
@@ -74,25 +75,25 @@ fn from_files(args: &Submit, client: &Client, context: &Context) -> Result<Optio
     workflows.map(send).collect::<Result<Vec<_>>>().map(Some)
 }
 
-/// From a template or a schedule the server keeps.
+/// Submits from a template or a schedule of the server.
 fn made_from(from: &str, args: &Submit, client: &Client) -> Result<Value> {
     let (kind, name) =
         from.split_once('/').filter(|(kind, name)| !kind.is_empty() && !name.is_empty()).ok_or_else(|| {
             Failure::usage(format!("`{from}` is not KIND/NAME")).help("for example: --from workflowtemplate/build")
         })?;
-    let mut parameters = match &args.wished.parameter_file {
+    let mut parameters = match &args.override_args.parameter_file {
         None => Vec::new(),
         Some(file) => {
             load::parameters(file)?.map_err(|problems| Failure::new(Exit::InvalidManifest, problems.to_string()))?
         }
     };
-    parameters.extend(args.wished.parameters.iter().cloned());
+    parameters.extend(args.override_args.parameters.iter().cloned());
     let pairs = |pairs: &[(String, String)]| -> Vec<String> {
         pairs.iter().map(|(name, value)| format!("{name}={value}")).collect()
     };
     let labels = pairs(&args.labels).join(",");
     let options = without_nulls(json!({
-        "name": args.naming.name, "generateName": args.naming.generate_name, "entryPoint": args.wished.entrypoint,
+        "name": args.naming.name, "generateName": args.naming.generate_name, "entryPoint": args.override_args.entrypoint,
         "parameters": pairs(&parameters), "labels": (!labels.is_empty()).then_some(labels),
         "serverDryRun": (args.dry_run || args.server_dry_run).then_some(true),
     }));
@@ -103,7 +104,7 @@ fn made_from(from: &str, args: &Submit, client: &Client) -> Result<Value> {
     client.create(&Address::of(&["api", "v1", "workflows", namespace, "submit"]), &body, &names::key()?)
 }
 
-/// What the server keeps, for judging manifests that refer to it.
+/// Objects of the server, for validating manifests that refer to them.
 pub(crate) struct OfServer(pub Client);
 
 impl ObjectSource for OfServer {
@@ -116,7 +117,7 @@ impl ObjectSource for OfServer {
         list(&found["items"]).iter().map(|object| text(&object["metadata"], "name").to_owned()).collect()
     }
 
-    /// Whoever may not look is believed: the server itself will say so if it is not there.
+    /// If the object may not be read it is assumed to exist: the server itself will report if it does not.
     fn has(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
         !matches!(self.0.find(&address(kind, Some(namespace), Some(name))), Ok(None))
     }

@@ -1,5 +1,5 @@
-//! `octoflow test FILE|DIR…`: plays every case of the test files and tells what did not come as expected.
-//! The outcome is data and goes to standard output; nothing is started, and no data directory is touched.
+//! `octoflow test FILE|DIR…`: runs every case of the test files and reports what differs from the expectations. The
+//! result is data and goes to standard output; nothing is started, and no data directory is touched.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ use crate::{
     output::{Output, json::pretty, trial},
 };
 
-/// A case with what became of it and how long that took on the clock of this machine.
-pub(crate) struct Tried<'a> {
+/// Case with its result and its duration in real time.
+pub(crate) struct TestResult<'a> {
     pub case: Case<'a>,
     pub verdict: Verdict,
     pub took: Duration,
@@ -50,7 +50,7 @@ pub(crate) fn test(args: &Test, output: &Output) -> Result<Exit> {
     for case in chosen {
         let begun = Instant::now();
         let verdict = logic::play(&case)?;
-        let one = Tried { case, verdict, took: begun.elapsed() };
+        let one = TestResult { case, verdict, took: begun.elapsed() };
         if args.output == TestFormat::Pretty {
             output.text(&trial::pretty(&one, output.paint()))?;
             one.verdict.story.iter().for_each(|line| output.detail(line.trim_end()));

@@ -1,4 +1,4 @@
-//! `octoflow token …`: who may use a server.
+//! `octoflow token …`: tokens of a server.
 
 use std::io::{self, Read};
 
@@ -18,8 +18,8 @@ use crate::{
     workflow::{list, text},
 };
 
-/// A password that is longer than this is a mistake.
-const LONGEST: u64 = 4096;
+/// Maximum length of a password; longer input is a mistake.
+const MAX_PASSWORD_BYTES: u64 = 4096;
 
 pub(crate) fn token(command: &TokenCommand, context: &Context) -> Result<Exit> {
     let client = context.client()?;
@@ -78,13 +78,13 @@ fn create(args: &TokenCreate, context: &Context) -> Result<Exit> {
     Ok(Exit::Succeeded)
 }
 
-/// What is typed on a command line is seen by others, so it may come from standard input.
+/// Reads a secret. Command lines are visible to other users, so `-` reads it from standard input.
 fn secret(given: &str) -> Result<String> {
     if given != "-" {
         return Ok(given.to_owned());
     }
     let mut text = String::new();
-    io::stdin().lock().take(LONGEST).read_to_string(&mut text).context("cannot read standard input")?;
+    io::stdin().lock().take(MAX_PASSWORD_BYTES).read_to_string(&mut text).context("cannot read standard input")?;
     match text.trim_end_matches(['\r', '\n']) {
         "" => Err(Failure::usage("standard input holds no password").into()),
         password => Ok(password.to_owned()),

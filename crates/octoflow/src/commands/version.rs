@@ -1,4 +1,4 @@
-//! `octoflow version`: what this binary is, and the server it would talk to.
+//! `octoflow version`: the version of this binary, and of the server it would use.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub(crate) fn version(args: &Version, context: &Context) -> Result<Exit> {
         "arch": std::env::consts::ARCH,
         "profile": if cfg!(debug_assertions) { "debug" } else { "release" },
     });
-    // A server that was named must answer; one that was not is not asked.
+    // A named server must answer; without one nothing is asked.
     let server = match context.named_server()? {
         Some(client) => Some((client.url().to_owned(), client.get(&Address::of(&["api", "v1", "version"]))?)),
         None => None,

@@ -1,4 +1,4 @@
-//! `octoflow wait NAME…`: returns when runs are over, with the worst of their ends.
+//! `octoflow wait NAME…`: returns when runs are over, with the worst of their results.
 
 use anyhow::Result;
 use octoflow_store::{Filter, RunRow};
@@ -30,7 +30,7 @@ pub(crate) fn wait(args: &Wait, context: &Context) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The runs, and what the names nobody has mean for the exit code.
+/// Returns the runs, and the exit code for names that do not exist.
 fn meant(args: &Wait, source: &dyn Source, context: &Context) -> Result<(Vec<RunRow>, Exit)> {
     let namespace = args.namespace.or_default();
     if let Some(labels) = &args.selector {

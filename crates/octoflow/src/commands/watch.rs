@@ -1,4 +1,4 @@
-//! `octoflow watch NAME`: how a run goes on until it is over. The exit code is the run's.
+//! `octoflow watch NAME`: follows the progress of a run until it is over. The exit code is the run's.
 
 use anyhow::Result;
 

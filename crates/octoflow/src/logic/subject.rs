@@ -20,10 +20,10 @@ use super::{
     suite::{Case, beside, inline},
 };
 use crate::{
-    adjust::{self, Wishes},
-    judge::{self, FileCatalog},
+    adjust::{self, Overrides},
     load::{self, Loaded},
     span,
+    validate::{self, FileCatalog},
     workflow::text,
 };
 
@@ -70,7 +70,7 @@ pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
         let kind = one.known().expect("only known kinds stand beside workflows");
         let (mut wrong, warnings) = match kind.is_template {
             true => kind.check(&one.value),
-            false => judge::check_beside(kind, one),
+            false => validate::check_beside(kind, one),
         };
         // A template that nobody uses may be as wrong as it likes; whoever uses it hears of it.
         if kind.is_template && !workflows.is_empty() {
@@ -89,7 +89,7 @@ pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
         objects.push(&one.value);
     }
     let catalog = FileCatalog::new(objects, None);
-    for wish in wishes(case, &workflows) {
+    for wish in overrides(case, &workflows) {
         subject.enter(wish, &catalog);
     }
     if subject.entries.is_empty() && subject.wrong.is_empty() && workflows.is_empty() {
@@ -102,30 +102,33 @@ pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
 /// One run that is asked for.
 struct Wish<'a> {
     workflow: &'a Loaded,
-    wishes: Wishes,
+    overrides: Overrides,
     at: Duration,
 }
 
-fn wishes<'a>(case: &Case<'_>, workflows: &'a [Loaded]) -> Vec<Wish<'a>> {
+fn overrides<'a>(case: &Case<'_>, workflows: &'a [Loaded]) -> Vec<Wish<'a>> {
     let shared = |own: Option<&Spot<'_>>| {
         let mut parameters = Vec::new();
         for spot in case.all("parameters").iter().rev().chain(own.and_then(|own| own.get("parameters")).as_ref()) {
             parameters.extend(spot.entries().map(|(name, value)| (name.to_owned(), value.text())));
         }
         let said = own.and_then(|own| own.get("entrypoint")).or_else(|| case.get("entrypoint"));
-        Wishes { parameters, entrypoint: said.map(|said| said.text()), ..Wishes::default() }
+        Overrides { parameters, entrypoint: said.map(|said| said.text()), ..Overrides::default() }
     };
     let Some(runs) = case.get("runs") else {
-        return workflows.iter().map(|workflow| Wish { workflow, wishes: shared(None), at: Duration::ZERO }).collect();
+        return workflows
+            .iter()
+            .map(|workflow| Wish { workflow, overrides: shared(None), at: Duration::ZERO })
+            .collect();
     };
     let mut wanted = Vec::new();
     for run in runs.items() {
         let called = run.text_of("workflow");
         let fits = |one: &&Loaded| called.as_deref().is_none_or(|name| given_name(&one.value) == name);
         for workflow in workflows.iter().filter(fits) {
-            let wishes = Wishes { name: run.text_of("as"), ..shared(Some(&run)) };
+            let overrides = Overrides { name: run.text_of("as"), ..shared(Some(&run)) };
             let at = run.text_of("at").and_then(|text| span::parse(&text).ok()).unwrap_or_default();
-            wanted.push(Wish { workflow, wishes, at });
+            wanted.push(Wish { workflow, overrides, at });
         }
     }
     wanted
@@ -183,10 +186,10 @@ fn completed(mut workflow: Value) -> Value {
 impl Subject {
     fn enter(&mut self, wish: Wish<'_>, catalog: &FileCatalog<'_>) {
         let mut one = wish.workflow.clone();
-        for warning in adjust::adjust(&mut one.value, &wish.wishes) {
+        for warning in adjust::adjust(&mut one.value, &wish.overrides) {
             self.tell(&one, Problem::warning("", warning));
         }
-        let nameless = judge::nameless(&one.value).filter(|_| one.kind() == "Workflow");
+        let nameless = validate::nameless(&one.value).filter(|_| one.kind() == "Workflow");
         match examine(&one.value, catalog) {
             Ok(admitted) => {
                 admitted.warnings().iter().for_each(|warning| self.tell(&one, warning.clone()));

@@ -1,5 +1,5 @@
-//! Times and spans in words people read: `3m ago`, `1 minute 13 seconds`, `12:00:01`.
-//! The present is always handed in; the time zone is the machine's.
+//! Formats times and durations for people: `3m ago`, `1 minute 13 seconds`, `12:00:01`. The present is always a
+//! parameter; the time zone is the machine's.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use octoflow_model::Time;
 pub(crate) use octoflow_runtime::clock::now;
 
-/// `2026-01-01T00:00:00Z` as wire formats carry it; nothing for an absent or null time.
+/// Parses `2026-01-01T00:00:00Z`; `None` for an absent or null time.
 pub(crate) fn parse(text: &str) -> Option<Time> {
     text.parse::<Timestamp>().ok().map(|stamp| Time(stamp.as_microsecond()))
 }
@@ -61,7 +61,7 @@ fn counted(count: u64, unit: &str) -> String {
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The largest unit that is not zero, and the next one below it unless that is zero.
+/// Returns the largest non-zero unit, and the next one below it unless that is zero.
 fn units(seconds: u64) -> Vec<(u64, &'static str)> {
     let all = [
         (seconds / 86_400, "day"),

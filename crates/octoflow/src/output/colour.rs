@@ -1,5 +1,5 @@
-//! Colours and icons, and how wide a text is on a terminal.
-//! It decides whether a stream gets colours; it never writes to one.
+//! Colours, icons, and the width of text on a terminal. It decides whether a stream gets colours; it never writes to
+//! one.
 
 use std::{env, io::IsTerminal};
 
@@ -64,7 +64,7 @@ impl Paint {
     }
 }
 
-/// The icon of a node's phase. A suspend node that waits has its own.
+/// Returns the icon of a node's phase. A waiting suspend node has its own.
 pub(crate) fn icon(phase: &str, waiting: bool) -> (&'static str, Colour) {
     if waiting {
         return ("ǁ", Colour::Cyan);
@@ -84,7 +84,7 @@ pub(crate) fn phase_colour(phase: &str) -> Colour {
     icon(phase, false).1
 }
 
-/// One colour for a name, the same in every invocation.
+/// Returns the colour for a name, the same in every invocation.
 pub(crate) fn stable(name: &str) -> Colour {
     const WHEEL: [Colour; 6] =
         [Colour::Cyan, Colour::Green, Colour::Yellow, Colour::Magenta, Colour::Blue, Colour::Red];
@@ -92,7 +92,7 @@ pub(crate) fn stable(name: &str) -> Colour {
     WHEEL[hash as usize % WHEEL.len()]
 }
 
-/// Columns a text takes on a terminal. Wide East Asian letters and emoji take two, combining marks none.
+/// Returns the columns a text takes on a terminal. Wide East Asian letters and emoji take two, combining marks none.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().map(letter_width).sum()
 }
@@ -113,7 +113,7 @@ pub(crate) fn letter_width(letter: char) -> usize {
     }
 }
 
-/// A text from a workload, made harmless for one line of a terminal: no line breaks, no control sequences.
+/// Sanitizes text from a workload for one line of a terminal: no line breaks, no control sequences.
 pub(crate) fn one_line(text: &str) -> String {
     let harmless = plain(text);
     let joined: Vec<&str> = harmless.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

@@ -1,5 +1,5 @@
-//! A run as lines, one for each thing that happens: what `run` shows where there is no terminal to draw on.
-//! `12:00:01 ✔ step-a succeeded (0.3s)`.
+//! Progress of a run as one line per event, such as `12:00:01 ✔ step-a succeeded (0.3s)`, for output that is not a
+//! terminal.
 
 use jiff::tz::TimeZone;
 use octoflow_engine::follow::{Event, FollowedNode, FollowedRun};
@@ -10,7 +10,7 @@ use super::{
     colour::{Colour, Paint, icon, one_line},
 };
 
-/// The line for an event. With several runs each line begins with its run's name.
+/// Formats an event. With several runs each line begins with its run's name.
 pub(crate) fn line(run: &FollowedRun, at: Time, event: &Event, several: bool, zone: &TimeZone, paint: Paint) -> String {
     let (phase, waiting, words) = describe(run, at, event);
     let (icon, colour) = icon(phase, waiting);
@@ -75,7 +75,7 @@ fn describe(run: &FollowedRun, at: Time, event: &Event) -> (&'static str, bool, 
     }
 }
 
-/// The same word, to live as long as any.
+/// Returns the phase with a static lifetime.
 fn phase_of(phase: &str) -> &'static str {
     if phase == "Succeeded" { "Succeeded" } else { "Failed" }
 }

@@ -1,4 +1,4 @@
-//! Problems of manifests in the forms other programs show: annotations of GitHub Actions, and SARIF.
+//! Problems of manifests in formats of other tools: annotations of GitHub Actions, and SARIF.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::pages;
 
-/// One command line for each problem.
+/// Formats each problem as a workflow command.
 pub(crate) fn github(problems: &Problems) -> String {
     let mut lines = String::new();
     for problem in problems {
@@ -25,7 +25,7 @@ pub(crate) fn github(problems: &Problems) -> String {
     lines
 }
 
-/// A SARIF 2.1.0 log with one rule for each code that occurs.
+/// Makes a SARIF 2.1.0 log with one rule for each code that occurs.
 pub(crate) fn sarif(problems: &Problems) -> Value {
     let mut codes: Vec<&str> = problems.iter().map(|problem| problem.code).collect();
     codes.sort_unstable();
@@ -92,11 +92,11 @@ fn location(problem: &Problem) -> Option<Value> {
     Some(location)
 }
 
-/// Where a problem stands, in lines and columns from 1. Ends are the column after.
+/// Position of a problem, in lines and columns from 1. Ends are exclusive.
 struct Region {
     line: usize,
     column: usize,
-    /// Where it ends on its first line.
+    /// End on its first line.
     line_end: usize,
     last_line: usize,
     last_column: usize,
@@ -124,7 +124,7 @@ fn with_help(problem: &Problem) -> String {
     }
 }
 
-/// A line break would end the command and let the rest of a message pass for another one.
+/// Escapes line breaks, which would let the rest of a message pass for another command.
 fn escaped(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
@@ -133,7 +133,7 @@ fn property(text: &str) -> String {
     escaped(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// A path as a reference: relative ones stay relative, so that a viewer finds them in its checkout.
+/// Makes a URI from a path: relative ones stay relative, so that a viewer finds them in its checkout.
 fn uri(path: &str) -> String {
     let mut uri = String::from(if path.starts_with('/') { "file://" } else { "" });
     for byte in path.bytes() {

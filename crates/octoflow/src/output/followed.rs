@@ -1,4 +1,4 @@
-//! Workflows that are followed, for tests of whoever shows runs.
+//! Followed workflows, for tests of displays.
 #![cfg(test)]
 
 use std::time::Duration;
@@ -12,14 +12,14 @@ use octoflow_model::{
     argo::{InputValues, NodeAdded, NodeFinished, NodeKind, OutputValues, Phase, Role, WorkflowFact},
 };
 
-/// A workflow that is followed from its beginning.
+/// Returns a workflow that is followed from its beginning.
 pub(crate) fn workflow(name: &str) -> FollowedRun {
     let mut run = FollowedRun::new(name);
     run.dialect = Some(&argo::DIALECT);
     run
 }
 
-/// A node born pending or as given, for tests of whoever shows runs.
+/// Makes a fact that adds a node in the given phase.
 pub(crate) fn added(
     name: &str,
     kind: NodeKind,

@@ -1,5 +1,5 @@
-//! The block above a run's tree: name, status, times, parameters.
-//! Labels stand in a column of twenty, as people know it from other tools.
+//! The block above a run's tree: name, status, times, parameters. Labels are padded to twenty columns, as in other
+//! tools.
 
 use std::{fmt::Write, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::workflow::Workflow;
 
-/// `now` is the present, for ages and for what has not finished.
+/// `now` is the present, for ages and for open runs.
 pub(crate) fn render(workflow: Workflow<'_>, now: Time, zone: &TimeZone, paint: Paint) -> String {
     let mut text = String::new();
     row(&mut text, "Name:", workflow.name());
@@ -68,7 +68,7 @@ fn times(text: &mut String, workflow: Workflow<'_>, now: Time, zone: &TimeZone) 
     }
 }
 
-/// What tasks had reserved: seconds times the unit they are counted in.
+/// Formats reserved resources: seconds times the unit.
 fn resources(workflow: Workflow<'_>) -> String {
     let unit = |name: &str| match name {
         "memory" => "100Mi memory".to_owned(),

@@ -1,12 +1,11 @@
-//! Objects as JSON, YAML, names or by a path: the forms programs read.
-//! One object is printed as itself, several as a list, so that a script sees what it asked for.
+//! Objects as JSON, YAML, names or by a path, for programs. One object is printed as itself, several as a list.
 
 use octoflow_manifest::to_yaml;
 use serde_json::{Value, json};
 
 use crate::{cli::Format, workflow::Workflow};
 
-/// The text of one or more objects, or nothing when the format is not one for programs.
+/// Formats objects; `None` if the format is not for programs.
 pub(crate) fn objects(format: &Format, objects: &[Value], as_list: bool) -> Option<String> {
     match format {
         Format::Json => Some(match objects {

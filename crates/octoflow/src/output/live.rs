@@ -1,5 +1,5 @@
-//! The live tree on a terminal: drawn on standard error, redrawn in place, never taller than the screen.
-//! When the tree is too tall it shows what is at work and what failed, and counts the rest.
+//! The live tree on a terminal: drawn on standard error, redrawn in place, never taller than the screen. If the tree is
+//! too tall it shows what runs and what failed, and counts the rest.
 
 use std::{
     collections::BTreeMap,
@@ -18,34 +18,34 @@ use super::{
     tree::{self, Shape},
 };
 
-/// More often than this nobody can read.
-const PACE: Duration = Duration::from_millis(100);
+/// Minimum redraw interval: faster is not readable.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Durations tick even when nothing else happens.
-const IDLE: Duration = Duration::from_secs(1);
+/// Redraw interval when nothing changes, because durations advance.
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Drawing may take this share of the time at most, so that large trees do not slow down the run.
-const SHARE: u32 = 20;
+/// Drawing takes at most one part in this many of the time, so that large trees do not slow down the run.
+const DRAW_TIME_SHARE: u32 = 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Live {
-    /// Lines on the screen that belong to the tree.
+    /// Number of lines on the screen that belong to the tree.
     drawn: usize,
-    /// Nothing is drawn before this.
+    /// Earliest time of the next redraw.
     next: Option<Instant>,
     dirty: bool,
 }
 
 impl Live {
-    /// Something changed; it will be shown when it is time.
+    /// Marks the tree as changed; it is redrawn when due.
     pub(crate) fn changed(&mut self) {
         self.dirty = true;
     }
 
-    /// When `draw` should be called next.
+    /// Returns the time of the next redraw.
     pub(crate) fn due(&self, now: Instant) -> Instant {
         let next = self.next.unwrap_or(now);
-        if self.dirty { next } else { next + IDLE.saturating_sub(PACE) }
+        if self.dirty { next } else { next + IDLE_INTERVAL.saturating_sub(MIN_INTERVAL) }
     }
 
     pub(crate) fn draw(&mut self, output: &Output, runs: &[&FollowedRun], now: Time) {
@@ -55,10 +55,10 @@ impl Live {
         let lines = picture(runs, rows.saturating_sub(1).max(2), now, output.talk_paint());
         self.replace(output, &lines, columns);
         self.dirty = false;
-        self.next = Some(begin + PACE.max(begin.elapsed() * SHARE));
+        self.next = Some(begin + MIN_INTERVAL.max(begin.elapsed() * DRAW_TIME_SHARE));
     }
 
-    /// Draws other lines where the last ones were; those that do not fit on the screen are left out.
+    /// Replaces the drawn lines; those that do not fit on the screen are left out.
     pub(crate) fn show(&mut self, output: &Output, mut lines: Vec<String>) {
         let size = terminal_size::terminal_size_of(std::io::stderr());
         let (columns, rows) = size.map_or((80, 24), |(columns, rows)| (usize::from(columns.0), usize::from(rows.0)));
@@ -78,7 +78,7 @@ impl Live {
         self.drawn = lines.len();
     }
 
-    /// Takes the tree off the screen, so that something else can be printed.
+    /// Clears the tree from the screen, so that something else can be printed.
     pub(crate) fn clear(&mut self, output: &Output) {
         output.redraw(self.drawn, &[]);
         self.drawn = 0;
@@ -86,7 +86,7 @@ impl Live {
     }
 }
 
-/// All runs, each as its line and its tree, in at most `room` lines.
+/// Renders all runs, each with its line and its tree, in at most `room` lines.
 fn picture(runs: &[&FollowedRun], room: usize, now: Time, paint: Paint) -> Vec<String> {
     let share = (room / runs.len().max(1)).max(2);
     let mut lines: Vec<String> = runs.iter().flat_map(|run| one(run, share, now, paint)).collect();
@@ -117,7 +117,7 @@ fn one(run: &FollowedRun, room: usize, now: Time, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// What matters most of a tree that is too tall, and a line that counts the rest.
+/// Renders the most important part of a tree that is too tall, and a line that counts the rest.
 fn excerpt(run: &FollowedRun, room: usize, now: Time, paint: Paint) -> Vec<String> {
     let mut ranked: Vec<usize> = (0..run.nodes.len()).filter(|at| importance(&run.nodes[*at]) < 3).collect();
     ranked.sort_by_key(|at| importance(&run.nodes[*at]));
@@ -144,7 +144,7 @@ fn excerpt(run: &FollowedRun, room: usize, now: Time, paint: Paint) -> Vec<Strin
     lines
 }
 
-/// Lower matters more: failures, what runs, what waits, what is over.
+/// Lower is more important: failures, running, waiting, finished.
 fn importance(seen: &FollowedNode) -> u8 {
     if !matches!(seen.kind.word(), "Pod" | "HTTP" | "Suspend" | "Skipped") {
         return 3;
@@ -186,7 +186,7 @@ fn tree_lines(run: &FollowedRun, which: &[usize], now: Time, paint: Paint) -> Ve
                 phase: seen.phase.word(),
                 display: &seen.display,
                 started: seen.rank.is_none().then_some(seen.started),
-                // Containers come into being after those they depend on.
+                // Containers are created after those they depend on.
                 rank: seen.rank.unwrap_or(if seen.kind.word() == "Container" { *at } else { 0 }),
                 unwanted: false,
             }
@@ -217,7 +217,7 @@ fn row(seen: &FollowedNode, prefix: String, now: Time) -> Vec<Cell> {
     ]
 }
 
-/// A line cut to the width of the screen. Colour sequences take no room; a cut line ends without colour.
+/// Cuts a line to the width of the screen. Colour sequences take no room; a cut line ends without colour.
 fn clip(line: &str, columns: usize) -> String {
     let mut shown = String::new();
     let mut taken = 0;

@@ -1,5 +1,5 @@
-//! The table of a run's nodes behind their tree: what `get` shows below the header.
-//! Which columns there are is decided here, who stands where in `tree`.
+//! The table of a run's nodes with their tree, which `get` shows below the header. Columns are defined here, the order
+//! in `tree`.
 
 use octoflow_engine::dialect::NodeTable;
 use octoflow_model::Time;
@@ -35,7 +35,7 @@ impl Columns {
     }
 }
 
-/// Nothing for a workflow without nodes.
+/// Renders the table; empty for a workflow without nodes.
 pub(crate) fn render<'a>(
     workflow: Workflow<'a>,
     columns: Columns,
@@ -62,7 +62,7 @@ pub(crate) fn render<'a>(
     table.render(paint)
 }
 
-/// `├─✔ name`, the cell every tree of ours begins its lines with.
+/// Makes the first cell of a line: `├─✔ name`.
 pub(crate) fn step(prefix: String, phase: &str, waiting: bool, display: &str) -> Cell {
     let (icon, colour) = icon(phase, waiting);
     Cell::pieces(vec![
@@ -98,7 +98,7 @@ fn row(workflow: Workflow<'_>, node: Node<'_>, prefix: String, columns: Columns,
     cells
 }
 
-/// The whole, a group of members, or a member.
+/// Makes the row of the whole, of a group of members, or of a member.
 fn member(node: Node<'_>, prefix: String, columns: Columns, now: Time) -> Vec<Cell> {
     let field = |name: &str| node.field(name).unwrap_or_default();
     let took = node.started().map(|started| clock::short(node.finished().unwrap_or(now).since(started)));

@@ -1,4 +1,4 @@
-//! What would run, as a tree for people and as an object for programs.
+//! Renders what would run, as a tree for people and as an object for programs.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::{
     colour::{Colour, Paint},
 };
 
-/// How many names of the longest chain are written out at each end.
+/// Number of names of the longest chain shown at each end.
 const ENDS: usize = 6;
 
 pub(crate) fn pretty(title: &str, outlook: &Outlook, sum: &LongestPath, paint: Paint) -> String {
@@ -36,7 +36,7 @@ pub(crate) fn pretty(title: &str, outlook: &Outlook, sum: &LongestPath, paint: P
     text
 }
 
-/// The tree is as deep as templates may nest, so this may call itself.
+/// Recursive: the tree is only as deep as templates may nest.
 fn children(item: &Item, prefix: &str, text: &mut String, paint: Paint) {
     let numbered = item.children.iter().any(|child| child.wave > 1);
     let more = match item.cut {
@@ -44,7 +44,7 @@ fn children(item: &Item, prefix: &str, text: &mut String, paint: Paint) {
         Some(Cut::Size) => Some("… cut here".to_owned()),
         Some(Cut::Recursion) | None => None,
     };
-    // Waves are shown in order, so that the tree reads from top to bottom as time goes by.
+    // Waves are shown in order, so that the tree reads from top to bottom in time.
     let mut order: Vec<&Item> = item.children.iter().collect();
     order.sort_by_key(|child| (child.hook, child.wave));
     for (at, child) in order.iter().enumerate() {
@@ -148,7 +148,7 @@ pub(crate) fn json(title: &str, outlook: &Outlook, sum: &LongestPath) -> Value {
     value
 }
 
-/// As deep as templates may nest.
+/// Recursive: only as deep as templates may nest.
 fn object(item: &Item) -> Value {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| {

@@ -1,14 +1,14 @@
-//! Sanitizing of text for terminals: control sequences are taken out of what workloads and manifests wrote.
-//! What steps print goes through a `Sanitizer`, a state machine over bytes in chunks of any size: sequences are removed,
-//! colours (SGR) may stay. Text of ours goes through `escaped`: whatever it quotes is shown, never obeyed.
-//! Both let no control character pass except line feed, tab and the escape of a colour, and both give valid UTF-8.
+//! Sanitizes text for terminals: removes control sequences that workloads and manifests wrote. Output of steps passes a
+//! `Sanitizer`, a state machine over bytes in chunks of any size: sequences are removed, colours (SGR) may stay. Our
+//! own text passes `escaped`: quoted control characters are shown, never executed. Both let no control character pass
+//! except line feed, tab and the escape of a colour, and both produce valid UTF-8.
 
 use std::{borrow::Cow, fmt::Write as _};
 
-/// What of a step's output may reach a stream.
+/// How much of a step's output may reach a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// Every byte as it is: for pipes and files, and where a person asked for it.
+    /// Every byte as it is: for pipes and files, and with `--raw`.
     Verbatim,
     /// Text and colours.
     Colours,
@@ -16,46 +16,46 @@ pub(crate) enum Policy {
     Plain,
 }
 
-/// A colour sequence has at most this many letters of parameters; the longest that tools write have about forty.
-const SGR_MOST: usize = 64;
+/// Maximum length of a colour sequence's parameters; the longest that tools write have about forty letters.
+const MAX_SGR: usize = 64;
 
-/// Letters that are dropped with any other control sequence. Real ones are shorter; what comes behind them is shown.
-const SEQUENCE_MOST: usize = 256;
+/// Maximum length of any other control sequence that is dropped. Real ones are shorter; what follows is shown.
+const MAX_SEQUENCE: usize = 256;
 
-/// Letters that are dropped with a control string (window title, clipboard, image). A string that goes on is shown from
-/// there, so that one without an end does not hide the rest of a log.
-const STRING_MOST: usize = 4096;
+/// Maximum length of a control string (window title, clipboard, image) that is dropped. The rest of a longer one is
+/// shown, so that one without an end does not hide the rest of a log.
+const MAX_STRING: usize = 4096;
 
 const ESC: char = '\x1b';
 const RESET: &str = "\x1b[0m";
 
-/// Takes a step's output in chunks and gives what may be shown of it. Its memory is bounded.
+/// Sanitizes a step's output in chunks. Its memory is bounded.
 #[derive(Clone, Debug)]
 pub(crate) struct Sanitizer {
     policy: Policy,
     state: State,
-    /// The bytes of a letter that is not complete yet.
+    /// Bytes of an incomplete letter.
     partial: Vec<u8>,
-    /// A colour is on that nothing has ended yet.
+    /// True while a colour is on.
     coloured: bool,
-    /// Nothing was shown on this line yet.
+    /// True if nothing was shown on this line yet.
     line_is_empty: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Text,
-    /// Behind a carriage return: a line break, whether a line feed follows or not.
+    /// After a carriage return: a line break, whether a line feed follows or not.
     Return,
     Escape,
-    /// Behind ESC and a letter such as `(`: a final letter follows.
+    /// After ESC and a letter such as `(`: a final letter follows.
     Intermediate,
-    /// Behind `ESC [`, with the parameters so far and how many letters there were.
+    /// After `ESC [`, with the parameters so far and the number of letters.
     Sequence {
         parameters: String,
         length: usize,
     },
-    /// Inside a string that ends with ST or BEL, with how many letters there were.
+    /// Inside a string that ends with ST or BEL, with the number of letters.
     String {
         length: usize,
     },
@@ -66,7 +66,7 @@ impl Sanitizer {
         Self { policy, state: State::Text, partial: Vec::new(), coloured: false, line_is_empty: true }
     }
 
-    /// What may be shown of the next bytes.
+    /// Returns what may be shown of the next bytes.
     pub(crate) fn chunk<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.policy == Policy::Verbatim {
             return Cow::Borrowed(bytes);
@@ -96,7 +96,7 @@ impl Sanitizer {
         Cow::Owned(shown.into_bytes())
     }
 
-    /// What is still owed when nothing more comes: half a letter, and the end of a colour.
+    /// Returns the rest at the end: the replacement of an incomplete letter, and the end of a colour.
     pub(crate) fn finish(&mut self) -> String {
         let mut shown = String::new();
         if !std::mem::take(&mut self.partial).is_empty() {
@@ -112,7 +112,7 @@ impl Sanitizer {
             State::Text => self.text(letter, shown),
             State::Return if letter == '\r' => self.state = State::Return,
             State::Return => {
-                // A bar that is drawn over and over becomes lines; a line break of two letters stays one.
+                // A progress bar that is drawn over and over becomes lines; CR LF stays one line break.
                 if letter == '\n' || !self.line_is_empty {
                     self.line_break(shown);
                 }
@@ -131,7 +131,7 @@ impl Sanitizer {
                 // BEL, CAN and SUB end a string.
                 '\x07' | '\x18' | '\x1a' => {}
                 ESC | '\n' | '\r' => self.text(letter, shown),
-                _ if length >= STRING_MOST => self.text(letter, shown),
+                _ if length >= MAX_STRING => self.text(letter, shown),
                 _ => self.state = State::String { length: length + 1 },
             },
         }
@@ -146,7 +146,7 @@ impl Sanitizer {
                 self.line_is_empty = false;
                 shown.push('\t');
             }
-            // Bells, backspaces, shifts: games with what was shown before.
+            // Bells, backspaces, shifts: they would change what was shown before.
             '\0'..='\x1f' | '\x7f' => {}
             other => {
                 self.line_is_empty = false;
@@ -173,9 +173,9 @@ impl Sanitizer {
                 let _ = write!(shown, "{ESC}[{parameters}m");
             }
             '@'..='~' => {}
-            ' '..='?' if length <= SEQUENCE_MOST => {
-                // One letter too many is kept, so that what was cut is not taken for a colour.
-                if parameters.len() <= SGR_MOST {
+            ' '..='?' if length <= MAX_SEQUENCE => {
+                // One letter too many is kept, so that a cut sequence is not taken for a colour.
+                if parameters.len() <= MAX_SGR {
                     parameters.push(letter);
                 }
                 self.state = State::Sequence { parameters, length };
@@ -197,8 +197,8 @@ impl Sanitizer {
     }
 }
 
-/// One line of a step's output, without its end. Of a line that was drawn over with carriage returns, the last state
-/// that shows something is what a terminal would have left.
+/// Sanitizes one line of a step's output, without its end. Of a line that was overwritten with carriage returns, the
+/// last non-empty state is shown, as on a terminal.
 pub(crate) fn line(bytes: &[u8], policy: Policy) -> Cow<'_, [u8]> {
     if policy == Policy::Verbatim {
         return Cow::Borrowed(bytes);
@@ -210,7 +210,7 @@ pub(crate) fn line(bytes: &[u8], policy: Policy) -> Cow<'_, [u8]> {
     Cow::Owned(if policy == Policy::Plain { text } else { whole(last, policy) }.into_bytes())
 }
 
-/// What may be shown of bytes after which nothing comes.
+/// Sanitizes bytes that are complete.
 fn whole(bytes: &[u8], policy: Policy) -> String {
     let mut sanitizer = Sanitizer::new(policy);
     let mut shown = sanitizer.chunk(bytes).into_owned();
@@ -218,7 +218,7 @@ fn whole(bytes: &[u8], policy: Policy) -> String {
     String::from_utf8(shown).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// A text without any control sequence, colours included.
+/// Removes all control sequences, colours included.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if is_clean(text) {
         return Cow::Borrowed(text);
@@ -226,8 +226,8 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(whole(text.as_bytes(), Policy::Plain))
 }
 
-/// A text of ours that may quote others: nothing is left out, and control characters other than line feed and tab are
-/// written as JSON and YAML write them, `\u001b`. Colours stay where the stream takes them.
+/// Escapes our own text, which may quote others: nothing is left out, and control characters other than line feed and
+/// tab are written as in JSON and YAML, `\u001b`. Colours stay where the stream takes them.
 pub(crate) fn escaped(text: &str, colours: bool) -> Cow<'_, str> {
     if is_clean(text) {
         return Cow::Borrowed(text);
@@ -251,24 +251,25 @@ pub(crate) fn escaped(text: &str, colours: bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a text has nothing in it that could be a control. Most texts are ASCII, so this is the usual way.
+/// Returns whether a text has no possible control character. Most texts are ASCII, so this is the fast path.
 fn is_clean(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~'))
 }
 
-/// The length of the colour sequence a text begins with.
+/// Returns the length of the colour sequence a text begins with.
 fn colour_at(text: &str) -> Option<usize> {
     let rest = text.strip_prefix("\x1b[")?;
-    let end = rest.bytes().take(SGR_MOST + 1).position(|byte| byte == b'm')?;
+    let end = rest.bytes().take(MAX_SGR + 1).position(|byte| byte == b'm')?;
     is_colour(rest.get(..end)?).then_some(end + 3)
 }
 
-/// Numbers only: `>4;1` and `?4` in front of an `m` set and ask for modes of the keyboard.
+/// Returns whether parameters are a colour: numbers only, because `>4;1` and `?4` in front of an `m` are keyboard
+/// modes.
 fn is_colour(parameters: &str) -> bool {
-    parameters.len() <= SGR_MOST && parameters.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b';' | b':'))
+    parameters.len() <= MAX_SGR && parameters.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b';' | b':'))
 }
 
-/// Letters beyond ASCII: C1 controls and those that change the direction of text are escaped.
+/// Shows a letter; C1 controls and those that change the direction of text are escaped.
 fn show(letter: char, shown: &mut String) {
     match letter {
         '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => escape(letter, shown),

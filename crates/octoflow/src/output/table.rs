@@ -1,8 +1,8 @@
-//! Columns of text, aligned. Colours do not count as width, and no line ends in spaces.
+//! Aligned columns of text. Colours do not count as width, and no line ends in spaces.
 
 use super::colour::{Colour, Paint, one_line, width};
 
-/// Two spaces between columns, as every listing of this tool has it.
+/// Spaces between columns.
 const GAP: usize = 2;
 
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ impl Cell {
         Self { pieces: vec![(one_line(text.as_ref()), colour)] }
     }
 
-    /// Pieces that are already safe to print, such as box lines and icons.
+    /// Makes a cell from pieces that are already safe to print, such as box lines and icons.
     pub(crate) fn pieces(pieces: Vec<(String, Colour)>) -> Self {
         Self { pieces }
     }
@@ -47,7 +47,7 @@ impl Table {
         Self { header: Some(header.iter().map(|title| Cell::new(*title)).collect()), rows: Vec::new() }
     }
 
-    /// Columns without titles.
+    /// Makes a table without titles.
     pub(crate) fn bare() -> Self {
         Self::default()
     }

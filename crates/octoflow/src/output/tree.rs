@@ -1,48 +1,48 @@
-//! The tree of a workflow's nodes: who stands below whom, in which order, behind which box lines.
-//! It knows shapes only; what stands in the columns is the caller's. Never recursive: manifests may be.
+//! Layout of the tree of a workflow's nodes: parents, order and box lines. The columns belong to the caller. Never
+//! recursive, because manifests may be.
 
 use octoflow_model::Time;
 
 use crate::workflow::{Node, by_id};
 
-/// What the tree needs to know of a node.
+/// Properties of a node that the layout needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape<'a> {
-    /// The node it is drawn below; none for a root.
+    /// Node it is drawn below; `None` for a root.
     pub parent: Option<usize>,
     pub kind: &'a str,
     pub phase: &'a str,
     pub display: &'a str,
     pub started: Option<Time>,
-    /// The place among those that started together, where they have one.
+    /// Position among nodes that started together, if they have one.
     pub rank: usize,
-    /// Left out by a selector; what is below it is still drawn.
+    /// Hidden by a selector; its children are still drawn.
     pub unwanted: bool,
 }
 
 /// One line of the drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
-    /// The box lines before the node.
+pub(crate) struct TreeLine {
+    /// Box lines before the node.
     pub prefix: String,
-    /// Which of the shapes; none for the empty line between two trees.
+    /// Index of the shape; `None` for the empty line between two trees.
     pub node: Option<usize>,
 }
 
-/// Lines for every tree of the forest. Roots are drawn in order of `roots`, those of no interest left out.
-pub(crate) fn draw(shapes: &[Shape<'_>], roots: &[usize]) -> Vec<Line> {
+/// Draws every tree. Roots are drawn in the order of `roots`, without hidden ones.
+pub(crate) fn draw(shapes: &[Shape<'_>], roots: &[usize]) -> Vec<TreeLine> {
     let children = children_in_order(shapes);
     let mut lines = Vec::new();
     for root in roots {
         if !lines.is_empty() {
-            lines.push(Line { prefix: String::new(), node: None });
+            lines.push(TreeLine { prefix: String::new(), node: None });
         }
         draw_one(shapes, &children, *root, &mut lines);
     }
     lines
 }
 
-/// Shapes of the nodes of a finished or folded object, and its roots: the entrypoint, then exit handler and hooks.
+/// Makes the shapes of an object's nodes, and its roots: the entrypoint, then exit handler and hooks.
 pub(crate) fn shapes<'a>(
     nodes: &[Node<'a>],
     workflow: &str,
@@ -77,7 +77,7 @@ pub(crate) fn shapes<'a>(
     (shapes, roots)
 }
 
-/// Containers of a set come after those they depend on: how many stand before each in the longest row.
+/// Returns the rank of each container of a set: the length of its longest chain of dependencies.
 fn container_ranks(nodes: &[Node<'_>]) -> Vec<usize> {
     let mut ranks = vec![0; nodes.len()];
     if !nodes.iter().any(|node| node.kind() == "Container") {
@@ -87,7 +87,7 @@ fn container_ranks(nodes: &[Node<'_>]) -> Vec<usize> {
     let mut open: Vec<usize> = (0..nodes.len()).filter(|at| nodes[*at].kind() == "Container").collect();
     while let Some(at) = open.pop() {
         for child in nodes[at].children().filter_map(|child| ids.get(child).copied()) {
-            // No row is longer than the list; an object that says otherwise is not believed.
+            // No chain is longer than the list; an inconsistent object is ignored.
             if nodes[child].kind() == "Container" && ranks[child] <= ranks[at] && ranks[at] < nodes.len() {
                 ranks[child] = ranks[at] + 1;
                 open.push(child);
@@ -97,7 +97,8 @@ fn container_ranks(nodes: &[Node<'_>]) -> Vec<usize> {
     ranks
 }
 
-/// Step groups and retries hold what is drawn below them; everything else stands below its boundary.
+/// Returns whether children are drawn below the node itself: step groups and retries. Other nodes are drawn below their
+/// boundary.
 fn holds_children(kind: &str) -> bool {
     matches!(kind, "StepGroup" | "Retry")
 }
@@ -115,14 +116,13 @@ fn children_in_order(shapes: &[Shape<'_>]) -> Vec<Vec<usize>> {
     children
 }
 
-/// By start; those that started together by their rank, their place in the loop, then by name. What has not started
-/// comes last.
+/// Sort key: by start; nodes that started together by rank, loop index, then name. Nodes not started come last.
 fn order<'a>(shape: &Shape<'a>) -> (bool, Option<Time>, usize, u64, &'a str) {
     let item = loop_index(shape.display).unwrap_or(u64::MAX);
     (shape.started.is_none(), shape.started, shape.rank, item, shape.display)
 }
 
-/// 7 of `A(7:seven)`, 1 of `A(1)` and of `[1]`.
+/// Parses the loop index: 7 of `A(7:seven)`, 1 of `A(1)` and of `[1]`.
 fn loop_index(display: &str) -> Option<u64> {
     let start = display.rfind('(').or_else(|| display.rfind('['))?;
     let digits = &display[start + 1..];
@@ -130,15 +130,15 @@ fn loop_index(display: &str) -> Option<u64> {
     digits[..end].parse().ok()
 }
 
-/// Omitted nodes and what only holds the items of a loop are not drawn at all.
+/// Returns whether a node is drawn. Omitted nodes and groups of loop items are not.
 fn is_drawn(shape: &Shape<'_>) -> bool {
     !(shape.phase == "Omitted" || shape.kind == "TaskGroup")
 }
 
-/// How a node takes part in the drawing.
+/// Role of a node in the drawing.
 enum Part {
     Shown,
-    /// Not shown; its children are joined to each other.
+    /// Not shown; its children are connected to each other.
     Joined,
     /// Not shown; its children take its place.
     Skipped,
@@ -153,14 +153,14 @@ fn part(shape: &Shape<'_>, children: usize) -> Part {
     }
 }
 
-fn draw_one(shapes: &[Shape<'_>], children: &[Vec<usize>], root: usize, lines: &mut Vec<Line>) {
-    // Each entry: the node, what stands before it, and what stands before the lines below it.
+fn draw_one(shapes: &[Shape<'_>], children: &[Vec<usize>], root: usize, lines: &mut Vec<TreeLine>) {
+    // Each entry: the node, the prefix of its line, and the prefix of the lines below it.
     let mut open = vec![(root, " ".to_owned(), " ".to_owned())];
     while let Some((at, before, below)) = open.pop() {
         let below_it = &children[at];
         let part = part(&shapes[at], below_it.len());
         if matches!(part, Part::Shown) {
-            lines.push(Line { prefix: before.clone(), node: Some(at) });
+            lines.push(TreeLine { prefix: before.clone(), node: Some(at) });
         }
         let last = below_it.len().saturating_sub(1);
         for (place, child) in below_it.iter().enumerate().rev() {
@@ -171,7 +171,7 @@ fn draw_one(shapes: &[Shape<'_>], children: &[Vec<usize>], root: usize, lines: &
                 (_, place) if place == last => ("└─", "  "),
                 _ => ("├─", "│ "),
             };
-            // The first child of a hidden node stands on that node's own line.
+            // The first child of a hidden node is on that node's own line.
             let start = if matches!(part, Part::Shown) || place > 0 { &below } else { &before };
             open.push((*child, format!("{start}{own}"), format!("{below}{further}")));
         }

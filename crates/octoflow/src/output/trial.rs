@@ -1,4 +1,4 @@
-//! The outcome of tests for people and for programs. Words and forms only.
+//! Test results for people and for programs. Formatting only.
 
 use std::fmt::Write as _;
 
@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use super::colour::{Colour, Paint};
 use crate::{
-    commands::Tried,
+    commands::TestResult,
     logic::{Case, Miss},
 };
 
-/// `file: name`, as cases are listed and chosen.
+/// Returns `file: name`, as cases are listed and filtered.
 pub(crate) fn title(case: &Case<'_>) -> String {
     format!("{}: {}", case.file(), case.name)
 }
 
-/// One line for a case that came as expected, and every difference of one that did not.
-pub(crate) fn pretty(tried: &Tried<'_>, paint: Paint) -> String {
+/// Formats a case: one line if it passed, else every difference.
+pub(crate) fn pretty(tried: &TestResult<'_>, paint: Paint) -> String {
     let title = title(&tried.case);
     if let Some(why) = &tried.verdict.skipped {
         return format!("{} {title}: {why}\n", paint.paint("skip", Colour::Yellow));
@@ -33,7 +33,7 @@ pub(crate) fn pretty(tried: &Tried<'_>, paint: Paint) -> String {
     text
 }
 
-fn ends(tried: &Tried<'_>) -> String {
+fn ends(tried: &TestResult<'_>) -> String {
     let all = tried
         .verdict
         .ends
@@ -51,7 +51,7 @@ fn indented(text: &str) -> String {
     text.replace('\n', "\n                 ")
 }
 
-pub(crate) fn summary(tried: &[Tried<'_>], paint: Paint) -> String {
+pub(crate) fn summary(tried: &[TestResult<'_>], paint: Paint) -> String {
     let failed = tried.iter().filter(|one| !one.verdict.passed()).count();
     let skipped = tried.iter().filter(|one| one.verdict.skipped.is_some()).count();
     let passed = tried.len() - failed - skipped;
@@ -66,7 +66,7 @@ pub(crate) fn summary(tried: &[Tried<'_>], paint: Paint) -> String {
     format!("{text} in {} ms", took.as_millis())
 }
 
-pub(crate) fn json(tried: &[Tried<'_>]) -> Value {
+pub(crate) fn json(tried: &[TestResult<'_>]) -> Value {
     let cases = tried.iter().map(|one| {
         let misses = one.verdict.misses.iter().map(|miss| {
             json!({
@@ -96,7 +96,7 @@ pub(crate) fn json(tried: &[Tried<'_>]) -> Value {
     cases.collect()
 }
 
-fn outcome(one: &Tried<'_>) -> &'static str {
+fn outcome(one: &TestResult<'_>) -> &'static str {
     match (&one.verdict.skipped, one.verdict.passed()) {
         (Some(_), _) => "skipped",
         (None, true) => "passed",
@@ -104,14 +104,14 @@ fn outcome(one: &Tried<'_>) -> &'static str {
     }
 }
 
-/// The form build servers read: a suite for each file.
-pub(crate) fn junit(tried: &[Tried<'_>]) -> String {
+/// Formats JUnit XML: a suite for each file.
+pub(crate) fn junit(tried: &[TestResult<'_>]) -> String {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(text, "<testsuites name=\"octoflow\"{}>", counts(&tried.iter().collect::<Vec<_>>()));
     let mut files: Vec<&str> = tried.iter().map(|one| one.case.file()).collect();
     files.dedup();
     for file in files {
-        let own: Vec<&Tried<'_>> = tried.iter().filter(|one| one.case.file() == file).collect();
+        let own: Vec<&TestResult<'_>> = tried.iter().filter(|one| one.case.file() == file).collect();
         let _ = writeln!(text, "  <testsuite name=\"{}\"{}>", escaped(file), counts(&own));
         for one in own {
             let name = escaped(&one.case.name);
@@ -140,14 +140,14 @@ pub(crate) fn junit(tried: &[Tried<'_>]) -> String {
     text
 }
 
-fn counts(tried: &[&Tried<'_>]) -> String {
+fn counts(tried: &[&TestResult<'_>]) -> String {
     let failed = tried.iter().filter(|one| !one.verdict.passed()).count();
     let skipped = tried.iter().filter(|one| one.verdict.skipped.is_some()).count();
     let took: f64 = tried.iter().map(|one| one.took.as_secs_f64()).sum();
     format!(" tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\" time=\"{took:.3}\"", tried.len())
 }
 
-/// XML has no place for most control characters, not even escaped.
+/// Drops most control characters, which XML does not allow even escaped.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! A file that `export` wrote as a source: it can be looked at like any run, and nothing can be done with it.
+//! An export file as a source: it can be read like any run, but not changed.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use octoflow_control::read::lines::{Frame, Line, MAIN, Sieve};
+use octoflow_control::read::lines::{Frame, Line, LineFilter, MAIN};
 use octoflow_engine::kinds;
 use octoflow_model::RunId;
 use octoflow_store::{Filter, RunRow};
@@ -25,14 +25,14 @@ use crate::{
     workflow::{Workflow, text},
 };
 
-pub(crate) struct Opened {
+pub(crate) struct ExportFile {
     path: PathBuf,
     row: RunRow,
     object: Value,
     waiting: Vec<Waiting>,
 }
 
-impl Opened {
+impl ExportFile {
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let wrong =
             |why: &str| Failure::usage(format!("`{}` is no file that `octoflow export` wrote: {why}", path.display()));
@@ -64,17 +64,17 @@ impl Opened {
         Ok(Self { path: path.to_owned(), row, object, waiting })
     }
 
-    /// The run it holds.
+    /// Returns the run in the file.
     pub(crate) fn row(&self) -> &RunRow {
         &self.row
     }
 
-    fn dead(&self) -> anyhow::Error {
+    fn read_only(&self) -> anyhow::Error {
         Failure::usage(format!("`{}` is a file; the run in it can only be looked at", self.path.display())).into()
     }
 }
 
-/// The values of a file, one a line.
+/// Reads the values of a file, one per line.
 fn values(path: &Path) -> Result<impl Iterator<Item = Result<Value>> + use<>> {
     let file =
         File::open(path).map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))?;
@@ -86,7 +86,7 @@ fn values(path: &Path) -> Result<impl Iterator<Item = Result<Value>> + use<>> {
     }))
 }
 
-impl Source for Opened {
+impl Source for ExportFile {
     fn list(&self, _: &Filter, _: usize) -> Result<(Vec<RunRow>, bool)> {
         Ok((vec![self.row.clone()], false))
     }
@@ -107,32 +107,32 @@ impl Source for Opened {
         &self,
         _: &RunRow,
         query: &LogQuery,
-        hear: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
+        on_item: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
     ) -> Result<BTreeSet<String>> {
-        let mut sieve = Sieve::new(query.container.clone(), query.since, query.grep.as_deref())
+        let mut filter = LineFilter::new(query.container.clone(), query.since, query.grep.as_deref())
             .map_err(|error| Failure::usage(format!("--grep: {error}")))?;
         for value in values(&self.path)? {
             let value = value?;
             let Some(event) = value.get("line") else { continue };
             let line = line_of(event);
-            // Where nothing can be told by the id alone, whoever asks sorts out the nodes, which are all in the object.
+            // If the id alone does not tell, the caller filters the nodes, which are all in the object.
             let view = kind_of(&self.row).dialect().map(|dialect| dialect.view);
             let meant = view.is_none_or(|view| view.is_meant(text(event, "node"), &query.names));
-            if meant && sieve.wants(&line) {
-                hear(text(event, "node"), event["number"].as_u64().unwrap_or_default(), &line)?;
+            if meant && filter.matches(&line) {
+                on_item(text(event, "node"), event["number"].as_u64().unwrap_or_default(), &line)?;
             }
         }
-        Ok(sieve.heard().clone())
+        Ok(filter.containers_seen().clone())
     }
 
-    fn frames(&self, row: &RunRow, node: &str, _: bool, hear: &mut dyn FnMut(&Frame) -> Result<()>) -> Result<()> {
+    fn frames(&self, row: &RunRow, node: &str, _: bool, on_item: &mut dyn FnMut(&Frame) -> Result<()>) -> Result<()> {
         self.lines(row, &LogQuery::default(), &mut |id, _, line| {
             if id != node || line.container.as_deref().unwrap_or(MAIN) != MAIN {
                 return Ok(());
             }
             let mut bytes = line.bytes.clone();
             bytes.push(b'\n');
-            hear(&Frame { stream: line.stream, at: line.at, container: None, bytes })
+            on_item(&Frame { stream: line.stream, at: line.at, container: None, bytes })
         })
         .map(drop)
     }
@@ -142,15 +142,15 @@ impl Source for Opened {
     }
 
     fn steer(&self, _: &RunRow, _: &Request) -> Result<()> {
-        Err(self.dead())
+        Err(self.read_only())
     }
 
     fn with_owned(&self, _: Vec<RunRow>) -> Result<Vec<RunRow>> {
-        Err(self.dead())
+        Err(self.read_only())
     }
 
     fn delete(&self, _: &[RunRow], _: &mut dyn FnMut(&RunRow) -> Result<()>) -> Result<()> {
-        Err(self.dead())
+        Err(self.read_only())
     }
 
     fn watch(

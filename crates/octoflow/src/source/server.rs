@@ -1,4 +1,4 @@
-//! A server as a source: the same questions over HTTP. Streams that break off are taken up where they were.
+//! A server as a source, over HTTP. Broken streams are resumed where they were.
 
 use std::{
     cell::Cell,
@@ -25,45 +25,45 @@ use crate::{
     workflow::{Workflow, list, noun, text},
 };
 
-/// A server that says nothing for this long is asked anew; it says that it lives more often.
-const SILENCE: Duration = Duration::from_secs(45);
+/// Timeout of a silent stream, longer than the server's keep-alive interval.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// A server that is gone is waited for this long before a stream is given up.
-const RETURN: Duration = Duration::from_secs(60);
+/// Time to wait for a server to come back before a stream fails.
+const RECONNECT_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long to wait before asking again.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Pause before reconnecting.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a deletion is waited for, and how often it is looked at.
-const GOING: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(50);
+/// Time limit for a deletion, and its poll interval.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How events come: each after a word for browsers, or one JSON value a line, as the Kubernetes-style face has them.
+/// Formats of events: server-sent events, or JSON lines in the Kubernetes-style API.
 const EVENTS: &str = "text/event-stream";
 const JSON_LINES: &str = "application/json";
 
-/// One page of a list.
+/// Page size of a list.
 const PAGE: usize = 500;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Server {
+pub(crate) struct ServerSource {
     client: Client,
     output: Output,
-    /// It has answered once, so it is worth waiting for.
+    /// True once the server has answered, so that reconnecting is worth it.
     was_there: Cell<bool>,
 }
 
-impl Server {
+impl ServerSource {
     pub(crate) fn new(client: Client, output: Output) -> Self {
         Self { client, output, was_there: Cell::new(false) }
     }
 
     fn run(&self, row: &RunRow, more: &[&str]) -> Address {
         let parts = ["api", "octoflow", "v1", "runs", &row.namespace, &row.name];
-        Address::of(&[&parts, more].concat()).with_some("kind", told_kind(row))
+        Address::of(&[&parts, more].concat()).with_some("kind", kind_parameter(row))
     }
 
-    /// The run as users see it, wherever the server keeps objects of its kind.
+    /// Returns the address of the run's object, in the API that serves its kind.
     fn place(row: &RunRow) -> Address {
         match in_argo_api(row) {
             true => workflow(row, &[]),
@@ -71,9 +71,9 @@ impl Server {
         }
     }
 
-    /// What is under way is ended before it is deleted, which takes a moment.
+    /// Waits until a run is deleted: open runs are ended first, which takes a moment.
     fn until_gone(&self, row: &RunRow) -> Result<()> {
-        let give_up = Instant::now() + GOING;
+        let give_up = Instant::now() + DELETE_TIMEOUT;
         while !row.archived
             && self.look_up(&row.namespace, Some(&row.kind), &row.name)?.is_some_and(|found| found.uid == row.uid)
         {
@@ -81,12 +81,12 @@ impl Server {
                 self.output.talk(&format!("{} {} is still being ended and deleted", noun(&row.kind), row.name));
                 return Ok(());
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
 
-    /// Takes a stream up again and again until `take` has heard its end.
+    /// Reads a stream, reconnecting until `take` breaks.
     fn stream(
         &self,
         form: &str,
@@ -101,7 +101,8 @@ impl Server {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(());
             }
-            let patience = left.map_or(SILENCE, |left| left.min(SILENCE)).max(Duration::from_millis(10));
+            let patience =
+                left.map_or(SILENCE_TIMEOUT, |left| left.min(SILENCE_TIMEOUT)).max(Duration::from_millis(10));
             match self.client.events(&address(again), form, patience) {
                 Ok(events) => {
                     let mut events = events.until(until);
@@ -116,23 +117,23 @@ impl Server {
                             return Ok(());
                         }
                     }
-                    self.output.detail("the stream broke off; it is taken up again");
+                    self.output.detail("the stream was interrupted; reconnecting");
                 }
-                // A server that is being restarted comes back; the first time it must be there.
+                // A server that is restarting comes back; the first connection must succeed.
                 Err(error) if self.was_there.get() && exit::of(&error) == Exit::Infrastructure => {
                     let since = *gone_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() > RETURN {
+                    if since.elapsed() > RECONNECT_LIMIT {
                         return Err(error);
                     }
                 }
                 Err(error) => return Err(error),
             }
-            thread::sleep(left.map_or(PAUSE, |left| left.min(PAUSE)));
+            thread::sleep(left.map_or(RECONNECT_PAUSE, |left| left.min(RECONNECT_PAUSE)));
         }
     }
 }
 
-impl Server {
+impl ServerSource {
     fn list_kind(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)> {
         let mut rows = Vec::new();
         let mut after: Option<String> = None;
@@ -161,7 +162,7 @@ impl Server {
         }
     }
 
-    /// What is to become of a run that Argo's API does not speak of is written into its specification.
+    /// Commands a run that Argo's API does not serve, by changing its specification.
     fn steer_object(&self, row: &RunRow, request: &Request) -> Result<()> {
         let (field, value) = match request {
             Request::Stop { selector: Some(_), .. } | Request::Resume { selector: Some(_), .. } => {
@@ -178,14 +179,14 @@ impl Server {
         let mut object = self.object(row)?;
         object["spec"][field] = value;
         if let Some(metadata) = object["metadata"].as_object_mut() {
-            // It moves on all the time; only the one field is meant.
+            // It changes constantly; only the one field is meant.
             metadata.remove("resourceVersion");
         }
         self.client.put(&Self::place(row), &object).map(drop)
     }
 }
 
-impl Source for Server {
+impl Source for ServerSource {
     /// A server lists one kind at a time.
     fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)> {
         if filter.kind.is_some() {
@@ -236,13 +237,13 @@ impl Source for Server {
         &self,
         row: &RunRow,
         query: &LogQuery,
-        hear: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
+        on_item: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
     ) -> Result<BTreeSet<String>> {
         let address = |again: bool| {
             let mut address = self
                 .run(row, &["lines"])
                 .with("follow", query.follow)
-                // Once lines have come, all that follow are wanted; their numbers say which are new.
+                // After a reconnect all following lines are requested; their numbers tell which are new.
                 .with_some("tail", query.tail.filter(|_| !again))
                 .with_some("container", query.container.as_ref())
                 .with_some("grep", query.grep.as_ref())
@@ -263,14 +264,20 @@ impl Source for Server {
             let (node, number) = (text(event, "node"), number_of(event));
             if told.get(node).is_none_or(|last| number > *last) {
                 told.insert(node.to_owned(), number);
-                hear(node, number, &line_of(event))?;
+                on_item(node, number, &line_of(event))?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(heard)
     }
 
-    fn frames(&self, row: &RunRow, node: &str, follow: bool, hear: &mut dyn FnMut(&Frame) -> Result<()>) -> Result<()> {
+    fn frames(
+        &self,
+        row: &RunRow,
+        node: &str,
+        follow: bool,
+        on_item: &mut dyn FnMut(&Frame) -> Result<()>,
+    ) -> Result<()> {
         let address = |_| self.run(row, &["lines"]).with("raw", node).with("follow", follow);
         let mut told = None;
         self.stream(EVENTS, address, None, |event| {
@@ -282,7 +289,7 @@ impl Source for Server {
             let Line { stream, at, container, bytes, .. } = line_of(event);
             if told.is_none_or(|last| number > last) {
                 told = Some(number);
-                hear(&Frame { stream, at, container, bytes })?;
+                on_item(&Frame { stream, at, container, bytes })?;
             }
             Ok(ControlFlow::Continue(()))
         })
@@ -315,7 +322,7 @@ impl Source for Server {
     }
 
     fn with_owned(&self, rows: Vec<RunRow>) -> Result<Vec<RunRow>> {
-        // The server knows what belongs to whom.
+        // The server deletes owned runs itself.
         Ok(rows)
     }
 
@@ -323,7 +330,7 @@ impl Source for Server {
         for row in rows {
             let address = Self::place(row).with_some("force", in_argo_api(row).then_some(true));
             match self.client.delete(&address) {
-                // It belonged to another of them and is gone with it, or somebody else was faster.
+                // It was owned by another and deleted with it, or deleted concurrently.
                 Err(error) if exit::of(&error) != Exit::NotFound => return Err(error),
                 _ => {
                     self.until_gone(row)?;
@@ -355,7 +362,7 @@ impl Source for Server {
             let result = event.get("result").unwrap_or(&event);
             let object = &result["object"];
             if text(&object["metadata"], "uid") != row.uid {
-                // Another run of that name, or no run at all.
+                // Another run of that name, or not a run.
                 return Ok(ControlFlow::Continue(()));
             }
             if text(result, "type") == "DELETED" {
@@ -367,17 +374,17 @@ impl Source for Server {
     }
 }
 
-/// The kind where it must be said: a server of before knows only workflows.
-pub(crate) fn told_kind(row: &RunRow) -> Option<&str> {
+/// Returns the kind if it must be sent: earlier servers know only workflows.
+pub(crate) fn kind_parameter(row: &RunRow) -> Option<&str> {
     (!in_argo_api(row)).then_some(&row.kind)
 }
 
-/// Where Argo's face keeps a workflow.
+/// Returns the address of a workflow in Argo's API.
 pub(crate) fn workflow(row: &RunRow, more: &[&str]) -> Address {
     Address::of(&[&["api", "v1", "workflows", &row.namespace, &row.name], more].concat())
 }
 
-/// What nobody said is left out.
+/// Removes null fields.
 pub(crate) fn without_nulls(mut value: Value) -> Value {
     if let Some(fields) = value.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
@@ -412,7 +419,7 @@ fn number_of(event: &Value) -> u64 {
     event["number"].as_u64().unwrap_or_default()
 }
 
-/// A line as streams and exports write it.
+/// Decodes a line of a stream or an export.
 pub(super) fn line_of(event: &Value) -> Line {
     let bytes = match event.get("bytes").and_then(Value::as_array) {
         Some(numbers) => numbers.iter().filter_map(Value::as_u64).filter_map(|byte| u8::try_from(byte).ok()).collect(),
@@ -439,8 +446,8 @@ mod tests {
     fn a_run_is_asked_for_where_its_kind_is_kept() {
         let row = |kind: &str| RunRow::new(RunId(1), "team", kind, "x", "u", Time(0));
         let set = "/apis/octopus.openi.pcl.cn/v1alpha1/namespaces/team/tasksets/x";
-        assert_eq!(Server::place(&row("TaskSet")).to_string(), set);
-        assert_eq!(Server::place(&row("Workflow")).to_string(), "/api/v1/workflows/team/x");
-        assert_eq!((told_kind(&row("TaskSet")), told_kind(&row("Workflow"))), (Some("TaskSet"), None));
+        assert_eq!(ServerSource::place(&row("TaskSet")).to_string(), set);
+        assert_eq!(ServerSource::place(&row("Workflow")).to_string(), "/api/v1/workflows/team/x");
+        assert_eq!((kind_parameter(&row("TaskSet")), kind_parameter(&row("Workflow"))), (Some("TaskSet"), None));
     }
 }

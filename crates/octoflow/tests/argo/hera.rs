@@ -19,7 +19,7 @@ fn hera_submits_waits_reads_and_steers() {
     assert!(text(&said.stdout).ends_with("everything went well\n"), "{}", text(&said.stdout));
 }
 
-/// A Python that has Hera. Outside of CI its absence is told and the test passes.
+/// Finds a Python that has Hera. Outside of CI its absence is reported and the test passes.
 #[expect(clippy::print_stderr, reason = "whoever runs the tests should see what they did not do")]
 fn python() -> Option<PathBuf> {
     let var = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! A server of its own for each test, on a port nobody else has.
+//! A server for each test, on a free port.
 
 use std::thread;
 
@@ -30,7 +30,7 @@ impl Host {
         http::ask(self.server.address, method, path, &[UNNAMED], text.as_bytes())
     }
 
-    /// Insists that it goes well.
+    /// Requires success.
     pub(crate) fn good(&self, method: &str, path: &str, body: &Value) -> Value {
         let reply = self.ask(method, path, body);
         assert_eq!(reply.status, 200, "{method} {path}: {}", reply.text());
@@ -42,7 +42,7 @@ impl Host {
         self.good("GET", path, &Value::Null)
     }
 
-    /// Insists that it is refused, with this status and code, and gives the message.
+    /// Requires a refusal with this status and code, and returns the message.
     pub(crate) fn bad(&self, method: &str, path: &str, body: &Value, status: u16, code: u64) -> String {
         let reply = self.ask(method, path, body);
         assert_eq!(reply.status, status, "{method} {path}: {}", reply.text());
@@ -73,7 +73,7 @@ impl Host {
 }
 
 impl Drop for Host {
-    /// What runs is taken along, or it would outlive its server.
+    /// Running tasks are ended too, or they would outlive their server.
     fn drop(&mut self) {
         if thread::panicking() {
             return;

@@ -1,4 +1,4 @@
-//! The real server, asked in Argo Server's shapes: by hand over HTTP, and by Hera.
+//! The real server through Argo Server's API: by hand over HTTP, and by Hera.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 

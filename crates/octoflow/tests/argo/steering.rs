@@ -1,4 +1,4 @@
-//! Workflows held, ended, and done again.
+//! Workflows suspended, ended and rerun.
 
 use serde_json::{Value, json};
 

@@ -35,7 +35,7 @@ impl Scenario {
         format!("{}:{line} {} ({name}) {path}: {text}", self.file, self.value()["covers"])
     }
 
-    /// A word nobody knows would be an expectation nobody checks.
+    /// Rejects unknown keys: they would be expectations that nothing checks.
     pub(crate) fn knows(&self, path: &Path, words: &[&str]) {
         let mut value = self.value();
         for segment in path.segments() {
@@ -50,8 +50,8 @@ impl Scenario {
     }
 }
 
-/// What is expected must be there; what is not spoken of may be anything. `{contains: …}`, `{lacks: …}` and
-/// `{matches: …}` compare texts, and null means that there is nothing.
+/// Compares: what is expected must be present; everything else may be anything. `{contains: …}`, `{lacks: …}` and
+/// `{matches: …}` compare texts, and null means absence.
 pub(crate) fn differences(expected: &Value, actual: &Value, path: &Path, found: &mut Misses) {
     match expected {
         Value::Object(map)

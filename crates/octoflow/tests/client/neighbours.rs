@@ -1,4 +1,4 @@
-//! Neighbours on the machine: who becomes admin of an ordinary server, and who does not.
+//! Other users of the machine: who becomes admin of an ordinary server, and who does not.
 
 use std::{
     fs,
@@ -69,7 +69,7 @@ fn the_owner_is_admin_without_a_token_and_the_default_password_opens_nothing_ove
     let said = place.octoflow(&data, &["--token", "admin", "token", "list"]);
     assert_eq!(said.code, 0, "over the socket the owner may say `admin`\n{said}");
 
-    // Whoever names the port but not the directory is told the ways.
+    // A client with the port but without the directory gets the possible ways.
     let said = place.octoflow(&place.dir.path().join("elsewhere"), &["list", "--server", &url]);
     assert_eq!(said.code, 4, "{said}");
     shows(&said.err, &["admin.token", "--allow-default-password", "--data-dir"]);
@@ -171,7 +171,7 @@ fn a_directory_from_before_is_tightened_and_tasks_have_the_usual_umask() {
     place.server = Server::launch(&mut command);
     assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
     for (name, mode) in modes(&data) {
-        // What the spawner makes for tasks has the modes tasks expect; nobody else gets that far.
+        // What the spawner makes for tasks has the modes tasks expect; other users do not get that far.
         assert!(mode & 0o077 == 0 || name == "work", "{name} has mode {mode:o}");
     }
     shows(&place.octoflow(&data, &["doctor"]).out, &["only its owner"]);

@@ -1,4 +1,4 @@
-//! Which server is asked, and what is said when it cannot be.
+//! Choice of the server, and the messages when it cannot be reached.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ fn the_server_comes_from_the_flag_the_environment_or_the_settings() {
     let place = Place::start();
     let url = format!("http://{}", place.server.address);
 
-    // The flag is above the environment.
+    // The flag takes precedence over the environment.
     let said = place.ends(5, &["list", "--server", "http://127.0.0.1:1"]);
     shows(&said.err, &["no server answers at http://127.0.0.1:1"]);
     place.good(&["list"]);
@@ -33,7 +33,7 @@ fn the_server_comes_from_the_flag_the_environment_or_the_settings() {
     shows(&run(place.bare(&["version"])).out, &["octoflow ", "server ", &url]);
     shows(&run(place.bare(&["template", "list"])).out, &["No workflow templates found"]);
 
-    // Who is not let in is told so.
+    // A caller that is denied is told so.
     let said = place.ends(4, &["list", "--token", "wrong"]);
     shows(&said.err, &["token", "--token or OCTOFLOW_TOKEN"]);
     shows(&place.ends(2, &["list", "--server", "ftp://x"]).err, &["no address of a server"]);
@@ -48,7 +48,7 @@ fn what_needs_a_server_says_how_to_get_one() {
         [&["submit", &file][..], &["retry", "x"], &["resubmit", "x"], &["template", "list"], &["archive", "list"]]
     {
         let mut command = place.bare(words);
-        // Nobody listens where a server would be by default, or if somebody does it is not ours to ask.
+        // No server listens at the default address; if one does, it is not ours.
         command.env("OCTOFLOW_SERVER", "http://127.0.0.1:1");
         let said = run(command);
         assert_eq!(said.code, 5, "{words:?}\n{said}");
@@ -104,7 +104,7 @@ fn a_certificate_is_checked_unless_somebody_says_otherwise() {
     shows(&said.err, &["cannot be trusted", "--ca-file"]);
     assert_eq!(asked(&["--insecure-skip-verify"]).out, "No workflows found\n");
 
-    // Whoever has the data directory has the certificate that was made there.
+    // With the data directory comes the generated certificate.
     let mut command = place.bare(&["list"]);
     command.env("OCTOFLOW_DATA_DIR", place.path("data"));
     let said = run(command);
@@ -114,7 +114,7 @@ fn a_certificate_is_checked_unless_somebody_says_otherwise() {
     let said = asked(&["--ca-file", note["caFile"].as_str().unwrap()]);
     assert_eq!(said.out, "No workflows found\n", "{said}");
 
-    // Plain words to a server that speaks in secret get no answer that makes sense.
+    // Plain HTTP to a TLS server gets no sensible answer.
     let said = run(place.bare(&["list", "--server", &format!("http://{}", place.server.address)]));
     assert_eq!(said.code, 5, "{said}");
 }

@@ -1,4 +1,4 @@
-//! Streams that break off: a server that is started again in the middle is waited for.
+//! Broken streams: the client waits for a server that restarts in the middle.
 
 use std::{
     io::{BufRead, BufReader},
@@ -13,7 +13,7 @@ fn following(mut command: Command) -> Child {
     let mut child = command.spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(talk.any(|line| line.contains("the stream is open")), "it ended before");
-    // Somebody has to take what it says from now on, or it would wait for that.
+    // Its output must be read from now on, or it would block.
     thread::spawn(move || talk.for_each(drop));
     child
 }

@@ -1,5 +1,5 @@
-//! The conformance corpus through the real command, run here and handed to a server: every row of its table ends in its
-//! phase, whichever way it goes.
+//! The conformance corpus through the real command, run locally and submitted to a server: every row of its table ends
+//! in its phase, either way.
 
 #![expect(clippy::print_stderr, reason = "a skipped corpus is told loudly")]
 
@@ -68,7 +68,7 @@ fn every_row_ends_in_its_phase_run_here_and_through_a_server() {
     assert!(cases.len() >= AT_LEAST, "the table has only {} rows, where it had {AT_LEAST}", cases.len());
 }
 
-/// What the cases end in, so many at a time; those that draw lots may draw again.
+/// Runs the cases, so many at a time; those with random results may be retried.
 fn endings(
     corpus: &Path,
     cases: &[Case],
@@ -99,7 +99,7 @@ fn endings(
     endings.into_inner().expect("nothing panics while it holds the endings")
 }
 
-/// Everything that ended otherwise than it should.
+/// Returns everything that ended differently than expected.
 fn judged(way: &str, cases: &[Case], endings: &BTreeMap<usize, Ending>) -> Vec<String> {
     cases
         .iter()

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// The server does the work of all; a row here is only somebody who waits.
+/// The server does the work of all; a row here only waits.
 const AT_ONCE: usize = 24;
 
 pub(crate) fn endings(corpus: &Path, cases: &[Case], scratch: &Path, path: &str) -> BTreeMap<usize, Ending> {
@@ -60,7 +60,7 @@ fn submit(server: &Server, files: &[PathBuf], namespace: &str, waits: bool) -> E
     ending(&output)
 }
 
-/// Somebody ends the one workflow of the namespace, as its timeout would have ended it here.
+/// Ends the one workflow of the namespace, as its timeout would have done locally.
 fn stopped(server: &Server, namespace: &str) -> Ending {
     let output = Command::new(env!("CARGO_BIN_EXE_octoflow"))
         .args(["terminate", "@latest", "--namespace", namespace])

@@ -49,7 +49,7 @@ const JUDGED_OF_SERVERS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// Cases that wait for somebody who never comes: they are ended once nothing else is left to do.
+/// Cases that wait for input that never comes: they are ended once nothing else is left to do.
 pub(crate) const WAITING: [&str; 1] = ["e2e/testdata/retry-test.yaml"];
 
 /// Cases that sleep for minutes; they begin first so that the others run meanwhile.
@@ -85,8 +85,8 @@ pub(crate) enum Ending {
     Broken(String),
 }
 
-/// A case that draws lots may be out of luck: one that fails two times of three and may be tried eleven times ends badly
-/// once in ninety runs, on any engine.
+/// A case with random results may be unlucky: one that fails two times of three and may be tried eleven times ends
+/// badly once in ninety runs, on any engine.
 pub(crate) const TRIES: u32 = 4;
 
 pub(crate) fn draws(corpus: &Path, case: &Case) -> bool {

@@ -1,4 +1,4 @@
-//! Templates that ask for something, through the real program.
+//! HTTP and plugin templates through the real program.
 
 use std::{
     io::{BufRead, BufReader, Write},

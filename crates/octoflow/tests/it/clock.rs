@@ -1,5 +1,5 @@
-//! The date is set while a server works: nothing ends early, nothing takes longer, and nothing took less than no time.
-//! The clock is that of the server and its spawner alone (libfaketime); the machine's own goes on as it is.
+//! The date is changed while a server works: nothing ends early, nothing takes longer, and no duration is negative. The
+//! clock is that of the server and its spawner alone (libfaketime); the machine's own is unchanged.
 
 use std::{
     fs,
@@ -30,7 +30,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Nothing where the library is not installed.
+    /// `None` if the library is not installed.
     #[expect(clippy::print_stderr, reason = "nobody should miss that this was skipped")]
     fn new(dir: &Path) -> Option<Self> {
         let found = Command::new("sh").args(["-c", "ls /usr/lib/*/faketime/libfaketimeMT.so.1"]).output().unwrap();
@@ -56,7 +56,7 @@ impl Clock {
         command.env("LD_PRELOAD", &self.library);
         command.env("FAKETIME_TIMESTAMP_FILE", &self.file).env("FAKETIME_NO_CACHE", "1");
         command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("DONT_FAKE_MONOTONIC", "1");
-        // Only the date: who sleeps until a moment sleeps as long as that takes.
+        // Only the date: a sleep until a time takes as long as that takes.
         command.env("FAKETIME_DONT_RESET", "1");
         Server::launch(&mut command)
     }
@@ -114,7 +114,7 @@ fn took(of: &Value) -> Duration {
     time("finishedAt").since(time("startedAt"))
 }
 
-/// Every node took as long as it took.
+/// Checks that every node's duration is right.
 fn judge(run: &Value, pause: u64) {
     for node in run["status"]["nodes"].as_object().unwrap().values() {
         let took = took(node);
@@ -150,7 +150,7 @@ fn jumps(by: i64) {
     let created = Time::parse(get(&server, "after")["metadata"]["creationTimestamp"].as_str().unwrap()).unwrap();
     assert!((created.seconds() - date() - by).abs() < 300, "created at {created}");
     started(&server, "after");
-    // The date is set back while nobody is there to see it.
+    // The date is set back while the server is down.
     server.kill();
     clock.set(0);
     let mut server = clock.server(&data_dir);
@@ -199,7 +199,7 @@ fn a_schedule_runs_once_for_each_time_also_when_the_clock_is_set_back() {
         let told = call(server.address, "PUT", &path, Some(&json!({}))).unwrap();
         assert_eq!(told.status, 200, "{}", told.body);
     };
-    // The same full minute comes three times. A change makes whoever keeps schedules look at the clock at once.
+    // The same full minute comes three times. A change makes the cron scheduler check the clock at once.
     let target = date() / 60 * 60 + 600;
     for round in 0..3 {
         clock.set(target - 2 - date());

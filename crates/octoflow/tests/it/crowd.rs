@@ -1,4 +1,4 @@
-//! Many clients in one thread: each has sent one request whose answer goes on, and hears what there is when it is asked to.
+//! Many clients in one thread: each has sent one request with a streamed answer, and reads what is available on demand.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -21,12 +21,12 @@ fn raise_open_files() {
     });
 }
 
-/// Somebody at the other end of an answer that goes on.
+/// Client of a streamed answer.
 pub(crate) struct Listener {
     stream: TcpStream,
     path: String,
     heard: Vec<u8>,
-    /// The answer was told to its end.
+    /// True if the answer is complete.
     pub(crate) over: bool,
 }
 
@@ -39,7 +39,7 @@ impl Listener {
         Self { stream, path: path.to_owned(), heard: Vec::new(), over: false }
     }
 
-    /// Takes what is there. An answer in pieces ends with an empty one.
+    /// Reads what is available. A chunked answer ends with an empty chunk.
     pub(crate) fn listen(&mut self) {
         let mut bytes = [0; 4096];
         loop {
@@ -66,7 +66,7 @@ impl Listener {
     }
 }
 
-/// Listens until all of them are satisfied.
+/// Reads until all of them are satisfied.
 pub(crate) fn all(crowd: &mut [Listener], what: &str, satisfied: impl Fn(&Listener) -> bool) {
     let give_up = Instant::now() + PATIENCE;
     loop {

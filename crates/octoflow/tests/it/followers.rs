@@ -1,5 +1,5 @@
-//! Many who follow logs at one time, through every face: they cost no thread each, all of them get every line and the end,
-//! and others are answered as if nobody followed anything.
+//! Many log followers at once, through every face: they need no thread each, all of them get every line and the end,
+//! and other requests are answered as usual.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const ANSWERED: Duration = Duration::from_secs(10);
 
 const WORKFLOWS: &str = "/api/v1/workflows/default";
 
-/// Says a line, and another one when it is told to stop.
+/// Prints a line, and another one when it is stopped.
 fn talker() -> Vec<u8> {
     let script = "trap 'echo last words; exit 0' TERM; echo first words; while :; do sleep 0.1; done";
     let container = json!({"image": "busybox", "command": ["sh", "-c"], "args": [script]});

@@ -1,5 +1,5 @@
-//! A data directory whose file system is full, lost or damaged, as the person at the keyboard meets it. The file system is
-//! a small one of its own, which needs the right to mount.
+//! A data directory whose file system is full, lost or damaged, as the user sees it. The file system is a small one of
+//! its own, which needs the right to mount.
 #![expect(clippy::print_stderr, reason = "a skipped test is told loudly")]
 
 use std::{
@@ -25,14 +25,14 @@ use crate::{
 const RUNS: &str = "/api/v1/workflows/default";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// How soon everything is to go on once there is room.
+/// Time limit for recovery once there is room.
 const SOON: Duration = Duration::from_secs(30);
 
 /// A small file system, gone with the test.
 struct Small(PathBuf);
 
 impl Small {
-    /// Nothing when this machine does not let us mount; in CI that is a failure.
+    /// `None` if this machine does not let us mount; in CI that is a failure.
     fn mount(at: &Path) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let mounted =
@@ -66,7 +66,7 @@ impl Small {
 
 impl Drop for Small {
     fn drop(&mut self) {
-        // The spawner of a server that has just ended may still look at it.
+        // The spawner of a server that has just ended may still use it.
         for _ in 0..50 {
             if Command::new("umount").arg(&self.0).output().is_ok_and(|said| said.status.success()) {
                 return;
@@ -114,7 +114,7 @@ fn a_full_disk_is_507_and_everything_acknowledged_ends_well_once_there_is_room()
     assert_eq!(probe(server.address, "/livez"), 200, "it is alive");
     assert_eq!(probe(server.address, "/readyz"), 503, "it is not ready");
     assert_eq!(ask("GET", RUNS, None).body["items"].as_array().map(Vec::len), Some(4), "what is there can be read");
-    // Meanwhile steps end, and nobody can write that down.
+    // Meanwhile steps end, and that cannot be recorded.
     std::thread::sleep(Duration::from_secs(3));
 
     small.free();
@@ -195,7 +195,7 @@ fn a_data_directory_deleted_under_a_server_ends_it_loudly_and_nothing_is_acknowl
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "w"},
         "spec": {"entrypoint": "main", "templates": [{"name": "main", "suspend": {}}]},
     }});
-    // It may be gone before it can answer.
+    // The server may be gone before it can answer.
     let answered = call(server.address, "POST", RUNS, Some(&workflow));
     assert!(answered.map_or(true, |answer| answer.status >= 500));
     let said = server.ended();

@@ -1,5 +1,5 @@
-//! Manifests that would keep the engine from everybody else, handed to a real server: it answers others meanwhile, also
-//! after it was killed, and the run comes to its end.
+//! Manifests that try to monopolise the engine, submitted to a real server: it serves others meanwhile, also after it
+//! was killed, and the run ends.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
 
 const RUNS: &str = "/api/v1/workflows/default";
 
-/// What a run may take until its budget is used up, on a busy machine and without optimisation.
+/// Time until a run's budget is used up, on a busy machine and without optimisation.
 const LONGEST: Duration = Duration::from_secs(240);
 
 fn ask(to: SocketAddr, method: &str, path: &str, body: Option<&Value>) -> Answer {
@@ -29,7 +29,7 @@ fn workflow(name: &str, spec: &Value) -> Value {
         {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": metadata, "spec": spec}})
 }
 
-/// A hundred thousand items, each with a condition that would take longer than anybody lives.
+/// A hundred thousand items, each with a condition that would practically never end.
 fn endless(name: &str) -> Value {
     let condition = "{{=len(map(1..3000, map(1..3000, map(1..3000, #)))) == 0}}";
     let step = json!({"name": "a", "template": "work", "withSequence": {"count": 100_000}, "when": condition});
@@ -44,7 +44,7 @@ fn suspended(name: &str) -> Value {
     workflow(name, &json!({"entrypoint": "main", "templates": [{"name": "main", "suspend": {}}]}))
 }
 
-/// Everybody is served: probes, submissions, lists, reads.
+/// Checks that others are served: probes, submissions, lists, reads.
 fn serves(address: SocketAddr, name: &str) {
     let made = ask(address, "POST", RUNS, Some(&suspended(name)));
     assert_eq!(made.status, 200, "{}", made.body);

@@ -1,6 +1,6 @@
-//! Data directories that earlier versions have left with runs in flight are taken up by this one: every run comes to its end.
-//! And what a later version has left: a database or a run of it is refused by name, and other runs go on.
-//! The fixtures are `crates/control/tests/fixtures`, whose README says how they are made.
+//! Data directories of earlier versions with open runs are resumed by this one: every run ends. And of a later version:
+//! a database or a run of it is refused by name, and other runs continue. The fixtures are
+//! `crates/control/tests/fixtures`, whose README says how they are made.
 
 use std::{fs, path::PathBuf, process::Command, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
 const WORKFLOWS: &str = "/api/v1/workflows/default";
 const TASK_SETS: &str = "/apis/octopus.openi.pcl.cn/v1alpha1/namespaces/default/tasksets";
 
-/// As in the tests of the fold: what is found is written down instead of compared.
+/// As in the tests of the fold: results are written instead of compared.
 const WRITE: &str = "OCTOFLOW_WRITE_EXPECTATIONS";
 
 /// Pauses and deadlines in a fixture are at most 200 s long, so all of them are over unless it was written just now.
@@ -40,7 +40,7 @@ fn unpacked(format: u32) -> Stage {
     stage
 }
 
-/// How a run ended: without times and ids, which differ each time it is taken up.
+/// Summarises how a run ended: without times and ids, which differ each time it is resumed.
 fn end(object: &Value) -> Value {
     let status = &object["status"];
     let mut nodes = Map::new();
@@ -117,7 +117,7 @@ fn what_earlier_versions_left_comes_to_its_end() {
         // `octoflow run` keeps it as it is written.
         let secret = ask("GET", "/api/v1/namespaces/default/secrets/credentials", None);
         assert_eq!(secret["stringData"]["password"], "not-a-real-one", "format {format}: {secret}");
-        // Before there were commands for it, nobody kept schedules and templates.
+        // Earlier versions had no commands for schedules and templates.
         if format > 3 {
             ask("GET", "/api/v1/workflow-templates/default/shared", None);
             let nightly = ask("GET", "/api/v1/cron-workflows/default/nightly", None);
@@ -189,7 +189,7 @@ fn runs_of_a_newer_version_are_refused_by_name_and_the_others_go_on() {
     for words in ["`Teleported`", "`because`", "`MoonFlow`"] {
         assert!(said.err.contains(words), "{words}: {said}");
     }
-    // They are as they were for the version that knows them.
+    // They are unchanged for the version that knows them.
     let listed = stage.good(&["list", "--running", "-o", "name"]);
     assert!(listed.out.contains("fact") && listed.out.contains("field"), "{listed}");
 }

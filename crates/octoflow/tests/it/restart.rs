@@ -1,4 +1,4 @@
-//! A server that is killed with very many unfinished runs takes all of them up again.
+//! A server that is killed with very many unfinished runs resumes all of them.
 
 use std::{collections::BTreeSet, net::SocketAddr, thread};
 
@@ -51,7 +51,7 @@ fn left_unfinished(count: usize) {
     assert_eq!((ready.status, &ready.body["runsOpen"]), (200, &json!(count)));
     let found = phases(server.address);
     assert_eq!(found, (0..count).map(|at| (format!("w{at}"), "Running".to_owned())).collect());
-    // They are not only there: they can be told to go on.
+    // They not only exist: they accept commands.
     let resumed = call(server.address, "PUT", &format!("{RUNS}/w{}/resume", count - 1), Some(&json!({}))).unwrap();
     assert_eq!(resumed.status, 200, "{}", resumed.body);
     server.stop();

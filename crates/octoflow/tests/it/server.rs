@@ -1,4 +1,4 @@
-//! The server as a process: where it refuses to start, how it ends, and that what it ran goes on after any end.
+//! The server as a process: when it refuses to start, how it ends, and that its runs continue after any end.
 
 use std::{fs, io::Write, net::TcpStream};
 
@@ -16,7 +16,7 @@ fn serve(stage: &Stage, words: &[&str]) -> Server {
     Server::start(&stage.data_dir(), words)
 }
 
-fn beacon(stage: &Stage) -> Value {
+fn server_file(stage: &Stage) -> Value {
     serde_json::from_slice(&fs::read(stage.data_dir().join("server.json")).unwrap()).unwrap()
 }
 
@@ -176,11 +176,11 @@ fn a_second_signal_ends_the_server_at_once() {
             b"POST /api/octoflow/v1/tokens HTTP/1.1\r\nhost: localhost\r\ntoken: admin\r\ncontent-length: 99\r\n\r\n{",
         )
         .unwrap();
-    // Answered on another connection, so the first request has been taken up by now or soon.
+    // Answered on another connection, so the first request is being handled by now or soon.
     assert_eq!(get(&server, "/readyz").status, 200);
     let metrics = || get(&server, "/metrics").text();
     eventually("the request is open", || metrics().contains("octoflow_http_connections 2"));
-    assert_eq!(beacon(&stage)["address"], server.address.to_string());
+    assert_eq!(server_file(&stage)["address"], server.address.to_string());
     server.signal("TERM");
     eventually("nobody else is let in", || TcpStream::connect(server.address).is_err());
     server.signal("INT");
@@ -213,7 +213,7 @@ fn beyond_this_machine_it_listens_only_with_a_password_of_its_own_and_tls() {
         assert!(child.try_wait().unwrap().is_none(), "the server ended");
         note.exists()
     });
-    let told = beacon(&stage);
+    let told = server_file(&stage);
     assert!(told["url"].as_str().unwrap().starts_with("https://"), "{told}");
     assert_eq!(told["fingerprint"].as_str().unwrap().len(), 64);
     signal(&child, "TERM");
@@ -238,7 +238,7 @@ fn the_log_of_a_server_is_json_if_asked_for_and_names_requests() {
 fn the_doctor_tells_how_a_server_is_and_what_keeps_us_out() {
     let stage = Stage::new();
     let mut server = serve(&stage, &[]);
-    let url = beacon(&stage)["url"].as_str().unwrap().to_owned();
+    let url = server_file(&stage)["url"].as_str().unwrap().to_owned();
     let found = stage.json(&["doctor", "--server", &url, "-o", "json"]);
     let verdict = |check: &str| {
         let one = found.as_array().unwrap().iter().find(|one| one["check"] == check);
@@ -259,7 +259,7 @@ fn the_doctor_tells_how_a_server_is_and_what_keeps_us_out() {
 fn tokens_are_made_listed_and_taken_away_from_the_command_line() {
     let stage = Stage::new();
     let mut server = serve(&stage, &[]);
-    let url = beacon(&stage)["url"].as_str().unwrap().to_owned();
+    let url = server_file(&stage)["url"].as_str().unwrap().to_owned();
     let made = stage.good(&["token", "create", "ann", "--privilege", "read_job", "--server", &url]);
     let token = made.out.trim();
     assert_eq!(token.len(), 24, "{made}");

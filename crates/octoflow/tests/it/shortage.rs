@@ -1,5 +1,5 @@
-//! The machine runs short of something, or loses something, under a real binary: steps wait instead of failing, and what
-//! is lost of a log is said.
+//! The machine runs short of something, or loses something, under a real binary: steps wait instead of failing, and
+//! lost parts of a log are reported.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What tests of the binary share: a place of their own, manifests, and what a command said.
+//! Test harness for the binary: a directory per test, manifests, and the result of a command.
 
 use std::{
     fs,
@@ -46,7 +46,7 @@ impl Stage {
         self.command(words).output().unwrap().into()
     }
 
-    /// Runs it and insists that it ends well.
+    /// Runs the command and requires success.
     pub(crate) fn good(&self, words: &[&str]) -> Said {
         let said = self.octoflow(words);
         assert_eq!(said.code, 0, "{words:?}\n{said}");
@@ -63,7 +63,7 @@ impl Stage {
     }
 }
 
-/// The request that submits a workflow which waits until somebody resumes it.
+/// Request that submits a workflow which waits until it is resumed.
 pub(crate) fn suspended(name: &str) -> Value {
     serde_json::json!({"workflow": {
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": name},

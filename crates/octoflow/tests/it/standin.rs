@@ -1,5 +1,5 @@
-//! The same manifest on a laptop with nothing installed: the local store stands in for buckets whose Secret nobody has
-//! brought and for stores of plugins; buckets whose Secret is there are used as they are, listed and read from.
+//! The same manifest on a machine with nothing installed: the local store stands in for buckets without a Secret and
+//! for plugin stores; buckets whose Secret exists are used as they are, listed and read from.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn keys(stage: &Stage) -> usize {
 #[test]
 fn a_bucket_without_its_secret_is_kept_here_and_its_readers_and_writers_meet() {
     let stage = Stage::new();
-    // Nobody answers there, and nobody is asked.
+    // There is no server there, and none is contacted.
     let place = |name: &str| bucket("bucket.invalid:9000", name, "some/key");
     let said = stage.good(&["run", &stage.file("w.yaml", writer("write", &place("one")))]);
     assert_eq!(said.err.matches("warning[OF1067]").count(), 1, "{said}");

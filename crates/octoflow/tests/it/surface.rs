@@ -1,4 +1,4 @@
-//! What can be asked without running anything: help, usage errors, completions, version, doctor.
+//! Commands that run nothing: help, usage errors, completions, version, doctor.
 
 use crate::stage::Stage;
 

@@ -1,4 +1,4 @@
-//! What reaches a real terminal: the commands below `script`, which gives them a pty, with a workflow that attacks it.
+//! Output on a real terminal: the commands below `script`, which gives them a pty, with a workflow that attacks it.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! Runs take turns: a small one is not held up by a large one that came before it.
+//! Fair scheduling: a small run is not delayed by a large one that came before it.
 
 use serde_json::{Value, json};
 

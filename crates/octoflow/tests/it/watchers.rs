@@ -1,4 +1,4 @@
-//! Watches nobody reads, watches that are read slowly, and many that begin at once over many workflows.
+//! Watches that are not read, watches that are read slowly, and many that begin at once over many workflows.
 
 use std::{
     net::SocketAddr,
@@ -57,7 +57,7 @@ fn watches_nobody_reads_cost_little_and_are_closed_while_slow_ones_go_on() {
     let mut server = Server::start(&stage.data_dir(), &[]);
     let to = server.address;
     submit(to, 300, 100_000);
-    // Once through everything, so that what the server remembers anyway is not counted.
+    // Read once first, so that caches of the server are not counted.
     let listed = ask(to, "GET", KUBE, &[], b"");
     assert!(listed.bytes.len() > 30_000_000, "{}", listed.bytes.len());
     let before = server.memory();

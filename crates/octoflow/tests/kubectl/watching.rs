@@ -1,4 +1,4 @@
-//! Watches: what changed, in order, from where the watcher stopped; and an honest word when that is too long ago.
+//! Watches: changes in order, from where the watcher stopped; and an explicit error if that is too long ago.
 
 use std::io::{BufRead, BufReader};
 
@@ -58,7 +58,7 @@ fn a_watch_tells_what_is_there_and_then_what_happens() {
     assert_eq!(last["object"]["metadata"]["labels"]["team"], "blue");
     drop(events);
 
-    // Whoever comes back later hears what it missed, and nothing twice.
+    // A watcher that returns later gets what it missed, and nothing twice.
     let seen = last["object"]["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     rig.put("c", "red");
     let missed: Vec<_> = rig

@@ -1,4 +1,4 @@
-//! The promises, checked against what the API says, what the store holds, and what the steps left behind.
+//! Checks of the guarantees against the API, the store, and the marks that steps left.
 
 use std::{collections::BTreeMap, fs, net::SocketAddr, path::Path};
 
@@ -19,7 +19,7 @@ pub(crate) fn listed(server: SocketAddr) -> BTreeMap<String, Value> {
     items.into_iter().map(|item| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), item)).collect()
 }
 
-/// The spawner was killed, and a step of this run went with it: nobody knows how it ended, and the run says so.
+/// Returns whether a step of this run was lost with the killed spawner: its end is unknown, and the run says so.
 fn lost_a_step(ledger: &Ledger, run: &Value) -> bool {
     let nodes = run["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
     let lost = |node: &Value| node["message"].as_str().is_some_and(|message| message.contains("lost: "));
@@ -153,7 +153,7 @@ pub(crate) fn marks(
     broken
 }
 
-/// Whoever watched knows how it ended.
+/// Checks that the watcher knows how every run ended.
 pub(crate) fn watched(seen: &Seen, listed: &BTreeMap<String, Value>, ledger: &Ledger) -> Vec<String> {
     let retried = |name: &str| ledger.runs.get(name).is_some_and(|entry| entry.retries > 0);
     let reopened = seen.reopened.iter().filter(|(name, _)| !retried(name));
@@ -183,7 +183,7 @@ pub(crate) fn watched(seen: &Seen, listed: &BTreeMap<String, Value>, ledger: &Le
     broken
 }
 
-/// The store says the same as the API did, and holds nothing back.
+/// Checks that the store agrees with the API.
 pub(crate) fn stored(data_dir: &Path, listed: &BTreeMap<String, Value>) -> Vec<String> {
     let reader = Reader::open(data_dir).expect("the store can be read without a server");
     let mut broken: Vec<String> = reader

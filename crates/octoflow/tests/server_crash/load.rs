@@ -1,5 +1,5 @@
-//! Clients that make work and interfere with it, and the ledger of what they were promised. A request without an answer
-//! may have been heard or not; the ledger says so.
+//! Clients that create load and interfere with it, and the ledger of what was acknowledged. A request without an answer
+//! may have been carried out or not; the ledger records that.
 
 use std::{
     collections::BTreeMap,
@@ -23,12 +23,12 @@ use crate::{
 /// Runs of one client that are open at a time.
 const OPEN: usize = 16;
 
-/// What is known of a promise.
+/// Knowledge about an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Word {
-    /// Nobody asked.
+    /// Not requested.
     No,
-    /// Asked, and no answer came.
+    /// Requested without an answer.
     Maybe,
     /// Acknowledged.
     Yes,
@@ -39,15 +39,15 @@ pub(crate) struct Entry {
     pub(crate) shape: Shape,
     pub(crate) made: Word,
     pub(crate) deleted: Word,
-    /// Somebody stopped or terminated it, or tried to.
+    /// Whether it was stopped or terminated, or that was attempted.
     pub(crate) ended: Word,
-    /// How often somebody wanted it to be tried again.
+    /// Number of requested retries.
     pub(crate) retries: usize,
     pub(crate) uid: Option<String>,
 }
 
 impl Entry {
-    /// Somebody ended it, or began to: what is deleted is ended first.
+    /// Returns whether it was ended, or that was attempted: a deletion ends a run first.
     pub(crate) fn touched(&self) -> bool {
         self.ended != Word::No || self.deleted != Word::No
     }
@@ -61,14 +61,14 @@ pub(crate) struct Ledger {
     pub(crate) requests: u64,
     /// TaskSets, and what is known of each.
     pub(crate) sets: BTreeMap<String, Word>,
-    /// Answers that must not be.
+    /// Answers that violate a guarantee.
     pub(crate) violations: Vec<String>,
     /// The spawner was killed, so a step may be lost.
     pub(crate) spawner_killed: bool,
 }
 
 impl Ledger {
-    /// An answer that must not be.
+    /// Records an answer that violates a guarantee.
     fn wrong(&mut self, what: String) {
         self.violations.push(what);
     }
@@ -79,16 +79,16 @@ pub(crate) struct Kept {
     pub(crate) may_be: Vec<Option<u64>>,
 }
 
-/// What all clients share.
+/// Context shared by all clients.
 pub(crate) struct Town<'a> {
-    /// Where the server is at the moment; it moves with every restart.
+    /// Current address of the server; it changes with every restart.
     pub(crate) address: &'a Mutex<SocketAddr>,
     pub(crate) over: &'a AtomicBool,
     pub(crate) host: &'a Path,
     pub(crate) ledger: &'a Mutex<Ledger>,
 }
 
-/// Numbers that look random and are the same every time.
+/// Deterministic pseudo-random numbers.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -107,7 +107,7 @@ const SCHEDULES: &str = "/api/v1/cron-workflows/default";
 /// The schedule, and what the names of its runs begin with.
 pub(crate) const SCHEDULE: &str = "each";
 
-/// What is there before the first kill: the limit of a lock, a schedule, and a crowd of runs that wait for somebody.
+/// Creates what exists before the first kill: the limit of a lock, a schedule, and many waiting runs.
 pub(crate) fn prepare(crowd: usize, town: &Town<'_>) {
     let map = json!({"metadata": {"name": LIMITS}, "data": {"few": "2"}});
     let (status, said) = ask(town, "POST", MAPS, Some(&map)).expect("the server answers");
@@ -126,10 +126,10 @@ pub(crate) fn prepare(crowd: usize, town: &Town<'_>) {
     });
 }
 
-/// How many hand in the crowd.
+/// Number of clients that submit the waiting runs.
 const CROWD_CLIENTS: usize = 4;
 
-/// From now on the schedule makes no more runs.
+/// Suspends the schedule.
 pub(crate) fn hold_schedule(to: SocketAddr) {
     let answer =
         call(to, "PUT", &format!("{SCHEDULES}/{SCHEDULE}/suspend"), Some(&json!({}))).expect("the server answers");
@@ -171,7 +171,7 @@ pub(crate) fn client(number: u64, town: &Town<'_>) {
                 put_or_take(&format!("t{number}"), version, dice.below(3) == 0, town);
             }
             _ => {
-                // Whatever waits at a gate is let through now and then, so that runs end.
+                // Waiting runs are resumed now and then, so that runs end.
                 steer(&mut dice, &open, "resume", town);
                 thread::sleep(Duration::from_millis(20));
             }
@@ -212,7 +212,7 @@ fn make_set(name: &str, town: &Town<'_>) {
 }
 
 pub(crate) fn submit(name: &str, shape: Shape, town: &Town<'_>) {
-    // Written down before it is asked for: without an answer it may exist all the same.
+    // Recorded before the request: without an answer it may exist all the same.
     let entry = Entry { shape, made: Word::Maybe, deleted: Word::No, ended: Word::No, retries: 0, uid: None };
     town.ledger.lock().unwrap().runs.insert(name.to_owned(), entry);
     let body = json!({"workflow": shape.manifest(name, town.host)});
@@ -250,7 +250,7 @@ fn steer(dice: &mut Dice, open: &[String], verb: &str, town: &Town<'_>) {
     }
 }
 
-/// What failed may be tried again, and fails again.
+/// Retries a failed run, which fails again.
 fn retry(dice: &mut Dice, client: u64, town: &Town<'_>) {
     let Some(name) = pick(dice, client, town, |entry| entry.shape == Shape::Fails, |entry| entry.retries += 1) else {
         return;

@@ -1,5 +1,5 @@
-//! Kill -9 of the real server, again and again, while clients make work and interfere with it: nothing acknowledged is
-//! lost, no end changes, no step runs twice, everything ends, whoever watches misses nothing, no process stays behind.
+//! Kill -9 of the real server, again and again, under load: nothing acknowledged is lost, no end changes, no step runs
+//! twice, everything ends, watchers miss nothing, no process is left behind.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop, and says what it saw")]
 
@@ -47,19 +47,19 @@ fn start(data_dir: &Path) -> Server {
     Server::start(data_dir, &["--parallelism", "8"])
 }
 
-/// What is done to a server.
+/// Configuration of one test.
 struct Trial {
     kills: usize,
     /// Every so many kills the spawner is killed too; never when this is nothing.
     spawner: Option<usize>,
-    /// Runs that wait for somebody from the first kill to the last.
+    /// Number of runs that wait from the first kill to the last.
     crowd: usize,
     sabotage: Option<Sabotage>,
 }
 
-/// How it went.
+/// Result of one test.
 struct Outcome {
-    /// Promises that were not kept.
+    /// Violated guarantees.
     broken: Vec<String>,
     runs: usize,
     sets: usize,
@@ -74,7 +74,7 @@ fn a_server_killed_twenty_times_keeps_every_promise() {
     assert!(runs > 210 + KILLS && sets > 3, "so few prove nothing: {runs} workflows, {sets} TaskSets");
 }
 
-/// The checks find what they are for.
+/// Checks that the checks find this fault.
 fn finds(sabotage: Sabotage, what: &str) {
     let Outcome { broken, .. } = Trial { kills: 2, spawner: None, crowd: 5, sabotage: Some(sabotage) }.run();
     assert!(broken.iter().any(|told| told.contains(what)), "{sabotage:?} was not found:\n{}", broken.join("\n"));
@@ -131,7 +131,7 @@ impl Trial {
             );
             load::hold_schedule(server.address);
             let (runs, sets) = until_all_are_over(&server);
-            // Whoever watches hears of every end soon or never; the check below says what was missing.
+            // The watcher gets every end soon or never; the check below reports what was missing.
             within(Duration::from_secs(10), || {
                 check::watched(&seen.lock().unwrap(), &runs, &ledger.lock().unwrap()).is_empty()
             });
@@ -159,8 +159,8 @@ impl Trial {
         Outcome { broken, runs: runs.len(), sets: sets.len() }
     }
 
-    /// Kills the server again and again, at irregular but repeatable moments; some come while everything unfinished is
-    /// still being taken up.
+    /// Kills the server again and again, at irregular but repeatable times; some kills come while unfinished runs are
+    /// being resumed.
     fn kill(&self, mut server: Server, data_dir: &Path, town: &Town<'_>) -> Server {
         let mut dice = Dice(0x5eed);
         for number in 1..=self.kills {
@@ -179,7 +179,7 @@ impl Trial {
     }
 }
 
-/// The process that has the tasks, as if it ran out of memory.
+/// Kills the process that has the tasks, as if it ran out of memory.
 fn kill_spawner(data_dir: &Path) {
     for told in naming(&format!("__spawner {}", data_dir.display())) {
         let Some((number, _)) = told.split_once(':') else { continue };
@@ -188,7 +188,7 @@ fn kill_spawner(data_dir: &Path) {
     }
 }
 
-/// Lets the server fail in this way, once.
+/// Makes the server fail in this way, once.
 fn broken_by(sabotage: Sabotage, mut server: Server, data_dir: &Path, town: &Town<'_>) -> Server {
     let again = |mut server: Server, act: &mut dyn FnMut()| {
         server.kill();
@@ -213,7 +213,7 @@ fn broken_by(sabotage: Sabotage, mut server: Server, data_dir: &Path, town: &Tow
             eventually("its step runs", || {
                 std::fs::read_to_string(town.host.join("marks")).unwrap_or_default().contains("twice l 0")
             });
-            // What else is lost with the spawner is not what this is about.
+            // Other losses with the spawner are not the subject here.
             town.ledger.lock().unwrap().spawner_killed = true;
             server = again(server, &mut || {
                 kill_spawner(data_dir);
@@ -224,7 +224,7 @@ fn broken_by(sabotage: Sabotage, mut server: Server, data_dir: &Path, town: &Tow
     server
 }
 
-/// Whatever waits for somebody is let go on, until nothing is open. Then: all workflows and all TaskSets.
+/// Resumes everything that waits until nothing is open. Returns all workflows and all TaskSets.
 fn until_all_are_over(server: &Server) -> (BTreeMap<String, Value>, BTreeMap<String, Value>) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -259,7 +259,7 @@ fn until_all_are_over(server: &Server) -> (BTreeMap<String, Value>, BTreeMap<Str
     }
 }
 
-/// Lets the other threads end when this one fails, so that the failure is told.
+/// Lets the other threads end when this one fails, so that the failure is reported.
 struct OnDrop<'a>(&'a [&'a AtomicBool]);
 
 impl Drop for OnDrop<'_> {

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use octoflow_store::{Batch, Change, Error, Reader, RunRow, Store};
 
-/// How the server is broken.
+/// Simulated fault of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sabotage {
     /// Answers are given before the sync: a crash takes back what was acknowledged last.

@@ -11,11 +11,11 @@ pub(crate) enum Shape {
     Fan,
     /// Fails once and is tried again.
     Stumble,
-    /// Waits for somebody to let it go on.
+    /// Waits until it is resumed.
     Gate,
     /// One of them at a time.
     Turns,
-    /// Takes so long that somebody may want to end it.
+    /// Takes so long that a client may end it.
     Long,
     /// Fails, and something is done about it at the end.
     Fails,
@@ -23,7 +23,7 @@ pub(crate) enum Shape {
     Hooked,
     /// Two of them at a time.
     Few,
-    /// Waits for somebody and does nothing else. Only the crowd is of this shape.
+    /// Only waits until it is resumed. Only the initial runs have this shape.
     Held,
 }
 

@@ -1,5 +1,5 @@
-//! Somebody who watches all workflows from the first to the last, across every restart: from the last revision it saw, or
-//! from a new list when that is too long ago. What it has seen must be the truth in the end.
+//! A watcher of all workflows from the first to the last, across every restart: from the last revision it saw, or from
+//! a new list if that is too old. What it has seen must be true in the end.
 
 use std::{
     collections::BTreeMap,
@@ -26,17 +26,17 @@ pub(crate) struct Seen {
     pub(crate) revision: u64,
     pub(crate) events: u64,
     pub(crate) lists: u64,
-    /// What must not be, and the workflow it is about.
+    /// Violated guarantees, with the workflow.
     pub(crate) violations: Vec<(String, String)>,
-    /// Ends that were taken back, with the workflow; only who asked for another try may see this.
+    /// Ends that were reverted, with the workflow; allowed only after a retry.
     pub(crate) reopened: Vec<(String, String)>,
 }
 
-/// The last that was heard of a workflow.
+/// Last known state of a workflow.
 pub(crate) struct Heard {
     pub(crate) name: String,
     pub(crate) phase: String,
-    /// It is gone, and how that was learned.
+    /// How its deletion was noticed, if it was.
     pub(crate) gone: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn watch(address: &Mutex<SocketAddr>, over: &AtomicBool, seen: &Mutex
                 seen.lock().unwrap().event(&value["result"]);
                 !over.load(Ordering::Relaxed)
             });
-            // Too long ago, in the words of this face.
+            // The revision is too old, in the format of this face.
             if matches!(status, Ok(400..500)) {
                 listed = false;
             }

@@ -1,4 +1,4 @@
-//! The pods and the control unit of a TaskSet: what they look like, and what becomes of it when somebody takes them away.
+//! The pods and the control unit of a TaskSet: their form, and what follows from deleting them.
 
 use serde_json::{Value, json};
 

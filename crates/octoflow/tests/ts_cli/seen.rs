@@ -1,4 +1,4 @@
-//! What replicas see of the world, and what the world sees of how they ended.
+//! The environment of replicas, and the reported ends of replicas.
 
 use serde_json::{Value, json};
 

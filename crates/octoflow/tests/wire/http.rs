@@ -1,5 +1,5 @@
-//! As much HTTP as tests of the server need, on the standard library: one request a connection, answered whole, piece by
-//! piece or line by line. An answer that breaks off is an error, so what comes back was really said.
+//! Minimal HTTP client for tests of the server, on the standard library: one request per connection, answered whole, in
+//! chunks or line by line. An incomplete answer is an error.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -15,10 +15,10 @@ use super::waiting::PATIENCE;
 /// The token that works on loopback without any preparation.
 pub(crate) const TOKEN: &str = "admin";
 
-/// A stream that says nothing for so long is let go.
+/// Read timeout of a silent stream.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// What came back.
+/// Complete response.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     head: Vec<(String, String)>,
@@ -40,7 +40,7 @@ impl Reply {
     }
 }
 
-/// An answer whose body is still coming.
+/// Response whose body is still being received.
 pub(crate) struct Coming {
     pub(crate) reply: Reply,
     from: BufReader<TcpStream>,
@@ -60,11 +60,11 @@ pub(crate) fn call(to: SocketAddr, method: &str, path: &str, body: Option<&Value
     Ok(Answer { status: reply.status, body })
 }
 
-/// Sends a request and reads the values of its answer as they come, until the other side or the hearer has enough.
+/// Sends a request and passes the values of its answer as they come, until either side has enough.
 pub(crate) fn follow(to: SocketAddr, path: &str, mut hear: impl FnMut(Value) -> bool) -> io::Result<u16> {
     let coming = begin(to, "GET", path, &[], b"")?;
     let status = coming.reply.status;
-    // So that somebody who has enough is not kept by silence; who wants more calls again.
+    // So that the caller can stop during silence; to continue it calls again.
     coming.from.get_ref().set_read_timeout(Some(SILENCE))?;
     for line in coming.lines().take_while(|_| status == 200) {
         let line = line?;
@@ -78,14 +78,14 @@ pub(crate) fn follow(to: SocketAddr, path: &str, mut hear: impl FnMut(Value) -> 
     Ok(status)
 }
 
-/// Sends a request that must be answered, and reads the answer to its end.
+/// Sends a request that must be answered, and reads the complete answer.
 pub(crate) fn ask(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
     let reply = begin(to, method, path, headers, body).and_then(Coming::whole);
     reply.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
 }
 
-/// Sends a request and reads the head of its answer. Whoever says nothing else is the administrator and sends JSON; a
-/// header given without a value is left out.
+/// Sends a request and reads the head of its answer. By default as the administrator with JSON; a header given without
+/// a value is left out.
 pub(crate) fn begin(
     to: SocketAddr,
     method: &str,
@@ -105,7 +105,7 @@ pub(crate) fn begin(
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     stream.write_all(format!("{head}\r\n").as_bytes())?;
-    // Whoever is refused for its head may find the connection closed before its body is through.
+    // A server that refuses the head may close the connection before the body is sent.
     let _ = stream.write_all(body);
     let mut from = BufReader::new(stream);
     let first = line(&mut from)?;

@@ -14,7 +14,7 @@ pub(crate) fn signal(child: &Child, name: &str) {
     assert!(told.expect("kill can be started").success(), "the process was gone already");
 }
 
-/// Processes that still have something to do with the data directory. They get a moment to go.
+/// Returns processes that still use the data directory, after a grace period.
 pub(crate) fn left_behind(data_dir: &Path) -> Vec<String> {
     let needle = data_dir.display().to_string();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What a command left behind, and what its words are held against.
+//! Result of a command, and assertions on its output.
 
 use std::{fmt, process::Output};
 

@@ -1,4 +1,4 @@
-//! The real server as a child process. It never outlives the test that started it: whoever drops a server ends it.
+//! The real server as a child process. It never outlives the test that started it: dropping it ends it.
 
 use std::{
     io::{BufRead, BufReader},
@@ -14,13 +14,13 @@ use super::{
     waiting::{PATIENCE, eventually, within},
 };
 
-/// A port that nobody else has.
+/// A free port.
 pub(crate) const ANYWHERE: &str = "127.0.0.1:0";
 
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// Somebody must go on listening, or it would stumble over its own words.
+    /// Reads the server's output, or the pipe would fill up.
     talk: Option<JoinHandle<String>>,
 }
 
@@ -30,11 +30,11 @@ impl Server {
         Self::launch(&mut Self::command(ANYWHERE, data_dir, more))
     }
 
-    /// Steps may mount what lies beside the data directory: that is where tests look at what they did.
+    /// Lets steps mount the parent of the data directory, where tests check their results.
     pub(crate) fn command(listen: &str, data_dir: &Path, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_octoflow"));
         command.args(["server", "--listen", listen, "--data-dir"]).arg(data_dir).args(more);
-        // These tests speak over TCP and are about other things than the first token.
+        // These tests use TCP and are not about the first token.
         command.env("OCTOFLOW_ALLOW_DEFAULT_PASSWORD", "1");
         command.env("OCTOFLOW_ALLOW_HOST_PATH", data_dir.parent().unwrap_or(data_dir));
         command
@@ -68,13 +68,13 @@ impl Server {
         signal(&self.child, name);
     }
 
-    /// From one moment to the next, as a power cut would.
+    /// Kills it, like a power cut.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it can be waited for");
     }
 
-    /// Politely; it must end well, and in time.
+    /// Stops it gracefully; it must end well, and in time.
     pub(crate) fn stop(&mut self) -> Said {
         self.signal("TERM");
         let said = self.ended();
@@ -82,7 +82,7 @@ impl Server {
         said
     }
 
-    /// Waits until it has ended by itself, and tells with which words.
+    /// Waits until it has ended by itself, and returns its output.
     pub(crate) fn ended(&mut self) -> Said {
         eventually("the server ends", || self.child.try_wait().expect("it can be waited for").is_some());
         let status = self.child.wait().expect("it can be waited for");

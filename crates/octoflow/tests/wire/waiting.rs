@@ -1,4 +1,4 @@
-//! Waiting for something the outside world does. It never waits for ever.
+//! Waits for external conditions, with a time limit.
 
 use std::{
     thread,
@@ -8,13 +8,13 @@ use std::{
 /// A test that waits longer than this has hung.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Fails the test when it never happens.
+/// Fails the test if the condition is never met.
 #[track_caller]
 pub(crate) fn eventually(what: &str, happened: impl FnMut() -> bool) {
     assert!(within(PATIENCE, happened), "waited in vain until {what}");
 }
 
-/// Whether it happens in this time.
+/// Returns whether the condition is met within this time.
 pub(crate) fn within(patience: Duration, mut happened: impl FnMut() -> bool) -> bool {
     let give_up = Instant::now() + patience;
     while !happened() {

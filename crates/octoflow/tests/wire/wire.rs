@@ -1,5 +1,5 @@
-//! What the tests of the real binary share: the server as a child process, as much HTTP as they need, what a command
-//! left behind, and waiting for the outside world. A suite takes it in by its path; nothing here knows a suite.
+//! Test harness shared by the suites of the real binary: the server as a child process, a minimal HTTP client, results
+//! of commands, and waiting. A suite includes it by its path; nothing here knows a suite.
 
 #![allow(dead_code, reason = "the suites share it, and none uses all of it")]
 

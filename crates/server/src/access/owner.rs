@@ -1,19 +1,19 @@
-//! Which user of this machine has the other end of a loopback connection. The kernel lists it for everybody; it is asked
-//! only when somebody has to be told apart from neighbours, because reading the list takes time.
+//! Finds the local user at the other end of a loopback connection. The kernel lists connections for everybody; the list
+//! is read only when local users must be told apart, because reading it takes time.
 
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-/// The two ends of a connection.
+/// Both ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub peer: SocketAddr,
     pub own: SocketAddr,
 }
 
-/// The user at the other end, if that is on this machine.
+/// Returns the user at the other end, if it is on this machine.
 pub(super) fn of(ends: Ends) -> Option<u32> {
     if !ends.peer.ip().to_canonical().is_loopback() {
         return None;
@@ -21,7 +21,7 @@ pub(super) fn of(ends: Ends) -> Option<u32> {
     ["/proc/self/net/tcp", "/proc/self/net/tcp6"].iter().find_map(|list| find(&fs::read_to_string(list).ok()?, ends))
 }
 
-/// The user of the socket whose own end is the peer's.
+/// Returns the user of the socket whose local end is the peer's.
 fn find(list: &str, ends: Ends) -> Option<u32> {
     let same = |text: &str, end: SocketAddr| {
         address(text).is_some_and(|(ip, port)| port == end.port() && ip.to_canonical() == end.ip().to_canonical())
@@ -34,7 +34,7 @@ fn find(list: &str, ends: Ends) -> Option<u32> {
     })
 }
 
-/// Hexadecimal words in the byte order of the machine, and the port.
+/// Parses an address as the kernel prints it: hexadecimal words in native byte order, and the port.
 fn address(text: &str) -> Option<(IpAddr, u16)> {
     let (address, port) = text.split_once(':')?;
     let word = |at: usize| u32::from_str_radix(address.get(at * 8..at * 8 + 8)?, 16).ok().map(u32::to_ne_bytes);

@@ -1,4 +1,4 @@
-//! Passwords that people choose are hashed slowly and with salt, so that whoever gets at the database has to try long.
+//! Hashing of chosen passwords: slow and salted, so that a stolen database does not reveal them soon.
 
 use std::num::NonZeroU32;
 
@@ -8,17 +8,17 @@ use ring::pbkdf2::{self, PBKDF2_HMAC_SHA256};
 use super::secret;
 use crate::fault::Fault;
 
-/// About a fifth of a second on a machine of today; what is advised for this hash.
+/// Number of rounds as recommended for this hash: about a fifth of a second on a machine of today.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(600_000).expect("the number is not zero");
 
-/// A shorter password can be guessed; the same for one that is chosen over the API and one in a file.
-pub(crate) const SHORTEST: usize = 8;
-const LONGEST: usize = 1024;
+/// Minimum length. The same for a password chosen over the API and for one in a file.
+pub(crate) const MIN_LENGTH: usize = 8;
+const MAX_LENGTH: usize = 1024;
 
-/// Whether a text can be the admin's password, and if not, why.
+/// Checks whether a text can be the admin's password; the error says why not.
 pub(crate) fn acceptable(text: &str) -> Result<(), String> {
-    if !(SHORTEST..=LONGEST).contains(&text.len()) {
-        return Err(format!("it needs {SHORTEST} to {LONGEST} characters and has {}", text.len()));
+    if !(MIN_LENGTH..=MAX_LENGTH).contains(&text.len()) {
+        return Err(format!("it needs {MIN_LENGTH} to {MAX_LENGTH} characters and has {}", text.len()));
     }
     if text.trim() != text || !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
         return Err("it travels in a header: only printable ASCII characters, and no blanks at its ends".to_owned());

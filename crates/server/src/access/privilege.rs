@@ -1,4 +1,4 @@
-//! What a token allows, as a set of words. Somebody with all of them is an admin.
+//! Set of privileges of a token. All of them together make an admin.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl Privileges {
     pub(crate) const WRITE_TOKEN: Self = Self(32);
     pub(crate) const ALL: Self = Self(63);
 
-    /// The set these words name, or the first that names nothing. Hyphens and older words are understood.
+    /// Parses privilege names; the error is the first unknown one. Hyphens and older names are accepted.
     pub(crate) fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let mut all = Self::NONE;
         for word in words {

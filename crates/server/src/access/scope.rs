@@ -1,22 +1,22 @@
-//! The namespaces a token is for: all of them, or a few. It only compares names; which namespace a request is about is
-//! told by the route table.
+//! Namespaces a token is confined to: all, or a few. It only compares names; the route table says which namespace a
+//! request is about.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-/// A token for more namespaces than this is a token for all of them.
-const MOST: usize = 64;
+/// Maximum number of namespaces of one token.
+const MAX_COUNT: usize = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Every namespace, and what belongs to none.
+    /// Every namespace, and cluster-wide objects.
     #[default]
     All,
-    /// These only, and of what belongs to none nothing but what is shared by all.
+    /// Only these; of cluster-wide objects only those shared by all.
     Namespaces(Arc<BTreeSet<String>>),
 }
 
 impl Scope {
-    /// No names mean all namespaces.
+    /// Makes a scope from names; none means all namespaces.
     pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let mut all = BTreeSet::new();
         for name in names {
@@ -30,8 +30,8 @@ impl Scope {
             }
             all.insert(name.to_owned());
         }
-        if all.len() > MOST {
-            return Err(format!("a token is for {MOST} namespaces at most, or for all of them"));
+        if all.len() > MAX_COUNT {
+            return Err(format!("a token is for {MAX_COUNT} namespaces at most, or for all of them"));
         }
         Ok(if all.is_empty() { Self::All } else { Self::Namespaces(Arc::new(all)) })
     }
@@ -47,7 +47,7 @@ impl Scope {
         }
     }
 
-    /// Whether whoever has this may give the other.
+    /// Returns whether a caller with this scope may grant the other one.
     pub(crate) fn includes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::All, _) => true,
@@ -56,7 +56,7 @@ impl Scope {
         }
     }
 
-    /// Empty for all of them.
+    /// Returns the names; empty for all namespaces.
     pub(crate) fn names(&self) -> Vec<&str> {
         match self {
             Self::All => Vec::new(),

@@ -1,4 +1,4 @@
-//! Tokens themselves: how they are drawn and what of them is kept. A token is never written down here.
+//! Generation and hashing of tokens. A token is never stored here.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
@@ -6,19 +6,19 @@ use subtle::ConstantTimeEq;
 
 use crate::fault::Fault;
 
-/// Letters of a token: 142 bits of chance, more than anybody can guess, so a fast hash keeps it.
+/// Letters of a token: 142 random bits cannot be guessed, so a fast hash suffices.
 const LENGTH: usize = 24;
 
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 pub(crate) type Hash = [u8; 32];
 
-/// A new token.
-pub(super) fn draw() -> Result<String, Fault> {
+/// Generates a token.
+pub(super) fn generate() -> Result<String, Fault> {
     let mut token = String::with_capacity(LENGTH);
     while token.len() < LENGTH {
         let bytes = random::<LENGTH>()?;
-        // Bytes above the last full round of letters would make some letters likelier than others.
+        // Bytes beyond the alphabet are skipped, so that all letters are equally likely.
         let letters = bytes.iter().map(|byte| usize::from(byte & 63)).filter(|at| *at < LETTERS.len());
         token.extend(letters.take(LENGTH - token.len()).map(|at| char::from(LETTERS[at])));
     }
@@ -36,7 +36,7 @@ pub(crate) fn digest(text: &[u8]) -> Hash {
     Sha256::digest(text).into()
 }
 
-/// Takes the same time wherever the two differ.
+/// Compares in constant time.
 pub(super) fn same(one: &Hash, other: &Hash) -> bool {
     one.ct_eq(other).into()
 }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn tokens_are_long_plain_and_never_the_same() {
-        let tokens: std::collections::HashSet<String> = (0..100).map(|_| draw().unwrap()).collect();
+        let tokens: std::collections::HashSet<String> = (0..100).map(|_| generate().unwrap()).collect();
         assert_eq!(tokens.len(), 100);
         assert!(tokens.iter().all(|token| token.len() == 24 && token.bytes().all(|byte| byte.is_ascii_alphanumeric())));
     }

@@ -1,5 +1,5 @@
-//! Checking the password that the admin chose, which is slow on purpose. One is computed at a time, callers take turns, and
-//! a guess that was wrong is known the second time. So guessing neither locks the right password out nor takes the machine.
+//! Verification of the admin's chosen password, which is slow on purpose. One is computed at a time, callers take
+//! turns, and wrong guesses are cached. So guessing neither locks out the right password nor exhausts the CPU.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -11,25 +11,26 @@ use octoflow_control::access::Password;
 use tokio::{sync::Semaphore, time::sleep};
 
 use super::{
-    Client, owner, password,
+    Client,
+    fair_queue::{FairQueue, Party},
+    owner, password,
     secret::{Hash, digest},
-    turns::{Party, Turns},
 };
 use crate::fault::Fault;
 
-/// So many wrong guesses are remembered.
-const REMEMBERED: usize = 4096;
+/// Maximum number of cached wrong guesses.
+const MAX_WRONG_GUESSES: usize = 4096;
 
 pub(super) struct Verifier {
-    turns: Turns,
-    wrong: Mutex<Wrong>,
-    /// The kernel's list of connections is read by few at a time.
+    queue: FairQueue,
+    wrong: Mutex<WrongGuesses>,
+    /// Limits concurrent reads of the kernel's list of connections.
     lists: Semaphore,
 }
 
-/// What was found not to fit one password.
+/// WrongGuesses guesses for one password.
 #[derive(Default)]
-struct Wrong {
+struct WrongGuesses {
     password: Vec<u8>,
     guesses: HashSet<Hash>,
     order: VecDeque<Hash>,
@@ -37,32 +38,32 @@ struct Wrong {
 
 impl Verifier {
     pub(super) fn new() -> Self {
-        Self { turns: Turns::default(), wrong: Mutex::default(), lists: Semaphore::new(2) }
+        Self { queue: FairQueue::default(), wrong: Mutex::default(), lists: Semaphore::new(2) }
     }
 
-    /// Whether the text is this password.
+    /// Checks a text against the password.
     pub(super) async fn fits(&self, password: &Arc<Password>, text: &str, client: Client) -> Result<bool, Fault> {
         let guess = digest(text.as_bytes());
         if self.wrong().has(password, &guess) {
             return Ok(false);
         }
-        let turn = match self.turns.take() {
-            Some(turn) => turn,
-            None => self.turns.wait(self.party(client).await).await.map_err(|_| {
+        let slot = match self.queue.take() {
+            Some(slot) => slot,
+            None => self.queue.wait(self.party(client).await).await.map_err(|_| {
                 Fault::too_many("too many passwords of yours wait to be checked; try again in a moment", 2)
             })?,
         };
         let (tried, against) = (text.to_owned(), password.clone());
-        // On its own: whoever hangs up while it is computed does not hand the turn to the next guess.
+        // Spawned: a caller that disconnects during the computation does not free the turn for its next guess.
         let checked = tokio::spawn(async move {
             let began = Instant::now();
             let fits = tokio::task::spawn_blocking(move || password::fits(&against, &tried)).await;
             if matches!(fits, Ok(false)) {
-                // As long as it took, so that guessing costs half of one core at most.
+                // Held for as long again, so that guessing costs half of one core at most.
                 let rest = began.elapsed();
                 tokio::spawn(async move {
                     sleep(rest).await;
-                    drop(turn);
+                    drop(slot);
                 });
             }
             fits
@@ -75,7 +76,7 @@ impl Verifier {
         Ok(fits)
     }
 
-    /// Who waits: neighbours on this machine are told apart by their users.
+    /// Returns the waiting party. Local clients are told apart by their users.
     async fn party(&self, client: Client) -> Party {
         let Some(ends) = client.ends.filter(|ends| ends.peer.ip().to_canonical().is_loopback()) else {
             return client.party();
@@ -85,12 +86,12 @@ impl Verifier {
         user.ok().flatten().map_or_else(|| client.party(), Party::User)
     }
 
-    fn wrong(&self) -> std::sync::MutexGuard<'_, Wrong> {
+    fn wrong(&self) -> std::sync::MutexGuard<'_, WrongGuesses> {
         self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wrong {
+impl WrongGuesses {
     fn has(&self, password: &Password, guess: &Hash) -> bool {
         self.password == password.hash && self.guesses.contains(guess)
     }
@@ -102,7 +103,7 @@ impl Wrong {
         if self.guesses.insert(guess) {
             self.order.push_back(guess);
         }
-        if self.order.len() > REMEMBERED
+        if self.order.len() > MAX_WRONG_GUESSES
             && let Some(oldest) = self.order.pop_front()
         {
             self.guesses.remove(&oldest);
@@ -124,15 +125,15 @@ mod tests {
             changed: octoflow_control::now(),
         };
         let (first, second) = (password(1), password(2));
-        let mut wrong = Wrong::default();
+        let mut wrong = WrongGuesses::default();
         let guess = |number: usize| digest(number.to_string().as_bytes());
-        for number in 0..=REMEMBERED {
+        for number in 0..=MAX_WRONG_GUESSES {
             wrong.add(&first, guess(number));
         }
-        assert!(!wrong.has(&first, &guess(0)) && wrong.has(&first, &guess(REMEMBERED)));
-        assert_eq!(wrong.guesses.len(), REMEMBERED);
-        assert!(!wrong.has(&second, &guess(REMEMBERED)), "it may be right once the password was changed");
+        assert!(!wrong.has(&first, &guess(0)) && wrong.has(&first, &guess(MAX_WRONG_GUESSES)));
+        assert_eq!(wrong.guesses.len(), MAX_WRONG_GUESSES);
+        assert!(!wrong.has(&second, &guess(MAX_WRONG_GUESSES)), "it may be right once the password was changed");
         wrong.add(&second, guess(7));
-        assert!(!wrong.has(&first, &guess(REMEMBERED)) && wrong.has(&second, &guess(7)));
+        assert!(!wrong.has(&first, &guess(MAX_WRONG_GUESSES)) && wrong.has(&second, &guess(7)));
     }
 }

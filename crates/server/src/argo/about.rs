@@ -1,4 +1,4 @@
-//! What the server is and who asks.
+//! Information about the server and the caller.
 
 use axum::http::Method;
 use serde_json::json;
@@ -41,7 +41,7 @@ async fn info(_: Call) -> Result<Answer, Fault> {
     })))
 }
 
-/// Clients insist on every one of these being a text.
+/// Clients insist on every one of these being a string.
 async fn version(_: Call) -> Result<Answer, Fault> {
     let version = concat!("v", env!("CARGO_PKG_VERSION"));
     Ok(answer::json(&json!({
@@ -58,7 +58,7 @@ async fn user(call: Call) -> Result<Answer, Fault> {
     })))
 }
 
-/// Somebody's user interface counts its clicks. We do not.
+/// Accepts and ignores the user interface's usage events.
 async fn tracking(_: Call) -> Result<Answer, Fault> {
     Ok(answer::json(&json!({})))
 }

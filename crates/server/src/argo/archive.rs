@@ -1,12 +1,12 @@
-//! The archive: workflows that are over, found by uid, and the labels they have.
+//! The archive: finished workflows by uid, and their labels.
 
 use axum::http::Method;
-use octoflow_control::registry::{Fault as RegistryFault, Named, Registry};
+use octoflow_control::registry::{Fault as RegistryFault, FoundRun, Registry};
 use serde_json::{Value, json};
 
 use super::{
     kind,
-    list::{self, wanted},
+    list::{self, history_filter},
     one, several,
     workflow::{DELETE, delete_options},
 };
@@ -65,13 +65,13 @@ pub(super) fn routes(table: &mut Table) {
 }
 
 async fn list(call: Call) -> Result<Answer, Fault> {
-    let mut wanted = wanted(&call.query, call.query.get("namespace").map(str::to_owned))?;
+    let mut wanted = history_filter(&call.query, call.query.get("namespace").map(str::to_owned))?;
     wanted.over = true;
     list::answer(&call, wanted).await
 }
 
 async fn get(call: Call) -> Result<Answer, Fault> {
-    let which = Which::of(&call);
+    let which = ArchivedRef::of(&call);
     let object = call
         .work(move |registry| -> Result<Value, RegistryFault> {
             let found = which.find(registry)?;
@@ -82,7 +82,7 @@ async fn get(call: Call) -> Result<Answer, Fault> {
 }
 
 async fn delete(call: Call) -> Result<Answer, Fault> {
-    let (which, options) = (Which::of(&call), delete_options(&call)?);
+    let (which, options) = (ArchivedRef::of(&call), delete_options(&call)?);
     call.work(move |registry| {
         let row = which.find(registry)?.row;
         registry.delete(kind("Workflow"), &row.namespace, &row.name, &options)
@@ -97,7 +97,7 @@ async fn keys(call: Call) -> Result<Answer, Fault> {
     Ok(answer::json(&json!({ "items": keys })))
 }
 
-/// The selector is nothing but the label's key.
+/// Lists the values of a label; the selector is only its key.
 async fn values(call: Call) -> Result<Answer, Fault> {
     let namespace = call.query.get("namespace").map(str::to_owned);
     let key = call.query.get("listOptions.labelSelector").map(str::to_owned);
@@ -106,13 +106,13 @@ async fn values(call: Call) -> Result<Answer, Fault> {
     Ok(answer::json(&json!({ "items": values })))
 }
 
-/// An archived workflow by its uid, or by name and namespace where that is not known.
-pub(super) struct Which {
+/// Archived workflow by uid, or by namespace and name if the uid is unknown.
+pub(super) struct ArchivedRef {
     uid: String,
     named: Option<(String, String)>,
 }
 
-impl Which {
+impl ArchivedRef {
     pub(super) fn of(call: &Call) -> Self {
         let named = call.query.get("namespace").zip(call.query.get("name"));
         Self {
@@ -121,14 +121,14 @@ impl Which {
         }
     }
 
-    /// Some requests say it in their body.
+    /// Adds the namespace and name from a request body.
     pub(super) fn or_named(mut self, namespace: Option<String>, name: Option<String>) -> Self {
         self.named = self.named.or(namespace.zip(name));
         self
     }
 
-    /// What is still going on is not in the archive.
-    pub(super) fn find(&self, registry: &Registry) -> Result<Named, RegistryFault> {
+    /// Finds the workflow. Open workflows are not in the archive.
+    pub(super) fn find(&self, registry: &Registry) -> Result<FoundRun, RegistryFault> {
         let missing = || RegistryFault::NotFound { kind: kind("Workflow"), name: self.uid.clone() };
         let found = match (registry.find_run_by_uid(kind("Workflow"), &self.uid), &self.named) {
             (Err(RegistryFault::NotFound { .. }), Some((namespace, name))) => {

@@ -1,5 +1,5 @@
-//! Artifacts to download: by node and name, of a workflow by name or uid, whole or one file of a directory.
-//! Names are looked up in the status of the workflow and never become paths.
+//! Artifact downloads: by node and name, of a workflow by name or uid, whole or one file of a directory. Names are
+//! looked up in the status of the workflow and never become paths.
 
 use std::{fs::File, io::Read};
 
@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderName, HeaderValue, Method, Response, header},
 };
 use futures_util::stream;
-use octoflow_control::registry::{Artifact, Fault as RegistryFault, Lent, Side};
+use octoflow_control::registry::{Artifact, ArtifactRead, Fault as RegistryFault, Side};
 
 use super::{kind, namespace};
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     route::{Need, Table},
 };
 
-/// So much is read at a time, when the client has taken what came before.
+/// Read size; the next chunk is read when the client has taken the previous one.
 const CHUNK: usize = 256 * 1024;
 
 pub(super) fn routes(table: &mut Table) {
@@ -46,7 +46,7 @@ pub(super) fn routes(table: &mut Table) {
     table.add(Method::POST, "/upload-artifacts/{*rest}", Need::WriteJob, upload).refuses();
 }
 
-/// Every media type an artifact can be said to have.
+/// Every media type an artifact can have.
 fn any_file() -> Content {
     KNOWN.iter().fold(Content::default(), |content, kind| content.or(kind, None))
 }
@@ -87,26 +87,26 @@ async fn file(call: Call) -> Result<Answer, Fault> {
 }
 
 async fn download(call: Call, side: Side, by: By) -> Result<Answer, Fault> {
-    let part = |name: &str| call.maybe(name).unwrap_or_default().to_owned();
+    let part = |name: &str| call.optional_param(name).unwrap_or_default().to_owned();
     let (node, name, inner) = (part("node"), part("artifact"), part("path"));
     let id = [part("name"), part("uid"), part("id")].concat();
     let namespace = namespace(&call)?;
     let lent = call
-        .work(move |registry| -> Result<Lent, RegistryFault> {
+        .work(move |registry| -> Result<ArtifactRead, RegistryFault> {
             let found = match by {
                 By::Name => registry.find_run(kind("Workflow"), namespace.as_deref().unwrap_or_default(), &id),
                 By::Uid => registry.find_run_by_uid(kind("Workflow"), &id),
             }?;
             if namespace.is_some_and(|namespace| namespace != found.row.namespace) {
-                return Ok(Lent::Absent(format!("there is no workflow `{id}` in this namespace")));
+                return Ok(ArtifactRead::Absent(format!("there is no workflow `{id}` in this namespace")));
             }
             let inner = Some(inner.as_str()).filter(|inner| !inner.is_empty());
             registry.artifact(&found.row, &node, side, &name, inner)
         })
         .await?;
     match lent {
-        Lent::Here(artifact) => Ok(hand_out(artifact)),
-        Lent::Absent(why) => Err(Fault::not_found(why)),
+        ArtifactRead::Found(artifact) => Ok(hand_out(artifact)),
+        ArtifactRead::Absent(why) => Err(Fault::not_found(why)),
     }
 }
 
@@ -124,7 +124,7 @@ fn hand_out(artifact: Artifact) -> Answer {
     if let Ok(disposition) = HeaderValue::from_str(&disposition) {
         headers.insert(header::CONTENT_DISPOSITION, disposition);
     }
-    // It is a stranger's file under our name: whatever it is, it may run nothing and reach nothing.
+    // User content under our origin: sandboxed, so that it can run no script and load nothing.
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(HeaderName::from_static("x-frame-options"), HeaderValue::from_static("SAMEORIGIN"));
@@ -142,7 +142,7 @@ async fn next(mut file: File) -> std::io::Result<Option<(Bytes, File)>> {
     Ok((!chunk.is_empty()).then(|| (Bytes::from(chunk), file)))
 }
 
-/// A name that can stand between quotes in a header.
+/// Makes a name safe for a quoted header value.
 fn plain(name: &str) -> String {
     let ordinary = |letter: char| letter.is_ascii_graphic() && !matches!(letter, '"' | '\\' | '/');
     name.chars().map(|letter| if ordinary(letter) { letter } else { '_' }).collect()

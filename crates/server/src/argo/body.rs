@@ -1,4 +1,4 @@
-//! The messages clients send: objects whose fields may be left out, but not be of another type.
+//! Request messages: objects with optional fields of fixed types.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::{call::Call, fault::Fault};
 pub(super) struct Message(Map<String, Value>);
 
 impl Message {
-    /// An empty body is an empty message.
+    /// Reads the body; an empty one is an empty message.
     pub(super) async fn of(call: &mut Call) -> Result<Self, Fault> {
         match call.json().await? {
             Value::Null => Ok(Self(Map::new())),
@@ -16,7 +16,7 @@ impl Message {
         }
     }
 
-    /// The object the request is about.
+    /// Takes the object that the request is about.
     pub(super) fn object(&mut self, field: &str) -> Result<Value, Fault> {
         match self.0.remove(field) {
             Some(object @ Value::Object(_)) => Ok(object),
@@ -25,7 +25,7 @@ impl Message {
         }
     }
 
-    /// A part that is a message itself; absent is empty.
+    /// Takes a nested message; absent is empty.
     pub(super) fn part(&mut self, field: &str) -> Result<Self, Fault> {
         match self.0.remove(field) {
             None | Some(Value::Null) => Ok(Self(Map::new())),
@@ -38,7 +38,7 @@ impl Message {
         self.0.remove(field).filter(|value| !value.is_null())
     }
 
-    /// A text that says something.
+    /// Takes a non-empty string.
     pub(super) fn text(&mut self, field: &str) -> Result<Option<String>, Fault> {
         match self.0.remove(field) {
             None | Some(Value::Null) => Ok(None),
@@ -55,7 +55,7 @@ impl Message {
         }
     }
 
-    /// A number; clients of 64 bit numbers may write them as texts.
+    /// Takes a number; clients may send 64 bit numbers as strings.
     pub(super) fn number(&mut self, field: &str) -> Result<Option<i64>, Fault> {
         let wrong = || Fault::bad_request(format!("{field} must be a whole number"));
         match self.0.remove(field) {
@@ -78,7 +78,7 @@ impl Message {
     }
 }
 
-/// `name=value` each; only the first sign counts.
+/// Parses `name=value` pairs; only the first `=` separates.
 pub(super) fn pairs(field: &str, texts: &[String]) -> Result<Vec<(String, String)>, Fault> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),

@@ -1,4 +1,4 @@
-//! What is kept beside workflows, in one shape for all of it: templates, cluster templates, schedules.
+//! Stored objects other than workflows, all served in one way: templates, cluster templates, schedules.
 
 use axum::http::Method;
 use octoflow_control::registry::{Fault as RegistryFault, ListOptions, schema_name};
@@ -25,21 +25,21 @@ use crate::{
     route::{Need, Route, Table},
 };
 
-/// One kind with its place in the tree and the field its requests carry it in.
+/// One kind with its path and the field that carries it in requests.
 pub(super) struct Collection {
     kind: &'static str,
     path: &'static str,
     field: &'static str,
 }
 
-static SHELVES: [Collection; 3] = [
+static COLLECTIONS: [Collection; 3] = [
     Collection { kind: "WorkflowTemplate", path: "/api/v1/workflow-templates", field: "template" },
     Collection { kind: "ClusterWorkflowTemplate", path: "/api/v1/cluster-workflow-templates", field: "template" },
     Collection { kind: "CronWorkflow", path: "/api/v1/cron-workflows", field: "cronWorkflow" },
 ];
 
 pub(super) fn routes(table: &mut Table) {
-    for collection in &SHELVES {
+    for collection in &COLLECTIONS {
         let base = collection.path;
         let all = [base.to_owned(), format!("{base}/")];
         let here = if kind(collection.kind).namespaced { format!("{base}/{{namespace}}") } else { base.to_owned() };
@@ -84,7 +84,7 @@ pub(super) fn routes(table: &mut Table) {
                 .gives(Content::json(empty()));
         }
     }
-    let cron = &SHELVES[2];
+    let cron = &COLLECTIONS[2];
     for (verb, suspend) in [("suspend", true), ("resume", false)] {
         let path = format!("{}/{{namespace}}/{{name}}/{verb}", cron.path);
         table
@@ -102,7 +102,7 @@ pub(super) fn routes(table: &mut Table) {
     }
 }
 
-/// What has no namespace is there for those of every namespace to read.
+/// Objects without a namespace may be read by callers of every namespace.
 fn shared<'a>(route: &'a mut Route, collection: &Collection) -> &'a mut Route {
     if kind(collection.kind).namespaced { route } else { route.within(Area::Shared) }
 }
@@ -112,13 +112,13 @@ static BINDINGS: Collection = Collection { kind: "WorkflowEventBinding", path: "
 const PATTERN: Parameter = text("namePattern", "Only objects whose name has this in it");
 
 impl Collection {
-    /// The schema of what requests carry.
+    /// Schema of the request body.
     fn body(&self) -> Content {
         let object = refer(&schema_name(kind(self.kind)));
         Content::json(json!({"type": "object", "required": [self.field], "properties": {self.field: object}}))
     }
 
-    /// Where an object of this kind goes: where the path says, else where it says itself.
+    /// Returns the namespace of an object: from the path, else from the object itself.
     fn space(&self, call: &Call, object: Option<&Value>) -> Result<String, Fault> {
         if !kind(self.kind).namespaced {
             return Ok(String::new());
@@ -135,7 +135,7 @@ async fn list(call: Call, collection: &'static Collection) -> Result<Answer, Fau
         limit: limit(&call.query)?,
         after: call.query.get("listOptions.continue").map(str::to_owned),
     };
-    // A part of the name, either way it can be said.
+    // Filter on part of the name, in either notation.
     let mut part = call.query.get("namePattern").map(str::to_owned);
     if let Some(filter) = call.query.get("nameFilter").filter(|filter| *filter != "Exact") {
         let named = options.selection.fields.0.iter().position(|test| test.field == "metadata.name");
@@ -173,7 +173,7 @@ async fn create(mut call: Call, collection: &'static Collection) -> Result<Answe
     sign(&mut object, &call.caller.name);
     let made = call
         .work(move |registry| {
-            // What would make no workflow is told now and not when somebody waits for one.
+            // Problems are reported now rather than when a workflow is made from it.
             let object = registry.lint(kind(collection.kind), &space, object)?;
             registry.create(kind(collection.kind), &space, object, &writer())
         })
@@ -213,9 +213,9 @@ async fn delete(call: Call, collection: &'static Collection) -> Result<Answer, F
     Ok(answer::json(&json!({})))
 }
 
-/// A schedule that makes nothing for a while, or does again.
+/// Suspends or resumes a schedule.
 async fn hold(call: Call, suspend: bool) -> Result<Answer, Fault> {
-    let (space, name) = (SHELVES[2].space(&call, None)?, name(&call));
+    let (space, name) = (COLLECTIONS[2].space(&call, None)?, name(&call));
     let kept = call
         .work(move |registry| {
             registry.update(kind("CronWorkflow"), &space, &name, &writer(), |before| {

@@ -1,7 +1,7 @@
-//! Events from elsewhere that workflows may be made of.
+//! External events that may start workflows.
 
 use axum::http::Method;
-use octoflow_control::events::{Dispatched, Outcome};
+use octoflow_control::events::{Dispatched, EventOutcome};
 use octoflow_model::meta::DEFAULT_NAMESPACE;
 use serde_json::{Value, json};
 
@@ -26,10 +26,10 @@ pub(super) fn routes(table: &mut Table) {
     }
 }
 
-/// The sender learns that the event came, and not what it was good for; unless nobody could do what it asks.
+/// Accepts an event. The sender does not learn what came of it, unless the controller failed.
 async fn receive(mut call: Call) -> Result<Answer, Fault> {
     let namespace = namespace(&call)?.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
-    let discriminator = call.maybe("discriminator").unwrap_or_default().to_owned();
+    let discriminator = call.optional_param("discriminator").unwrap_or_default().to_owned();
     let payload: Value = call.json().await?;
     let mut metadata: Vec<(String, Vec<String>)> = Vec::new();
     for (name, value) in &call.headers {
@@ -43,9 +43,9 @@ async fn receive(mut call: Call) -> Result<Answer, Fault> {
     let mut failure = None;
     for Dispatched { binding, outcome } in told {
         match outcome {
-            Outcome::Passed | Outcome::Submitted(_) => {}
-            Outcome::Malformed(why) => tracing::warn!(binding, why, "an event could not be bound"),
-            Outcome::Failed(fault) => failure = Some(Fault::from(fault)),
+            EventOutcome::NoMatch | EventOutcome::Submitted(_) => {}
+            EventOutcome::Malformed(why) => tracing::warn!(binding, why, "an event could not be bound"),
+            EventOutcome::Failed(fault) => failure = Some(Fault::from(fault)),
         }
     }
     match failure {

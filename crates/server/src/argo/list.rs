@@ -1,4 +1,4 @@
-//! Lists of workflows, running and archived alike, newest first; and what clients may ask of a list.
+//! Lists of workflows, open and archived alike, newest first; and the query options of lists.
 
 use std::{collections::VecDeque, io};
 
@@ -8,7 +8,7 @@ use axum::{
 };
 use futures_util::stream;
 use octoflow_control::registry::{
-    Fault as RegistryFault, FieldSelector, LabelSelector, NameTest, Registry, RunRow, Selection, Wanted,
+    Fault as RegistryFault, FieldSelector, HistoryFilter, LabelSelector, NameTest, Registry, RunRow, Selection,
 };
 use octoflow_model::{Revision, Time};
 use serde_json::{Value, json};
@@ -20,10 +20,10 @@ use crate::{
     fault::Fault,
     openapi::operation::{self, Parameter, count, text, word},
     query::Query,
-    stream::{LOOKS, Piece},
+    stream::{LOOKUPS, Piece},
 };
 
-/// What every list of this face takes.
+/// Options of every list of this face.
 pub(super) const OPTIONS: &[Parameter] = &[
     text("listOptions.labelSelector", "Only objects with these labels"),
     text("listOptions.fieldSelector", "Only objects with these fields"),
@@ -33,7 +33,7 @@ pub(super) const OPTIONS: &[Parameter] = &[
     FIELDS,
 ];
 
-/// What lists of runs take beside.
+/// Additional options of lists of runs.
 pub(super) const OF_RUNS: &[Parameter] = &[
     text("namePrefix", "Only workflows whose name begins so"),
     operation::time("createdAfter", "Only workflows created after that"),
@@ -44,19 +44,19 @@ pub(super) const FIELDS: Parameter =
     text("fields", "Only these parts of the answer, or with a leading `-` all but these");
 
 pub(super) async fn list(call: Call) -> Result<Answer, Fault> {
-    let wanted = wanted(&call.query, namespace(&call)?)?;
+    let wanted = history_filter(&call.query, namespace(&call)?)?;
     answer(&call, wanted).await
 }
 
-/// The whole list of what is wanted. A long one is put together while the client reads it.
-pub(super) async fn answer(call: &Call, wanted: Wanted) -> Result<Answer, Fault> {
+/// Answers with the whole list. A long one is encoded while the client reads it.
+pub(super) async fn answer(call: &Call, wanted: HistoryFilter) -> Result<Answer, Fault> {
     let mask = Mask::of(&call.query);
     let nodes = mask.wants("items.status.nodes");
     let skip = wanted.skip;
     let history = call.work(move |registry| registry.history(kind("Workflow"), &wanted)).await?;
     let next = history.more.then(|| (skip + history.rows.len()).to_string());
     let head = written("WorkflowList", Vec::new(), history.revision, next);
-    if history.rows.len() <= FEW {
+    if history.rows.len() <= MAX_INLINE_ITEMS {
         let items = call.work(move |registry| objects(registry, &history.rows, nodes)).await?;
         let mut list = head;
         if !items.is_empty() {
@@ -65,16 +65,22 @@ pub(super) async fn answer(call: &Call, wanted: Wanted) -> Result<Answer, Fault>
         mask.apply(&mut list);
         return Ok(answer::json(&list));
     }
-    let long = Long { registry: call.app.registry.clone(), rows: history.rows.into(), mask, nodes, at: At::Head(head) };
-    let mut answer = Response::new(Body::from_stream(stream::try_unfold(long, Long::next)));
+    let long = LongList {
+        registry: call.app.registry.clone(),
+        rows: history.rows.into(),
+        mask,
+        nodes,
+        at: ListState::Head(head),
+    };
+    let mut answer = Response::new(Body::from_stream(stream::try_unfold(long, LongList::next)));
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(answer)
 }
 
-/// A list of no more workflows than this is put together whole.
-const FEW: usize = 50;
+/// Lists up to this length are encoded at once.
+const MAX_INLINE_ITEMS: usize = 50;
 
-/// With their nodes, unless nobody wants to see them.
+/// Renders runs, with nodes only if the mask wants them.
 fn objects(registry: &Registry, rows: &[RunRow], nodes: bool) -> Result<Vec<Value>, RegistryFault> {
     let mut items = Vec::with_capacity(rows.len());
     for row in rows {
@@ -89,24 +95,24 @@ fn objects(registry: &Registry, rows: &[RunRow], nodes: bool) -> Result<Vec<Valu
     Ok(items)
 }
 
-/// A list that is told piece by piece.
-struct Long {
+/// List that is encoded piece by piece.
+struct LongList {
     registry: Registry,
     rows: VecDeque<RunRow>,
     mask: Mask,
     nodes: bool,
-    at: At,
+    at: ListState,
 }
 
-enum At {
+enum ListState {
     Head(Value),
-    /// Whether an item was told already.
+    /// True once an item was sent.
     Items(bool),
     Over,
 }
 
-impl Long {
-    /// The next items, at most a piece of them. It waits for the disk and the engine.
+impl LongList {
+    /// Encodes the next items, at most a piece. Blocks on the disk and the engine.
     fn items(&mut self, told: &mut bool) -> Result<Vec<u8>, RegistryFault> {
         let mut piece = Piece::new();
         while !piece.is_full()
@@ -125,9 +131,9 @@ impl Long {
     }
 
     async fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
-        match std::mem::replace(&mut self.at, At::Over) {
-            At::Head(mut head) => {
-                // The mask may take away the items altogether; then there is nothing more to tell.
+        match std::mem::replace(&mut self.at, ListState::Over) {
+            ListState::Head(mut head) => {
+                // The mask may remove the items altogether; then there is nothing more to send.
                 head["items"] = json!([]);
                 self.mask.apply(&mut head);
                 let more = head.as_object_mut().and_then(|fields| fields.remove("items")).is_some();
@@ -135,16 +141,16 @@ impl Long {
                 if more {
                     text.pop();
                     text.push_str(if text.len() > 1 { ",\"items\":[" } else { "\"items\":[" });
-                    self.at = At::Items(false);
+                    self.at = ListState::Items(false);
                 }
                 Ok(Some((text.into(), self)))
             }
-            At::Items(_) if self.rows.is_empty() => Ok(Some((Bytes::from_static(b"]}"), self))),
-            At::Items(mut told) => {
-                let turn = LOOKS.acquire().await.map_err(io::Error::other)?;
+            ListState::Items(_) if self.rows.is_empty() => Ok(Some((Bytes::from_static(b"]}"), self))),
+            ListState::Items(mut told) => {
+                let turn = LOOKUPS.acquire().await.map_err(io::Error::other)?;
                 let look = tokio::task::spawn_blocking(move || {
                     let piece = self.items(&mut told);
-                    self.at = At::Items(told);
+                    self.at = ListState::Items(told);
                     drop(turn);
                     (piece, self)
                 });
@@ -152,12 +158,12 @@ impl Long {
                 let bytes = piece.map_err(|fault| io::Error::other(fault.to_string()))?;
                 Ok(Some((bytes.into(), long)))
             }
-            At::Over => Ok(None),
+            ListState::Over => Ok(None),
         }
     }
 }
 
-/// Clients expect an empty list to be nothing.
+/// Encodes a list. Clients expect `null` for an empty one.
 pub(super) fn written(kind: &str, items: Vec<Value>, revision: Revision, next: Option<String>) -> Value {
     let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
     let mut metadata = json!({"resourceVersion": revision.to_string()});
@@ -167,13 +173,13 @@ pub(super) fn written(kind: &str, items: Vec<Value>, revision: Revision, next: O
     json!({"apiVersion": "argoproj.io/v1alpha1", "kind": kind, "metadata": metadata, "items": items})
 }
 
-/// What a query asks of a list of runs.
-pub(super) fn wanted(query: &Query, namespace: Option<String>) -> Result<Wanted, Fault> {
-    let mut wanted = Wanted { namespace, ..Wanted::default() };
+/// Parses the query of a list of runs.
+pub(super) fn history_filter(query: &Query, namespace: Option<String>) -> Result<HistoryFilter, Fault> {
+    let mut wanted = HistoryFilter { namespace, ..HistoryFilter::default() };
     wanted.selection.labels = labels(query)?;
     let mut named = None;
     let mut rest = Vec::new();
-    // Beside equality there are two times that can be compared.
+    // Besides equality, two times can be compared.
     for part in query.get("listOptions.fieldSelector").unwrap_or_default().split(',').map(str::trim) {
         if let Some(text) = part.strip_prefix("spec.startedAt>") {
             wanted.started_after = Some(time("spec.startedAt", text)?);
@@ -224,7 +230,7 @@ pub(super) fn wanted(query: &Query, namespace: Option<String>) -> Result<Wanted,
     Ok(wanted)
 }
 
-/// Zero means no limit, as for the Kubernetes API.
+/// Zero means no limit, as in the Kubernetes API.
 pub(super) fn limit(query: &Query) -> Result<Option<usize>, Fault> {
     let Some(text) = query.get("listOptions.limit") else { return Ok(None) };
     let limit: usize =
@@ -250,8 +256,8 @@ fn time(field: &str, text: &str) -> Result<Time, Fault> {
 mod tests {
     use super::*;
 
-    fn asked(query: &str) -> Wanted {
-        wanted(&Query::parse(query), None).unwrap()
+    fn asked(query: &str) -> HistoryFilter {
+        history_filter(&Query::parse(query), None).unwrap()
     }
 
     #[test]
@@ -261,7 +267,7 @@ mod tests {
         assert_eq!(asked(&format!("{query}&nameFilter=Contains")).name, Some(NameTest::Contains("a".into())));
         assert_eq!(asked(&format!("{query}&nameFilter=Prefix")).name, Some(NameTest::Begins("a".into())));
         assert_eq!(asked("namePrefix=b").name, Some(NameTest::Begins("b".into())));
-        assert!(wanted(&Query::parse(&format!("{query}&nameFilter=Like")), None).is_err());
+        assert!(history_filter(&Query::parse(&format!("{query}&nameFilter=Like")), None).is_err());
     }
 
     #[test]
@@ -277,7 +283,7 @@ mod tests {
         for wrong in
             ["listOptions.limit=x", "listOptions.continue=x", "createdAfter=today", "listOptions.labelSelector=a b"]
         {
-            assert!(wanted(&Query::parse(wrong), None).is_err(), "{wrong}");
+            assert!(history_filter(&Query::parse(wrong), None).is_err(), "{wrong}");
         }
     }
 }

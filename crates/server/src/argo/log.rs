@@ -12,13 +12,13 @@ use crate::{
     answer::Answer,
     call::Call,
     fault::Fault,
-    follow::{Following, Log, Reading},
+    follow::{Follower, Log, Reading},
     openapi::operation::{Parameter, count, flag, text, time},
     query::Query,
-    stream::{Dress, Source, stream},
+    stream::{Encoding, Source, stream},
 };
 
-/// Lines read at a time.
+/// LogLines read at a time.
 const LINES: usize = 512;
 
 pub(super) const OPTIONS: &[Parameter] = &[
@@ -38,12 +38,12 @@ pub(super) async fn log(call: Call) -> Result<Answer, Fault> {
     let mut query = asked(&call.query)?;
     query.namespace = namespace(&call)?.unwrap_or_default();
     query.run = Some((super::kind("Workflow"), call.param("name").to_owned()));
-    if let Some(pod) = call.maybe("pod") {
+    if let Some(pod) = call.optional_param("pod") {
         query.pod = Some(pod.to_owned());
     }
     let reader = call.work(move |registry| registry.logs(query)).await?;
-    let dress = Dress::of(&call);
-    stream(&call, dress, call.app.followers().follow(Lines(reader, dress)))
+    let encoding = Encoding::of(&call);
+    stream(&call, encoding, call.app.followers().follow(LogLines(reader, encoding)))
 }
 
 fn asked(query: &Query) -> Result<LogQuery, Fault> {
@@ -78,10 +78,10 @@ fn asked(query: &Query) -> Result<LogQuery, Fault> {
     })
 }
 
-/// Lines as the entries of a stream.
-struct Lines(LogReader, Dress);
+/// LogLines as stream entries.
+struct LogLines(LogReader, Encoding);
 
-impl Log for Lines {
+impl Log for LogLines {
     type Piece = Vec<u8>;
 
     fn run(&self) -> RunId {
@@ -96,7 +96,7 @@ impl Log for Lines {
     }
 }
 
-impl Source for Following<Lines> {
+impl Source for Follower<LogLines> {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         Self::next(self).await
     }

@@ -1,5 +1,5 @@
-//! The `fields` of a request: which parts of an answer are wanted, or with a leading `-`, which are not.
-//! Paths begin at the root of the answer and step over lists; nothing else is known about the shape.
+//! The `fields` parameter: which parts of an answer are wanted, or with a leading `-`, which are not. Paths begin at
+//! the root of the answer and pass through lists; the mask knows nothing else about the format.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ impl Mask {
         Self { paths: paths.map(|path| path.split('.').map(str::to_owned).collect()).collect(), excludes }
     }
 
-    /// Keeps this path whatever else is wanted.
+    /// Keeps this path whatever else is selected.
     pub(crate) fn always(mut self, path: &str) -> Self {
         if !self.paths.is_empty() && !self.excludes {
             self.paths.push(path.split('.').map(str::to_owned).collect());
@@ -33,7 +33,7 @@ impl Mask {
         self
     }
 
-    /// Something at this path is wanted, or below or around it.
+    /// Returns whether anything at, below or above this path is wanted.
     pub(crate) fn wants(&self, path: &str) -> bool {
         let path: Vec<&str> = path.split('.').collect();
         let begins = |one: &Vec<String>| one.iter().zip(&path).all(|(a, b)| a == b);
@@ -91,8 +91,8 @@ fn only(value: &mut Value, paths: &[&[String]]) {
     }
 }
 
-/// What is left of the paths that go through this field. Names of labels have dots in them, so a field may be several
-/// steps long.
+/// Returns the rest of the paths that pass through this field. Label names contain dots, so a field may take several
+/// steps.
 fn below<'a>(name: &str, paths: &[&'a [String]]) -> Vec<&'a [String]> {
     let steps: Vec<&str> = name.split('.').collect();
     let through = |path: &&'a [String]| path.len() >= steps.len() && path.iter().zip(&steps).all(|(a, b)| a == b);

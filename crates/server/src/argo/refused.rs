@@ -1,5 +1,5 @@
-//! What cannot be done with things as they stand. Argo's clients are told that the request was wrong, not that there
-//! is a conflict: they take every conflict for a name that exists.
+//! Commands that a run refuses in its current state. Argo's clients get a bad request rather than a conflict, because
+//! they take every conflict for an existing name.
 
 use axum::http::StatusCode;
 use octoflow_control::{Error, registry};
@@ -8,7 +8,7 @@ use crate::fault::Fault;
 
 pub(crate) const REFUSED: &str = "FailedPrecondition";
 
-/// For commands to runs.
+/// Translates the error of a command to a run.
 pub(crate) fn refused(fault: registry::Fault) -> Fault {
     match fault {
         registry::Fault::Controller(Error::Refused(why)) => no(&why),
@@ -17,7 +17,7 @@ pub(crate) fn refused(fault: registry::Fault) -> Fault {
     }
 }
 
-/// The words that clients know.
+/// Refusal in the words that clients know.
 pub(crate) fn over(verb: &str, name: &str) -> Fault {
     no(&format!("cannot {verb} a completed workflow: {name}"))
 }

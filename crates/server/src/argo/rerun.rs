@@ -1,4 +1,4 @@
-//! Finished workflows done again: retried in their place, or resubmitted beside it; by name, or by uid of the archive.
+//! Reruns of finished workflows: retry in place, or resubmit as a new run; by name, or by uid of the archive.
 
 use axum::http::Method;
 use octoflow_control::{RerunOptions, ResubmitOptions, registry::Registry};
@@ -6,7 +6,7 @@ use octoflow_model::RunId;
 use serde_json::{Value, json};
 
 use super::{
-    archive::Which,
+    archive::ArchivedRef,
     body::{Message, pairs},
     kind, namespace, one,
     refused::refused,
@@ -61,27 +61,29 @@ async fn resubmit(mut call: Call) -> Result<Answer, Fault> {
     plan(call, message, move |registry, run| registry.controller().resubmit_once(run, &options, claim.as_ref())).await
 }
 
-/// How the workflow is named.
-enum Place {
+/// Reference to the workflow.
+enum WorkflowRef {
     Named(String, String),
-    Archived(Which),
+    Archived(ArchivedRef),
 }
 
-/// Finds the workflow, does it again, and answers what there is now.
+/// Finds the workflow, reruns it, and answers with the result.
 async fn plan(
     call: Call,
     mut message: Message,
     act: impl FnOnce(&Registry, RunId) -> Result<RunId, octoflow_control::Error> + Send + 'static,
 ) -> Result<Answer, Fault> {
-    let place = match call.maybe("name") {
-        Some(name) => Place::Named(namespace(&call)?.unwrap_or_default(), name.to_owned()),
-        None => Place::Archived(Which::of(&call).or_named(message.text("namespace")?, message.text("name")?)),
+    let place = match call.optional_param("name") {
+        Some(name) => WorkflowRef::Named(namespace(&call)?.unwrap_or_default(), name.to_owned()),
+        None => {
+            WorkflowRef::Archived(ArchivedRef::of(&call).or_named(message.text("namespace")?, message.text("name")?))
+        }
     };
     let object = call
         .work(move |registry| -> Result<Value, Fault> {
             let found = match &place {
-                Place::Named(namespace, name) => registry.find_run(kind("Workflow"), namespace, name),
-                Place::Archived(which) => which.find(registry),
+                WorkflowRef::Named(namespace, name) => registry.find_run(kind("Workflow"), namespace, name),
+                WorkflowRef::Archived(which) => which.find(registry),
             }?;
             let run = act(registry, found.run).map_err(|error| refused(error.into()))?;
             Ok(registry.run_by_number(run)?)

@@ -1,5 +1,4 @@
-//! Telling a workflow what to do: hold, go on, end, and take values for what waits for them.
-//! The answer is the workflow afterwards.
+//! Commands to a workflow: suspend, resume, stop, terminate, set outputs. The answer is the workflow afterwards.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +26,7 @@ pub(super) async fn resume(mut call: Call) -> Result<Answer, Fault> {
     tell(call, Command::Resume { selector, supplied: BTreeMap::new() }).await
 }
 
-/// The whole workflow, or the suspended nodes a selector chooses.
+/// Stops the whole workflow, or the suspended nodes that a selector matches.
 pub(super) async fn stop(mut call: Call) -> Result<Answer, Fault> {
     let mut message = Message::of(&mut call).await?;
     let text = message.text("message")?.unwrap_or_default();
@@ -59,7 +58,7 @@ pub(super) async fn set(mut call: Call) -> Result<Answer, Fault> {
     tell(call, Command::Set { selector, phase, message, outputs }).await
 }
 
-/// A JSON object in a string: names and values of output parameters.
+/// Parses the JSON object in a string with names and values of output parameters.
 fn outputs(text: Option<String>) -> Result<BTreeMap<String, String>, Fault> {
     let Some(text) = text else { return Ok(BTreeMap::new()) };
     let wrong = |why: &dyn std::fmt::Display| {
@@ -86,7 +85,7 @@ async fn tell(call: Call, command: Command) -> Result<Answer, Fault> {
                 return Err(over(command.verb(), &found.row.name));
             }
             registry.command(found.run, command).map_err(refused)?;
-            // Whoever steers is answered soon, however large the run is.
+            // Commands are answered quickly, however large the run is.
             Ok(registry.trimmed_run(&found.row)?)
         })
         .await?;

@@ -1,5 +1,5 @@
-//! A workflow made from what is kept: a template, a cluster template or a schedule, with the submitter's wishes.
-//! Only the manifest is put together here; admission judges it like any other.
+//! Submission from stored objects: a template, a cluster template or a schedule, with submit options. It only builds
+//! the manifest; admission checks it like any other.
 
 use octoflow_control::registry::{Fault as RegistryFault, Registry, WriteOptions};
 use octoflow_model::meta::DEFAULT_NAMESPACE;
@@ -17,7 +17,7 @@ use crate::{
     openapi::shapes::message,
 };
 
-/// The schema of what is sent.
+/// Schema of the request.
 pub(super) fn shape() -> Value {
     let text = json!({"type": "string"});
     let texts = json!({"type": "array", "items": {"type": "string"}, "description": "name=value each"});
@@ -43,22 +43,22 @@ pub(super) async fn submit(mut call: Call) -> Result<Answer, Fault> {
     let origin = Origin::parse(&origin)
         .ok_or_else(|| Fault::bad_request(format!("resource kind '{origin}' is not supported for submitting")))?;
     let name = message.text("resourceName")?.ok_or_else(|| Fault::bad_request("resourceName is not specified"))?;
-    let wishes = Wishes::read(message.part("submitOptions")?)?;
+    let options = SubmitOptions::read(message.part("submitOptions")?)?;
     let caller = call.caller.name.clone();
     let claim = call.claim()?;
     let made = call
         .work(move |registry| -> Result<Value, Fault> {
             let mut workflow = origin.workflow(registry, &namespace, &name)?;
-            wishes.grant(&mut workflow);
+            options.apply(&mut workflow);
             sign(&mut workflow, &caller);
-            let options = WriteOptions { dry_run: wishes.dry_run, claim, ..writer() };
+            let options = WriteOptions { dry_run: options.dry_run, claim, ..writer() };
             Ok(registry.create(kind("Workflow"), &namespace, workflow, &options)?)
         })
         .await?;
     Ok(answer::json(&made))
 }
 
-/// What a workflow is made from.
+/// Source of a workflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Template,
@@ -84,7 +84,7 @@ impl Origin {
         }
     }
 
-    /// The label that tells where a workflow came from.
+    /// Returns the label that records the source.
     fn label(self) -> &'static str {
         match self {
             Self::Template => "workflows.argoproj.io/workflow-template",
@@ -124,24 +124,24 @@ impl Origin {
     }
 }
 
-/// The `submitOptions`.
+/// The `submitOptions` of a request.
 #[derive(Debug, Default)]
-pub(super) struct Wishes {
+pub(super) struct SubmitOptions {
     name: Option<String>,
     generate_name: Option<String>,
     parameters: Vec<(String, String)>,
     artifacts: Vec<(String, String)>,
     labels: Vec<(String, String)>,
     annotations: Vec<(String, String)>,
-    /// Fields of the spec that are simply set.
+    /// Fields of the spec that are set as they are.
     spec: Map<String, Value>,
     owner: Option<Value>,
     dry_run: bool,
 }
 
-impl Wishes {
+impl SubmitOptions {
     fn read(mut message: Message) -> Result<Self, Fault> {
-        let mut wishes = Self {
+        let mut options = Self {
             name: message.text("name")?,
             generate_name: message.text("generateName")?,
             parameters: pairs("parameters", &message.texts("parameters")?)?,
@@ -152,7 +152,7 @@ impl Wishes {
             dry_run: message.flag("dryRun")?,
             spec: Map::new(),
         };
-        wishes.dry_run |= message.flag("serverDryRun")?;
+        options.dry_run |= message.flag("serverDryRun")?;
         let texts = [
             ("entryPoint", "entrypoint"),
             ("serviceAccount", "serviceAccountName"),
@@ -160,17 +160,17 @@ impl Wishes {
         ];
         for (given, field) in texts {
             if let Some(text) = message.text(given)? {
-                wishes.spec.insert(field.to_owned(), json!(text));
+                options.spec.insert(field.to_owned(), json!(text));
             }
         }
         if let Some(priority) = message.number("priority")? {
-            wishes.spec.insert("priority".to_owned(), json!(priority));
+            options.spec.insert("priority".to_owned(), json!(priority));
         }
-        Ok(wishes)
+        Ok(options)
     }
 
-    /// The manifest is one of ours or was admitted once, so its parts have the types they should have.
-    fn grant(&self, workflow: &mut Value) {
+    /// Applies the options. The manifest was built here or was admitted before, so its parts have the right types.
+    fn apply(&self, workflow: &mut Value) {
         let metadata = &mut workflow["metadata"];
         if let Some(prefix) = &self.generate_name {
             metadata["generateName"] = json!(prefix);
@@ -206,7 +206,7 @@ impl Wishes {
     }
 }
 
-/// The given ones come first, what is not overridden after them.
+/// Overrides parameters: given ones first, the rest after them.
 pub(super) fn override_parameters(spec: &mut Value, parameters: &[(String, String)]) {
     if parameters.is_empty() {
         return;
@@ -221,7 +221,7 @@ pub(super) fn override_parameters(spec: &mut Value, parameters: &[(String, Strin
     spec["arguments"]["parameters"] = Value::Array(list);
 }
 
-/// `a=b,c=d`.
+/// Parses `a=b,c=d`.
 fn marks(field: &str, text: Option<String>) -> Result<Vec<(String, String)>, Fault> {
     let text = text.unwrap_or_default();
     let parts: Vec<String> =
@@ -254,17 +254,17 @@ mod tests {
 
     #[test]
     fn every_wish_finds_its_place() {
-        let wishes = Wishes {
+        let options = SubmitOptions {
             name: Some("n".into()),
             labels: vec![("a".into(), "b".into())],
             annotations: vec![("c".into(), "d".into())],
             artifacts: vec![("in".into(), "some/key".into())],
             spec: Map::from_iter([("entrypoint".to_owned(), json!("e")), ("priority".to_owned(), json!(3))]),
             owner: Some(json!({"uid": "u"})),
-            ..Wishes::default()
+            ..SubmitOptions::default()
         };
         let mut workflow = json!({"metadata": {"labels": {}}, "spec": {}});
-        wishes.grant(&mut workflow);
+        options.apply(&mut workflow);
         assert_eq!(
             workflow["metadata"],
             json!({"name": "n", "labels": {"a": "b"}, "annotations": {"c": "d"}, "ownerReferences": [{"uid": "u"}]})

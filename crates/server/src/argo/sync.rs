@@ -1,4 +1,4 @@
-//! Limits of semaphores: numbers under the keys of ConfigMaps.
+//! Semaphore limits: numbers under keys of ConfigMaps.
 
 use axum::http::{Method, StatusCode};
 use octoflow_control::registry::{Fault as RegistryFault, Registry};
@@ -70,7 +70,7 @@ pub(super) fn routes(table: &mut Table) {
         .gives_as(501, unimplemented());
 }
 
-/// Which key of which map.
+/// Key of a ConfigMap that holds a limit.
 struct Limit {
     namespace: String,
     map: String,
@@ -105,7 +105,7 @@ impl Limit {
         let mut message = Message::of(call).await?;
         let kept = message.value("type");
         let kept = kept.map(|kept| kept.as_str().map_or_else(|| kept.to_string(), str::to_owned));
-        let key = match call.maybe("key") {
+        let key = match call.optional_param("key") {
             Some(key) => Some(key.to_owned()),
             None => message.text("key")?,
         };
@@ -132,7 +132,7 @@ impl Limit {
         Fault::not_found(format!("ConfigMap `{}` has no limit under `{}`", self.map, self.key))
     }
 
-    /// Puts the number there, or takes it away; `check` sees what is there before.
+    /// Sets or removes the number; `check` sees the object before.
     fn put(
         &self,
         registry: &Registry,

@@ -1,4 +1,4 @@
-//! Streams of what happens to workflows, and of events.
+//! Streams of workflow changes and of events.
 
 use std::time::Duration;
 
@@ -22,15 +22,15 @@ use crate::{
     call::Call,
     fault::Fault,
     openapi::operation::{Parameter, count, text},
-    stream::{Dress, LOOKS, Piece, Source, stream},
+    stream::{Encoding, LOOKUPS, Piece, Source, stream},
 };
 
-/// Commits come in flocks. Who has looked often lately waits so long for the rest of one; who has not looks at once.
-const GATHER: Duration = Duration::from_millis(20);
-/// So many looks are made without waiting, and one more for each time that could have been waited.
+/// Debounce time: commits come in bursts. A watch that looked often recently waits this long; others look at once.
+const DEBOUNCE: Duration = Duration::from_millis(20);
+/// Number of lookups without waiting, regained at one per debounce time.
 const BURST: u32 = 8;
 
-/// The name that means the newest workflow.
+/// Name that means the newest workflow.
 const LATEST: &str = "@latest";
 
 pub(super) const OPTIONS: &[Parameter] = &[
@@ -67,12 +67,12 @@ async fn watch(call: Call, name: &'static str, typed: bool) -> Result<Answer, Fa
         })
         .await?;
     let mask = Mask::of(&call.query).always("result.type");
-    let dress = Dress::of(&call);
-    let watch = Box::new(Watched { watch, mask, typed, dress });
-    stream(&call, dress, Watching { at: At::Due(watch), changes, pace: Pace::new() })
+    let encoding = Encoding::of(&call);
+    let watch = Box::new(Watched { watch, mask, typed, encoding });
+    stream(&call, encoding, Watching { at: WatchState::Due(watch), changes, rate: LookupRate::new() })
 }
 
-/// Nothing said and zero mean: what is there now comes first.
+/// Parses the revision; absent and zero report the current state first.
 fn since(call: &Call) -> Result<Option<Revision>, Fault> {
     match call.query.get("listOptions.resourceVersion") {
         None | Some("0") => Ok(None),
@@ -83,45 +83,45 @@ fn since(call: &Call) -> Result<Option<Revision>, Fault> {
 }
 
 struct Watching {
-    at: At,
+    at: WatchState,
     changes: Receiver<Revision>,
-    pace: Pace,
+    rate: LookupRate,
 }
 
-/// Kept between two calls, because waiting may be given up at any point.
-enum At {
-    /// Everything was told; something must happen first.
+/// State between calls of `next`, which may be cancelled at any point.
+enum WatchState {
+    /// Everything was reported; waits for a commit.
     Idle(Box<Watched>),
-    /// Something happened.
+    /// A commit may concern the watch.
     Due(Box<Watched>),
     Looking(JoinHandle<Look>),
-    /// Only seen while changing from one to the other, or after a bug.
+    /// Placeholder during a transition, or after a bug.
     Lost,
 }
 
-/// The watch, what it found, and whether there is more.
+/// The watch, the encoded events, and whether there are more.
 type Look = (Box<Watched>, Result<(Vec<u8>, bool), RegistryFault>);
 
-/// A watch with the way its events are written down.
+/// Watch with its encoding.
 struct Watched {
     watch: Watch,
     mask: Mask,
     typed: bool,
-    dress: Dress,
+    encoding: Encoding,
 }
 
 impl Watched {
-    /// One piece of what is new. It waits for the disk and the engine.
+    /// Encodes one piece of new events. Blocks on the disk and the engine.
     fn look(&mut self) -> Result<(Vec<u8>, bool), RegistryFault> {
         let mut piece = Piece::new();
         while !piece.is_full() {
             let Some(event) = self.watch.next_event()? else { return Ok((piece.bytes, false)) };
-            self.dress.write(&self.dressed(event), &mut piece.bytes);
+            self.encoding.write(&self.encoded(event), &mut piece.bytes);
         }
         Ok((piece.bytes, true))
     }
 
-    fn dressed(&self, event: Event) -> Value {
+    fn encoded(&self, event: Event) -> Value {
         let mut value = match self.typed {
             true => json!({"result": {"type": event.change.word(), "object": event.object}}),
             false => json!({"result": event.object}),
@@ -135,66 +135,71 @@ impl Source for Watching {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         loop {
             match &mut self.at {
-                At::Idle(_) => {
+                WatchState::Idle(_) => {
                     if self.changes.changed().await.is_err() {
                         return Ok(None);
                     }
-                    let At::Idle(mut watched) = std::mem::replace(&mut self.at, At::Lost) else { continue };
-                    // Most commits are about something else, and looking further would cost a thread.
-                    self.at = if watched.watch.is_quiet() { At::Idle(watched) } else { At::Due(watched) };
+                    let WatchState::Idle(mut watched) = std::mem::replace(&mut self.at, WatchState::Lost) else {
+                        continue;
+                    };
+                    // Most commits do not concern this watch, and a lookup would cost a thread.
+                    self.at =
+                        if watched.watch.is_quiet() { WatchState::Idle(watched) } else { WatchState::Due(watched) };
                 }
-                At::Due(_) => {
-                    sleep_until(self.pace.next()).await;
-                    let turn = LOOKS.acquire().await.map_err(|error| Fault::internal(error.to_string()))?;
-                    let At::Due(mut watched) = std::mem::replace(&mut self.at, At::Lost) else { continue };
-                    self.pace.looked();
+                WatchState::Due(_) => {
+                    sleep_until(self.rate.next()).await;
+                    let turn = LOOKUPS.acquire().await.map_err(|error| Fault::internal(error.to_string()))?;
+                    let WatchState::Due(mut watched) = std::mem::replace(&mut self.at, WatchState::Lost) else {
+                        continue;
+                    };
+                    self.rate.looked();
                     self.changes.mark_unchanged();
-                    self.at = At::Looking(tokio::task::spawn_blocking(move || {
+                    self.at = WatchState::Looking(tokio::task::spawn_blocking(move || {
                         let found = watched.look();
                         drop(turn);
                         (watched, found)
                     }));
                 }
-                At::Looking(look) => {
+                WatchState::Looking(look) => {
                     let (watched, found) = look.await.map_err(|error| Fault::internal(error.to_string()))?;
-                    self.at = At::Lost;
+                    self.at = WatchState::Lost;
                     let (piece, more) = found?;
                     if more {
-                        // The rest is ready; there is nothing to gather.
-                        self.pace.go_on();
+                        // More is ready, so there is no need to wait.
+                        self.rate.go_on();
                     }
-                    self.at = if more { At::Due(watched) } else { At::Idle(watched) };
+                    self.at = if more { WatchState::Due(watched) } else { WatchState::Idle(watched) };
                     if !piece.is_empty() {
                         return Ok(Some(piece));
                     }
                 }
-                At::Lost => return Ok(None),
+                WatchState::Lost => return Ok(None),
             }
         }
     }
 }
 
-/// When the next look may be made. As if looks were made every [`GATHER`], and some were still owed.
-struct Pace {
+/// Rate limit of lookups (token bucket): one per [`DEBOUNCE`], in bursts of [`BURST`].
+struct LookupRate {
     made_until: Instant,
 }
 
-impl Pace {
+impl LookupRate {
     fn new() -> Self {
         Self { made_until: Instant::now() }
     }
 
     fn next(&self) -> Instant {
-        self.made_until.checked_sub(GATHER * BURST).unwrap_or(self.made_until)
+        self.made_until.checked_sub(DEBOUNCE * BURST).unwrap_or(self.made_until)
     }
 
     fn looked(&mut self) {
-        self.made_until = self.made_until.max(Instant::now()) + GATHER;
+        self.made_until = self.made_until.max(Instant::now()) + DEBOUNCE;
     }
 
-    /// The last look goes on: it counts once.
+    /// Continues the last lookup without counting it again.
     fn go_on(&mut self) {
-        self.made_until = self.made_until.checked_sub(GATHER).unwrap_or(self.made_until);
+        self.made_until = self.made_until.checked_sub(DEBOUNCE).unwrap_or(self.made_until);
     }
 }
 
@@ -205,14 +210,14 @@ mod tests {
     #[test]
     fn a_few_looks_are_made_at_once_and_many_are_spread() {
         let began = Instant::now();
-        let mut pace = Pace::new();
+        let mut rate = LookupRate::new();
         for _ in 0..BURST {
-            assert!(pace.next() <= Instant::now(), "nobody who looks seldom waits");
-            pace.looked();
+            assert!(rate.next() <= Instant::now(), "nobody who looks seldom waits");
+            rate.looked();
         }
         for _ in 0..10 {
-            pace.looked();
+            rate.looked();
         }
-        assert!(pace.next() >= began + GATHER * 10);
+        assert!(rate.next() >= began + DEBOUNCE * 10);
     }
 }

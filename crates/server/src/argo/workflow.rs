@@ -1,4 +1,4 @@
-//! One workflow: made, judged, read and deleted.
+//! One workflow: creating, linting, reading and deleting it.
 
 use octoflow_control::registry::{DeleteOptions, Deleted, Fault as RegistryFault, Propagation, WriteOptions};
 use octoflow_model::meta::DEFAULT_NAMESPACE;
@@ -51,11 +51,11 @@ pub(super) async fn get(call: Call) -> Result<Answer, Fault> {
     let mut object = call
         .work(move |registry| {
             let found = match registry.find_run(kind("Workflow"), &namespace, &name) {
-                // Another run may have the name by now; who gives the uid means that one.
+                // Another run may have the name by now; the uid decides.
                 Ok(named) if uid.as_ref().is_none_or(|uid| *uid == named.row.uid) => Ok(named),
                 Ok(_) | Err(RegistryFault::NotFound { .. }) if uid.is_some() => {
                     let uid = uid.unwrap_or_default();
-                    // The path says in which namespace it is.
+                    // The path says in which namespace it must be.
                     registry.find_run_by_uid(kind("Workflow"), &uid).and_then(|found| {
                         let missing = || RegistryFault::NotFound { kind: kind("Workflow"), name: uid };
                         if found.row.namespace == namespace { Ok(found) } else { Err(missing()) }
@@ -82,9 +82,9 @@ pub(super) async fn delete(call: Call) -> Result<Answer, Fault> {
     Ok(answer::json(&json!({})))
 }
 
-/// The name in the path, also where it is a word that other methods mean otherwise.
+/// Returns the name in the path, also if it equals a reserved word of other methods.
 pub(super) fn name(call: &Call) -> String {
-    match call.maybe("name") {
+    match call.optional_param("name") {
         Some(name) => name.to_owned(),
         None => call.uri.path().rsplit('/').next().unwrap_or_default().to_owned(),
     }
@@ -109,12 +109,12 @@ pub(super) fn delete_options(call: &Call) -> Result<DeleteOptions, Fault> {
     })
 }
 
-/// Who wrote a field through this face.
+/// Write options of this face.
 pub(super) fn writer() -> WriteOptions {
     WriteOptions { manager: "argo".to_owned(), ..WriteOptions::default() }
 }
 
-/// The label that tells who made an object. Whatever the manifest says about it is not believed.
+/// Sets the label with the creator. A value in the manifest is not trusted.
 pub(super) fn sign(object: &mut Value, caller: &str) {
     const CREATOR: &str = "workflows.argoproj.io/creator";
     let Some(fields) = object.as_object_mut() else { return };
@@ -122,7 +122,7 @@ pub(super) fn sign(object: &mut Value, caller: &str) {
     if metadata.is_null() {
         *metadata = json!({});
     }
-    // What is of another type is for admission to name.
+    // A wrong type is reported by admission.
     let Some(metadata) = metadata.as_object_mut() else { return };
     let labels = metadata.entry("labels").or_insert(Value::Null);
     if labels.is_null() {
@@ -134,7 +134,7 @@ pub(super) fn sign(object: &mut Value, caller: &str) {
     }
 }
 
-/// As much of a text as a label's value can hold.
+/// Turns a text into a valid label value.
 fn label_value(text: &str) -> String {
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
     let plain: String = text.chars().map(|letter| if allowed(letter) { letter } else { '-' }).take(63).collect();

@@ -1,24 +1,24 @@
-//! In which form a client wants its answer: whole objects, a table, or metadata alone.
+//! Content negotiation: whole objects, a table, or metadata alone.
 
 use crate::{call::Call, fault::Fault};
 
-/// The form of an object or a list of objects.
+/// Representation of an object or list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Whole,
-    /// The version of the table's format.
+    /// Version of the table format.
     Table(&'static str),
-    /// The version of the format.
+    /// Version of the metadata format.
     Metadata(&'static str),
 }
 
 /// One entry of an `Accept` header.
-pub(super) struct Wish<'a> {
+pub(super) struct MediaType<'a> {
     kind: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> MediaType<'a> {
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default();
@@ -29,7 +29,7 @@ impl<'a> Wish<'a> {
         self.parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| value.trim_matches('"'))
     }
 
-    /// Whether JSON is fine.
+    /// Returns whether JSON is acceptable.
     pub(super) fn json(&self) -> bool {
         matches!(self.kind, "application/json" | "application/*" | "*/*" | "")
     }
@@ -39,15 +39,15 @@ impl<'a> Wish<'a> {
     }
 }
 
-/// What the client can take, in the order it prefers.
-pub(super) fn wishes(call: &Call) -> Vec<Wish<'_>> {
+/// Returns the accepted media types in order of preference.
+pub(super) fn accepted(call: &Call) -> Vec<MediaType<'_>> {
     let text = call.header("accept").unwrap_or("*/*");
-    text.split(',').map(|part| Wish::parse(part.trim())).collect()
+    text.split(',').map(|part| MediaType::parse(part.trim())).collect()
 }
 
 pub(super) fn form(call: &Call) -> Result<Form, Fault> {
-    let wishes = wishes(call);
-    wishes.iter().find_map(wished).ok_or_else(|| {
+    let accepted = accepted(call);
+    accepted.iter().find_map(form_of).ok_or_else(|| {
         not_acceptable(
             "only application/json can be answered here, as objects, or as Table or PartialObjectMetadata of meta.k8s.io",
         )
@@ -58,17 +58,17 @@ pub(super) fn not_acceptable(message: &str) -> Fault {
     Fault::new(axum::http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
-fn wished(wish: &Wish<'_>) -> Option<Form> {
-    if !wish.json() {
+fn form_of(media: &MediaType<'_>) -> Option<Form> {
+    if !media.json() {
         return None;
     }
-    let version = match (wish.parameter("g"), wish.parameter("v")) {
+    let version = match (media.parameter("g"), media.parameter("v")) {
         (None, None) => None,
         (Some("meta.k8s.io"), Some("v1")) => Some("v1"),
         (Some("meta.k8s.io"), Some("v1beta1")) => Some("v1beta1"),
         _ => return None,
     };
-    match (wish.parameter("as"), version) {
+    match (media.parameter("as"), version) {
         (None, _) => Some(Form::Whole),
         (Some("Table"), Some(version)) => Some(Form::Table(version)),
         (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some(version)) => Some(Form::Metadata(version)),
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     fn first(text: &str) -> Option<Form> {
-        text.split(',').map(|part| Wish::parse(part.trim())).find_map(|wish| wished(&wish))
+        text.split(',').map(|part| MediaType::parse(part.trim())).find_map(|media| form_of(&media))
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a request carries: one value, written as JSON or YAML, or by kubectl as protobuf.
+//! Request bodies: one value as JSON or YAML, or from kubectl as protobuf.
 
 use octoflow_control::registry::document;
 use serde_json::Value;
@@ -6,15 +6,15 @@ use serde_json::Value;
 use super::wire;
 use crate::{call::Call, fault::Fault};
 
-/// How a body is written.
+/// Encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Writing {
+enum BodyEncoding {
     Json,
     Yaml,
     Protobuf,
 }
 
-/// The object a request carries.
+/// Reads the object of a request.
 pub(super) async fn object(call: &mut Call) -> Result<Value, Fault> {
     let object = optional(call).await?;
     if object.is_null() {
@@ -23,14 +23,14 @@ pub(super) async fn object(call: &mut Call) -> Result<Value, Fault> {
     Ok(object)
 }
 
-/// What a request may carry; `null` when there is nothing.
+/// Reads an optional body; `null` if there is none.
 pub(super) async fn optional(call: &mut Call) -> Result<Value, Fault> {
-    let writing = match media_type(call).as_str() {
-        "" | "application/json" => Writing::Json,
-        "application/yaml" | "application/x-yaml" | "text/yaml" => Writing::Yaml,
-        "application/vnd.kubernetes.protobuf" => Writing::Protobuf,
+    let encoding = match media_type(call).as_str() {
+        "" | "application/json" => BodyEncoding::Json,
+        "application/yaml" | "application/x-yaml" | "text/yaml" => BodyEncoding::Yaml,
+        "application/vnd.kubernetes.protobuf" => BodyEncoding::Protobuf,
         other => {
-            // Nothing is what everybody can write.
+            // An empty body is valid in any encoding.
             if call.header("content-length") == Some("0") {
                 return Ok(Value::Null);
             }
@@ -39,14 +39,16 @@ pub(super) async fn optional(call: &mut Call) -> Result<Value, Fault> {
             )));
         }
     };
-    match writing {
-        Writing::Json => call.json().await,
-        Writing::Yaml => yaml(call).await,
-        Writing::Protobuf => wire::object(&call.bytes().await?).map_err(Fault::unsupported),
+    match encoding {
+        BodyEncoding::Json => call.json().await,
+        BodyEncoding::Yaml => yaml(call).await,
+        BodyEncoding::Protobuf => {
+            wire::object(&call.bytes().await?).map_err(|error| Fault::unsupported(error.to_string()))
+        }
     }
 }
 
-/// YAML, which JSON is a part of.
+/// Reads YAML, of which JSON is a subset.
 pub(super) async fn yaml(call: &mut Call) -> Result<Value, Fault> {
     let bytes = call.bytes().await?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -56,7 +58,7 @@ pub(super) async fn yaml(call: &mut Call) -> Result<Value, Fault> {
     document(&text).map_err(Fault::bad_request)
 }
 
-/// Without parameters such as the character set.
+/// Returns the media type without parameters such as the character set.
 pub(super) fn media_type(call: &Call) -> String {
     let text = call.header("content-type").unwrap_or_default();
     text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()

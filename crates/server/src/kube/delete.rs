@@ -1,7 +1,7 @@
-//! Deleting objects, one by its name or all that are selected.
+//! Deletion of objects, one by name or all that are selected.
 
 use axum::http::StatusCode;
-use octoflow_control::registry::{DeleteOptions, Deleted, Fault as Trouble, Kind, Propagation};
+use octoflow_control::registry::{DeleteOptions, Deleted, Fault as RegistryFault, Kind, Propagation};
 use octoflow_model::Revision;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(super) async fn one(mut call: Call, kind: &'static Kind) -> Result<Answer, F
     }
 }
 
-/// Makes a pod give its place to others.
+/// Evicts a pod.
 pub(super) async fn evict(mut call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
     let target = Target::of(&call, kind)?;
     let body = body::optional(&mut call).await?;
@@ -52,7 +52,7 @@ pub(super) async fn collection(mut call: Call, kind: &'static Kind) -> Result<An
     let options = read(&mut call).await?;
     let deleted = call.work(move |registry| {
         let deleted = registry.delete_many(kind, &selected, &options)?;
-        Ok::<_, Trouble>((deleted, registry.revision()?))
+        Ok::<_, RegistryFault>((deleted, registry.revision()?))
     });
     let (deleted, revision) = deleted.await?;
     let was = |deleted| match deleted {
@@ -71,7 +71,7 @@ fn success(kind: &Kind, object: &Value) -> Value {
     })
 }
 
-/// Options stand in the body, in the query, or in both.
+/// Reads the options from the body, the query, or both.
 async fn read(call: &mut Call) -> Result<DeleteOptions, Fault> {
     let body = body::optional(call).await?;
     if !body.is_null() && !body.is_object() {
@@ -103,7 +103,7 @@ fn options_of(body: &Value, query: &Query) -> Result<DeleteOptions, Fault> {
         }
         (None, None) => Propagation::default(),
     };
-    // Runs end in their own time; the number must still be one.
+    // Runs end in their own time, so the value is ignored; but it must be a number.
     let grace = match &body["gracePeriodSeconds"] {
         Value::Null => options::number::<i64>(query, "gracePeriodSeconds")?,
         number => Some(number.as_i64().ok_or_else(|| Fault::bad_request("gracePeriodSeconds must be a number"))?),

@@ -1,4 +1,4 @@
-//! What there is: groups, versions and kinds with their verbs, in the old form of many answers and the new form of two.
+//! API discovery: groups, versions and kinds with their verbs, in the classic and in the aggregated form.
 
 use octoflow_control::registry::{Kind, kinds};
 use serde_json::{Value, json};
@@ -39,16 +39,16 @@ pub(super) fn routes(table: &mut Table) {
     }
 }
 
-/// A group in one of its versions.
+/// Group in one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     name: &'static str,
     version: &'static str,
-    /// It is only another name of other groups. Whoever asks there finds their kinds, though no list leads to it.
+    /// True if it is only an alias of other groups: requests find their kinds, but no list names it.
     is_alias: bool,
 }
 
-/// Each group and each alias once, with its version.
+/// Returns each group and each alias once, with its version.
 fn groups() -> Vec<Group> {
     groups_of(kinds::all())
 }
@@ -69,14 +69,14 @@ fn groups_of(kinds: impl Iterator<Item = &'static Kind> + Clone) -> Vec<Group> {
     groups
 }
 
-/// The groups that are told of.
-fn told_groups() -> impl Iterator<Item = Group> {
+/// Returns the listed groups, without aliases.
+fn listed_groups() -> impl Iterator<Item = Group> {
     groups().into_iter().filter(|group| !group.is_alias)
 }
 
-/// The same as names with their versions.
-pub(super) fn told() -> Vec<(&'static str, &'static str)> {
-    told_groups().map(|group| (group.name, group.version)).collect()
+/// Returns the listed groups as names with versions.
+pub(super) fn group_versions() -> Vec<(&'static str, &'static str)> {
+    listed_groups().map(|group| (group.name, group.version)).collect()
 }
 
 async fn core(call: Call) -> Result<Answer, Fault> {
@@ -92,7 +92,7 @@ async fn all(call: Call) -> Result<Answer, Fault> {
     if let Some(answer) = aggregated(&call, false) {
         return Ok(answer);
     }
-    let named: Vec<Value> = told_groups().filter(|told| !told.name.is_empty()).map(|told| group(told.name)).collect();
+    let named: Vec<Value> = listed_groups().filter(|told| !told.name.is_empty()).map(|told| group(told.name)).collect();
     Ok(answer::json(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": named})))
 }
 
@@ -111,7 +111,7 @@ fn named(name: &str, versions: &[&str]) -> Value {
     })
 }
 
-/// The kinds that are found in a group: its own, then those it is another name for.
+/// Returns the kinds of a group: its own, then those it is an alias of.
 fn of(group: &str, version: &str) -> impl Iterator<Item = &'static Kind> {
     found_in(kinds::all(), group, version)
 }
@@ -125,10 +125,10 @@ fn found_in(
     here.clone().filter(move |kind| kind.group == group).chain(here.filter(move |kind| kind.aliases.contains(&group)))
 }
 
-/// A part of an object with a path of its own.
+/// Subresource.
 struct Part {
     name: &'static str,
-    /// Its group, version and kind, where they are not those of the whole.
+    /// Group, version and kind, if they differ from those of the object.
     other: Option<(&'static str, &'static str, &'static str)>,
     verbs: &'static [&'static str],
 }
@@ -171,23 +171,23 @@ fn listed(group: &str, version: &str, kinds: impl Iterator<Item = &'static Kind>
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources})
 }
 
-/// Everything at once, for those who ask for it.
+/// Returns the aggregated form, if the client asks for it.
 fn aggregated(call: &Call, core: bool) -> Option<Answer> {
-    let version = accept::wishes(call).into_iter().filter(accept::Wish::json).find_map(|wish| {
-        let known =
-            wish.parameter("as") == Some("APIGroupDiscoveryList") && wish.parameter("g") == Some("apidiscovery.k8s.io");
-        match wish.parameter("v").filter(|_| known) {
+    let version = accept::accepted(call).into_iter().filter(accept::MediaType::json).find_map(|media| {
+        let known = media.parameter("as") == Some("APIGroupDiscoveryList")
+            && media.parameter("g") == Some("apidiscovery.k8s.io");
+        match media.parameter("v").filter(|_| known) {
             Some("v2") => Some(Some(("v2", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"))),
             Some("v2beta1") => {
                 Some(Some(("v2beta1", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList")))
             }
-            // Whoever likes the plain form better gets it.
-            None if wish.parameter("as").is_none() => Some(None),
+            // The client prefers the classic form.
+            None if media.parameter("as").is_none() => Some(None),
             _ => None,
         }
     });
     let (version, media_type) = version.flatten()?;
-    let items: Vec<Value> = told_groups()
+    let items: Vec<Value> = listed_groups()
         .filter(|group| group.name.is_empty() == core)
         .map(|Group { name, version, .. }| {
             let resources: Vec<Value> = of(name, version).map(aggregated_kind).collect();
@@ -251,7 +251,7 @@ mod tests {
         let set = kinds::find("octopus.openi.pcl.cn", "TaskSet").unwrap();
         let alias = set.aliases[0];
         assert!(groups().iter().any(|group| group.name == alias && group.is_alias));
-        assert!(told_groups().all(|group| group.name != alias));
+        assert!(listed_groups().all(|group| group.name != alias));
         assert_eq!(of(alias, set.version).collect::<Vec<_>>(), [set]);
     }
 }

@@ -1,4 +1,4 @@
-//! Objects and lists of them in the form a client asked for.
+//! Encodes objects and lists in the form a client asked for.
 
 use axum::http::StatusCode;
 use octoflow_control::registry::{Kind, RunRow};
@@ -13,12 +13,12 @@ use crate::{
     query::Query,
 };
 
-/// One object.
+/// Answers with one object.
 pub(super) fn answer(status: StatusCode, form: Form, kind: &Kind, object: Value, query: &Query) -> Answer {
     answer::with_status(status, &one(form, Include::of(query), kind, object, true))
 }
 
-/// One object, as a table perhaps without its heads.
+/// Encodes one object; `heads` adds the column definitions to a table.
 pub(super) fn one(form: Form, include: Include, kind: &Kind, object: Value, heads: bool) -> Value {
     match form {
         Form::Whole => object,
@@ -31,7 +31,7 @@ pub(super) fn one(form: Form, include: Include, kind: &Kind, object: Value, head
     }
 }
 
-/// The objects of a list.
+/// Encodes the objects of a list.
 pub(super) fn list(form: Form, include: Include, kind: &Kind, metadata: Value, items: Vec<Value>) -> Value {
     match form {
         Form::Whole => whole(kind, metadata, items),
@@ -45,7 +45,7 @@ pub(super) fn list(form: Form, include: Include, kind: &Kind, metadata: Value, i
     }
 }
 
-/// A table of runs, which needs no more than their rows.
+/// Encodes a table of runs from their rows alone.
 pub(super) fn rows(
     cells: SummaryCells,
     version: &str,
@@ -62,7 +62,7 @@ pub(super) fn partial(object: &Value, version: &str) -> Value {
     partial_with(object["metadata"].clone(), version)
 }
 
-/// What a run's row knows of its metadata: enough to know which run it is.
+/// Encodes the metadata that a run's row has: enough to identify the run.
 pub(super) fn partial_of_run(row: &RunRow, version: &str) -> Value {
     let mut metadata = Map::new();
     for (field, text) in [("name", &row.name), ("namespace", &row.namespace), ("uid", &row.uid)] {

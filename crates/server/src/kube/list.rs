@@ -1,7 +1,7 @@
-//! Reading objects: one by its name, or lists of them in pages.
+//! Reading of objects: one by name, or lists in pages.
 
 use axum::http::{HeaderValue, StatusCode, header};
-use octoflow_control::registry::{Fault as Trouble, Filter, Kind};
+use octoflow_control::registry::{Fault as RegistryFault, Filter, Kind};
 use octoflow_model::Revision;
 use serde_json::{Value, json};
 
@@ -46,8 +46,8 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
         }
         None => None,
     };
-    let wanted = Wanted::of(&call, begun.is_some())?;
-    // A table tells no more of a run than its row in the index knows, unless the whole is to stand beside it.
+    let wanted = Freshness::of(&call, begun.is_some())?;
+    // The cells of a table need only the run's row in the index, unless the whole object is included.
     let by_rows = match form {
         Form::Table(version) if include != Include::Object => {
             kind.dialect().and_then(|dialect| dialect.summary_cells).map(|cells| (cells, version))
@@ -60,7 +60,7 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
             wanted.check(registry.revision()?)?;
             let mut runs = Runs::new(registry, kind, form, include, &options, begun_with)?;
             let (piece, more) = runs.piece()?;
-            Ok::<_, Trouble>((runs, piece, more))
+            Ok::<_, RegistryFault>((runs, piece, more))
         });
         let (runs, piece, more) = first.await?;
         return Ok(uncached(runs.answer(piece, more)));
@@ -79,7 +79,8 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
                 form::list(form, include, kind, metadata, listing.items)
             }
         };
-        serde_json::to_vec(&value).map_err(|error| Trouble::BadRequest(format!("the list cannot be told: {error}")))
+        serde_json::to_vec(&value)
+            .map_err(|error| RegistryFault::BadRequest(format!("the list cannot be told: {error}")))
     });
     Ok(uncached(answer::bytes_as(StatusCode::OK, "application/json", body.await?)))
 }
@@ -97,7 +98,7 @@ fn metadata(revision: Revision, next: Option<String>) -> Value {
     metadata
 }
 
-/// Where a list goes on. It carries the revision of the first page: whoever watches from there misses nothing that
+/// Continuation token. It carries the revision of the first page, so that a watch from there misses nothing that
 /// changed while the pages were read.
 struct Token(Revision, String);
 
@@ -117,15 +118,15 @@ impl std::fmt::Display for Token {
     }
 }
 
-/// How new a list must be. Ours are always the newest there are.
+/// Required freshness of a list. Ours are always the newest.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum Freshness {
     Any,
     NotOlderThan(Revision),
     Exact(Revision),
 }
 
-impl Wanted {
+impl Freshness {
     fn of(call: &Call, continued: bool) -> Result<Self, Fault> {
         let revision = options::revision(&call.query)?;
         match (call.query.get("resourceVersionMatch"), revision) {
@@ -144,13 +145,13 @@ impl Wanted {
         }
     }
 
-    fn check(self, latest: Revision) -> Result<(), Trouble> {
+    fn check(self, latest: Revision) -> Result<(), RegistryFault> {
         match self {
-            Self::NotOlderThan(wanted) if wanted > latest => Err(Trouble::BadRequest(format!(
+            Self::NotOlderThan(wanted) if wanted > latest => Err(RegistryFault::BadRequest(format!(
                 "Too large resource version: {wanted}, current: {latest}; it did not come from this server"
             ))),
             // Old states are not kept.
-            Self::Exact(wanted) if wanted != latest => Err(Trouble::Expired),
+            Self::Exact(wanted) if wanted != latest => Err(RegistryFault::Expired),
             Self::Any | Self::NotOlderThan(_) | Self::Exact(_) => Ok(()),
         }
     }

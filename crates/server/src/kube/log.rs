@@ -1,4 +1,4 @@
-//! What a pod wrote, as a stream of text that goes on while the pod does, for those who follow it.
+//! Pod logs as a text stream; with `follow` until the pod ends.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -6,7 +6,7 @@ use axum::{body::Body, http::StatusCode};
 use futures_util::stream;
 use octoflow_control::{
     now,
-    registry::{Fault as Trouble, Kind, LogBytes, LogChunk, LogQuery},
+    registry::{Fault as RegistryFault, Kind, LogBytes, LogChunk, LogQuery},
 };
 use octoflow_model::{RunId, Time};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
-    follow::{Following, Log, Reading},
+    follow::{Follower, Log, Reading},
     openapi::operation::{Parameter, count, flag, text, time},
 };
 
@@ -82,7 +82,7 @@ fn query(call: &Call, target: &Target) -> Result<LogQuery, Fault> {
     })
 }
 
-/// The bytes of one pod.
+/// Log of one pod as bytes.
 struct Bytes(LogBytes);
 
 impl Log for Bytes {
@@ -92,23 +92,23 @@ impl Log for Bytes {
         self.0.run()
     }
 
-    fn read(&mut self) -> Result<Reading<Vec<u8>>, Trouble> {
+    fn read(&mut self) -> Result<Reading<Vec<u8>>, RegistryFault> {
         let LogChunk { bytes, finished, more } = self.0.read()?;
         Ok(Reading { piece: (!bytes.is_empty()).then_some(bytes), finished, more })
     }
 }
 
-/// The next bytes as the client takes them, never ahead, and the rest after them.
+/// Returns the next bytes as the client takes them, never ahead, and the remaining stream.
 async fn next(
-    mut following: Option<Following<Bytes>>,
+    mut following: Option<Follower<Bytes>>,
     closing: CancellationToken,
-) -> Option<(Vec<u8>, Option<Following<Bytes>>)> {
+) -> Option<(Vec<u8>, Option<Follower<Bytes>>)> {
     let log = following.as_mut()?;
     tokio::select! {
         () = closing.cancelled() => None,
         piece = log.next() => match piece {
             Ok(piece) => piece.map(|bytes| (bytes, following)),
-            // The answer has begun, so there is no better place to say it than where people look.
+            // The answer has begun, so the error can only go into the log text itself.
             Err(fault) => Some((format!("the log cannot be read on: {}\n", fault.message).into_bytes(), None)),
         },
     }

@@ -1,4 +1,5 @@
-//! The OpenAPI documents, versions 2 and 3: the schemas of all kinds and the paths tools look for. Made once.
+//! The OpenAPI documents for kubectl, versions 2 and 3: schemas of all kinds and the paths that tools look up.
+//! Generated once.
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
@@ -7,7 +8,7 @@ use octoflow_control::registry::{Kind, kinds, schema_name, schemas};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{accept, discovery::told, proto, root, verbs};
+use super::{accept, discovery::group_versions, proto, root, verbs};
 use crate::{
     answer::{self, Answer},
     call::Call,
@@ -17,7 +18,7 @@ use crate::{
 };
 
 const V2_PROTO: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-/// What clients ask for; some of them cannot read it in an answer, where it is no media type because of its @.
+/// Media type as clients ask for it; some cannot parse it in an answer, where its @ makes it invalid.
 const V2_PROTO_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 pub(super) fn routes(table: &mut Table) {
@@ -27,7 +28,7 @@ pub(super) fn routes(table: &mut Table) {
         .about("The kinds in OpenAPI version 2, for kubectl")
         .gives(object().or(V2_PROTO, None));
     table.get("/openapi/v3", Need::Token, index).about("Where the documents of the groups are").gives(object());
-    for (group, version) in told() {
+    for (group, version) in group_versions() {
         let path = format!("/openapi/v3/{}", place(group, version));
         table
             .get(path, Need::Token, move |call| third(call, group, version))
@@ -36,7 +37,7 @@ pub(super) fn routes(table: &mut Table) {
     }
 }
 
-/// `api/v1`, or `apis/GROUP/VERSION`.
+/// Returns `api/v1`, or `apis/GROUP/VERSION`.
 fn place(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
@@ -44,12 +45,12 @@ fn place(group: &str, version: &str) -> String {
 async fn second(call: Call) -> Result<Answer, Fault> {
     static JSON: OnceLock<Vec<u8>> = OnceLock::new();
     static PROTO: OnceLock<Vec<u8>> = OnceLock::new();
-    for wish in accept::wishes(&call) {
-        if wish.json() {
+    for media in accept::accepted(&call) {
+        if media.json() {
             let bytes = JSON.get_or_init(|| v2().to_string().into_bytes());
             return Ok(answer::bytes_as(StatusCode::OK, "application/json", bytes.clone()));
         }
-        if wish.is(V2_PROTO) || wish.is(V2_PROTO_ASKED) {
+        if media.is(V2_PROTO) || media.is(V2_PROTO_ASKED) {
             let bytes = PROTO.get_or_init(|| proto::document(&v2()));
             return Ok(answer::bytes_as(StatusCode::OK, V2_PROTO, bytes.clone()));
         }
@@ -59,7 +60,7 @@ async fn second(call: Call) -> Result<Answer, Fault> {
 
 async fn index(_: Call) -> Result<Answer, Fault> {
     let mut paths = Map::new();
-    for (group, version) in told() {
+    for (group, version) in group_versions() {
         let place = place(group, version);
         let hash = Sha256::digest(v3(group, version));
         let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02X}")).collect();
@@ -70,7 +71,7 @@ async fn index(_: Call) -> Result<Answer, Fault> {
 }
 
 async fn third(call: Call, group: &'static str, version: &'static str) -> Result<Answer, Fault> {
-    if !accept::wishes(&call).iter().any(accept::Wish::json) {
+    if !accept::accepted(&call).iter().any(accept::MediaType::json) {
         return Err(accept::not_acceptable("the document is written as application/json"));
     }
     Ok(answer::bytes_as(StatusCode::OK, "application/json", v3(group, version).to_vec()))
@@ -78,7 +79,7 @@ async fn third(call: Call, group: &'static str, version: &'static str) -> Result
 
 fn v3(group: &'static str, version: &'static str) -> &'static [u8] {
     static ALL: OnceLock<BTreeMap<(&str, &str), Vec<u8>>> = OnceLock::new();
-    let all = ALL.get_or_init(|| told().into_iter().map(|of| (of, document(of.0, of.1))).collect());
+    let all = ALL.get_or_init(|| group_versions().into_iter().map(|of| (of, document(of.0, of.1))).collect());
     all.get(&(group, version)).map_or(&[], Vec::as_slice)
 }
 
@@ -94,7 +95,7 @@ fn document(group: &str, version: &str) -> Vec<u8> {
 
 fn v2() -> Value {
     let mut definitions = Map::new();
-    for (group, _) in told() {
+    for (group, _) in group_versions() {
         definitions.extend(schemas(group).into_iter().map(|(name, schema)| (name, older(schema))));
     }
     json!({"swagger": "2.0", "info": info(), "paths": paths(), "definitions": definitions})
@@ -104,7 +105,7 @@ fn info() -> Value {
     json!({"title": "Octoflow", "version": format!("v{}", env!("CARGO_PKG_VERSION"))})
 }
 
-/// A schema of version 3 in the words of version 2, which knows no alternatives.
+/// Converts a schema of version 3 to version 2, which has no alternatives.
 fn older(schema: Value) -> Value {
     match schema {
         Value::Object(mut fields) => {
@@ -132,7 +133,7 @@ fn older(schema: Value) -> Value {
     }
 }
 
-/// What tools look up before they send an option: which verbs of a kind take it.
+/// Paths with the options that each verb of a kind takes, which tools look up before they send one.
 fn paths() -> Map<String, Value> {
     let mut paths = Map::new();
     for kind in kinds::all() {

@@ -1,4 +1,4 @@
-//! The options of the verbs as queries write them. Reading only; a value that says nothing sensible is refused.
+//! Query options of the verbs. Parsing only; invalid values are refused.
 
 use octoflow_control::registry::{FieldSelector, LabelSelector, ListOptions, Selection, WriteOptions};
 use octoflow_model::Revision;
@@ -11,7 +11,7 @@ use crate::{
     query::Query,
 };
 
-/// Which objects are meant.
+/// Selectors.
 pub(super) const SELECT: &[Parameter] =
     &[text("labelSelector", "Only objects with these labels"), text("fieldSelector", "Only objects with these fields")];
 
@@ -52,14 +52,14 @@ pub(super) const DELETE: &[Parameter] = &[
 
 const DRY_RUN: Parameter = word("dryRun", &["All"], "Only judge; change nothing");
 
-/// What becomes of fields that a kind does not know.
+/// Treatment of unknown fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Validation {
-    /// The object is refused.
+    /// Refuse the object.
     Strict,
-    /// They are left out and told.
+    /// Drop them with a warning.
     Warn,
-    /// They are left out.
+    /// Drop them.
     Ignore,
 }
 
@@ -79,10 +79,10 @@ pub(super) fn selection(query: &Query) -> Result<Selection, Fault> {
     Ok(Selection { labels, fields })
 }
 
-/// Everything but pages.
+/// Reads everything but paging.
 pub(super) fn list(call: &Call, target: &Target) -> Result<ListOptions, Fault> {
     let mut selection = selection(&call.query)?;
-    // Where the path names one, only that one is meant.
+    // If the path names an object, only that one is selected.
     if !target.name().is_empty() {
         let only = FieldSelector::parse(&format!("metadata.name={}", target.name())).map_err(Fault::bad_request)?;
         selection.fields.0.extend(only.0);
@@ -105,7 +105,7 @@ pub(super) fn dry_run<'a>(words: impl Iterator<Item = &'a str>) -> Result<bool, 
 pub(super) fn write(call: &Call) -> Result<WriteOptions, Fault> {
     let manager = match call.query.get("fieldManager") {
         Some(manager) => manager.to_owned(),
-        // Whoever does not say so is known by its program's name.
+        // The default manager is the name of the client program.
         None => call.header("user-agent").and_then(|agent| agent.split('/').next()).unwrap_or("unknown").to_owned(),
     };
     if manager.chars().count() > 128 || manager.chars().any(char::is_control) {

@@ -1,7 +1,7 @@
-//! Changing objects: JSON patch, merge patch, strategic merge patch, and server-side apply.
+//! Patches: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
 use axum::http::StatusCode;
-use octoflow_control::registry::{ApplyOptions, Cause, Fault as Trouble, Kind, patch, schema_name};
+use octoflow_control::registry::{ApplyOptions, Cause, Fault as RegistryFault, Kind, patch, schema_name};
 use serde_json::{Value, json};
 
 use super::{
@@ -20,7 +20,7 @@ use crate::{
 
 pub(super) const OPTIONS: &[Parameter] = &[flag("force", "Apply: take over fields that others wrote")];
 
-/// What a patch may be.
+/// Accepted bodies of a patch.
 pub(super) fn bodies(kind: &Kind) -> Content {
     let operations = json!({"type": "array", "items": {
         "type": "object", "required": ["op", "path"],
@@ -37,16 +37,16 @@ pub(super) fn bodies(kind: &Kind) -> Content {
     if kind.group.is_empty() { content.or("application/strategic-merge-patch+json", Some(object)) } else { content }
 }
 
-/// What a patch means.
+/// Type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum PatchType {
     Operations,
     Merge,
     Strategic,
     Apply,
 }
 
-impl Way {
+impl PatchType {
     fn of(kind: &Kind, media_type: &str) -> Result<Self, Fault> {
         match media_type {
             "application/json-patch+json" => Ok(Self::Operations),
@@ -66,9 +66,9 @@ impl Way {
 
 pub(super) async fn patch(mut call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
     let target = Target::of(&call, kind)?;
-    let way = Way::of(kind, &body::media_type(&call))?;
+    let patch_type = PatchType::of(kind, &body::media_type(&call))?;
     let (form, options, validation) = (accept::form(&call)?, options::write(&call)?, options::validation(&call.query)?);
-    if way == Way::Apply {
+    if patch_type == PatchType::Apply {
         return apply(call, target, validation).await;
     }
     if call.query.get("force").is_some() {
@@ -79,11 +79,11 @@ pub(super) async fn patch(mut call: Call, kind: &'static Kind) -> Result<Answer,
     let changed = call.work(move |registry| {
         let mut warnings = Vec::new();
         let object = registry.update(kind, &space, &name, &options, |before| {
-            let (after, told) = change(kind, &name, way, before, &patch, validation)?;
+            let (after, told) = change(kind, &name, patch_type, before, &patch, validation)?;
             warnings = told;
             Ok(after)
         })?;
-        Ok::<_, Trouble>((object, warnings))
+        Ok::<_, RegistryFault>((object, warnings))
     });
     let (object, warnings) = changed.await?;
     Ok(warn(form::answer(StatusCode::OK, form, kind, object, &call.query), &warnings))
@@ -92,19 +92,23 @@ pub(super) async fn patch(mut call: Call, kind: &'static Kind) -> Result<Answer,
 fn change(
     kind: &'static Kind,
     name: &str,
-    way: Way,
+    patch_type: PatchType,
     before: &Value,
     patch: &Value,
     validation: Validation,
-) -> Result<(Value, Vec<String>), Trouble> {
-    let invalid = |why: String| Trouble::Invalid { kind, name: name.to_owned(), causes: vec![Cause::invalid("", why)] };
+) -> Result<(Value, Vec<String>), RegistryFault> {
+    let invalid = |error: patch::PatchError| RegistryFault::Invalid {
+        kind,
+        name: name.to_owned(),
+        causes: vec![Cause::invalid("", error.to_string())],
+    };
     let mut after = before.clone();
-    match way {
-        Way::Operations => patch::operate(&mut after, patch).map_err(invalid)?,
-        Way::Merge if patch.is_object() => patch::merge(&mut after, patch),
-        Way::Merge => return Err(Trouble::BadRequest("a merge patch is an object".to_owned())),
-        Way::Strategic => strategic::merge(&mut after, patch).map_err(Trouble::BadRequest)?,
-        Way::Apply => unreachable!("what is applied is not merged here"),
+    match patch_type {
+        PatchType::Operations => patch::apply_operations(&mut after, patch).map_err(invalid)?,
+        PatchType::Merge if patch.is_object() => patch::merge(&mut after, patch),
+        PatchType::Merge => return Err(RegistryFault::BadRequest("a merge patch is an object".to_owned())),
+        PatchType::Strategic => strategic::merge(&mut after, patch).map_err(RegistryFault::BadRequest)?,
+        PatchType::Apply => unreachable!("what is applied is not merged here"),
     }
     for (field, why) in [
         (
@@ -115,18 +119,18 @@ fn change(
     ] {
         let (was, is) = (&before["metadata"][field], &after["metadata"][field]);
         if is.as_str().is_some_and(|is| !is.is_empty() && was != is) {
-            return Err(Trouble::Conflict { kind, name: name.to_owned(), why: why.to_owned() });
+            return Err(RegistryFault::Conflict { kind, name: name.to_owned(), why: why.to_owned() });
         }
         let lost = was != is;
         if let Some(metadata) = after["metadata"].as_object_mut().filter(|_| lost) {
             metadata.insert(field.to_owned(), was.clone());
         }
     }
-    let warnings = strict::settle(kind, &mut after, validation)?;
+    let warnings = strict::check_unknown_fields(kind, &mut after, validation)?;
     Ok((after, warnings))
 }
 
-/// What somebody wants of an object, whoever else wants something of it.
+/// Server-side apply.
 async fn apply(mut call: Call, target: Target, validation: Validation) -> Result<Answer, Fault> {
     let kind = target.kind;
     let form = accept::form(&call)?;
@@ -136,7 +140,7 @@ async fn apply(mut call: Call, target: Target, validation: Validation) -> Result
     }
     let options = ApplyOptions { manager: write.manager, force: call.query.flag("force"), dry_run: write.dry_run };
     let mut wanted = body::yaml(&mut call).await?;
-    let warnings = strict::settle(kind, &mut wanted, validation)?;
+    let warnings = strict::check_unknown_fields(kind, &mut wanted, validation)?;
     let (space, name) = (target.space(), target.name());
     let applied = call.work(move |registry| registry.apply(kind, &space, &name, wanted, &options)).await?;
     let status = if applied.created { StatusCode::CREATED } else { StatusCode::OK };

@@ -1,8 +1,8 @@
-//! The OpenAPI document of version 2 as protobuf, the only form older kubectl reads. A writer for this one message.
+//! Encodes the OpenAPI document of version 2 as protobuf, the only form older kubectl reads. For this one message only.
 
 use serde_json::{Map, Value};
 
-/// The whole document.
+/// Encodes the whole document.
 pub(super) fn document(document: &Value) -> Vec<u8> {
     let mut message = Message::default();
     message.text(1, &document["swagger"]);
@@ -38,11 +38,11 @@ fn operation(operation: &Value) -> Message {
     message.text(3, &operation["description"]);
     message.text(5, &operation["operationId"]);
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
-        // The number of its sort among those that are not in a body, and of its type within it.
+        // Field numbers of its location among non-body parameters, and of its type within that.
         let (sort, kind) = match parameter["in"].as_str() {
             Some("query") => (3, 6),
             Some("path") => (4, 5),
-            // What reads this form never looks at bodies.
+            // Readers of this form never look at bodies.
             _ => continue,
         };
         let mut inner = Message::default();
@@ -58,7 +58,7 @@ fn operation(operation: &Value) -> Message {
     message
 }
 
-/// Nesting is that of our own tables.
+/// Recursion is bounded by our own tables.
 fn schema(schema: &Value) -> Message {
     let mut message = Message::default();
     message.text(1, &schema["$ref"]);
@@ -92,7 +92,7 @@ fn schema(schema: &Value) -> Message {
     message
 }
 
-/// Any value, as the YAML that JSON is.
+/// Encodes any value as YAML, of which JSON is a subset.
 fn any(value: &Value) -> Message {
     let mut message = Message::default();
     message.bytes(2, value.to_string().as_bytes());
@@ -109,7 +109,7 @@ fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flat_map(Map::iter)
 }
 
-/// Fields one after the other, each with its number and length.
+/// Sequence of fields, each with number and length.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -129,7 +129,7 @@ impl Message {
         self.0.push(number as u8);
     }
 
-    /// Said to be true.
+    /// Writes `true`.
     fn flag(&mut self, number: u32) {
         self.varint(u64::from(number) << 3);
         self.varint(1);

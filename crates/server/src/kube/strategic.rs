@@ -1,15 +1,15 @@
-//! Strategic merge patches for the kinds of the core group: merging that knows which lists are sets or have a key.
-//! Kinds of other groups do not take them, as custom resources do not.
+//! Strategic merge patches for kinds of the core group: merging that knows which lists are sets or have a key. Kinds of
+//! other groups do not support them, like custom resources.
 
 use serde_json::{Map, Value, json};
 
-/// How a list is merged.
+/// Merge strategy of a list.
 enum Lists {
-    /// The new one takes the place of the old one.
+    /// The new list replaces the old one.
     Replace,
-    /// A set of plain values.
+    /// Set of plain values.
     Set,
-    /// Objects that are known by one of their fields.
+    /// Objects identified by one of their fields.
     Keyed(&'static str),
 }
 
@@ -27,7 +27,7 @@ const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 const ORDER: &str = "$setElementOrder/";
 const RETAIN: &str = "$retainKeys";
 
-/// The patch done to the target. Nesting is bounded by that of the patch.
+/// Applies a patch to the target. Recursion is bounded by the nesting of the patch.
 pub(super) fn merge(target: &mut Value, patch: &Value) -> Result<(), String> {
     let Value::Object(changes) = patch else {
         return Err("a strategic merge patch is an object".to_owned());
@@ -61,7 +61,7 @@ pub(super) fn merge(target: &mut Value, patch: &Value) -> Result<(), String> {
             }
             continue;
         }
-        // The order of sets says nothing here.
+        // The order of sets has no meaning here.
         if name.starts_with(ORDER) || name == DIRECTIVE || name == RETAIN {
             continue;
         }

@@ -1,12 +1,12 @@
-//! What becomes of fields that a kind does not know: refused, told, or left out.
+//! Field validation: unknown fields are refused, reported or dropped.
 
-use octoflow_control::registry::{self, Kind, Unknown, idle, prune};
+use octoflow_control::registry::{self, Kind, Unknown, ineffective_fields, prune};
 use serde_json::Value;
 
 use super::options::Validation;
 
-/// Leaves unknown fields out, unless that is to be refused. The answer are sentences for whoever wrote the object.
-pub(super) fn settle(
+/// Drops unknown fields, unless they are to be refused. Returns warnings for the author of the object.
+pub(super) fn check_unknown_fields(
     kind: &'static Kind,
     object: &mut Value,
     validation: Validation,
@@ -25,7 +25,7 @@ pub(super) fn settle(
         return Ok(Vec::new());
     }
     let mut warnings: Vec<String> = unknown.iter().map(told).collect();
-    warnings.extend(idle(kind, object));
+    warnings.extend(ineffective_fields(kind, object));
     Ok(warnings)
 }
 

@@ -1,4 +1,4 @@
-//! Tables as `kubectl get` prints them: the columns of every kind, and rows of cells.
+//! Tables for `kubectl get`: column definitions of every kind, and rows of cells.
 
 use octoflow_control::{
     now,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::form;
 use crate::query::Query;
 
-/// What stands beside the cells of a row.
+/// What to include beside the cells of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Include {
     Nothing,
@@ -28,7 +28,7 @@ impl Include {
     }
 }
 
-/// The definitions of a kind's columns.
+/// Returns the column definitions of a kind.
 pub(super) fn heads(kind: &Kind) -> Value {
     let head = |column: &Column| {
         json!({
@@ -49,10 +49,10 @@ pub(super) fn row(kind: &Kind, object: Value, include: Include, version: &str) -
     json!({"cells": cells, "object": beside})
 }
 
-/// What makes cells of the index of runs, where that has everything the columns want.
+/// Renders cells from the run index, for kinds whose columns need no more.
 pub(super) type SummaryCells = fn(&Summary<'_>, Time) -> Vec<Value>;
 
-/// The row of a run that was not read whole.
+/// Renders the row of a run that was not read whole.
 pub(super) fn run(cells: SummaryCells, run: &RunRow, include: Include, version: &str) -> Value {
     let summary = Summary {
         name: &run.name,
@@ -74,7 +74,7 @@ pub(super) fn run(cells: SummaryCells, run: &RunRow, include: Include, version: 
 pub(super) fn table(version: &str, heads: Option<Value>, metadata: Value, rows: Vec<Value>) -> Value {
     let mut table =
         json!({"kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata, "rows": rows});
-    // In a watch the first table has them, and the client remembers.
+    // In a watch only the first table has them; the client remembers.
     table["columnDefinitions"] = heads.unwrap_or(Value::Null);
     table
 }

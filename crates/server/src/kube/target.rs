@@ -1,5 +1,4 @@
-//! What a path points at: a kind, perhaps a namespace, perhaps a name. Names that could not be one are refused here,
-//! before anything is looked up by them.
+//! Target of a path: kind, optional namespace, optional name. Invalid names are refused here, before any lookup.
 
 use octoflow_control::registry::Kind;
 
@@ -8,14 +7,14 @@ use crate::{call::Call, fault::Fault};
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub kind: &'static Kind,
-    /// None: all of them, or a kind without.
+    /// `None` for all namespaces, or for a kind without namespaces.
     pub namespace: Option<String>,
     name: Option<String>,
 }
 
 impl Target {
     pub(super) fn of(call: &Call, kind: &'static Kind) -> Result<Self, Fault> {
-        let part = |name: &str| call.maybe(name).map(segment).transpose();
+        let part = |name: &str| call.optional_param(name).map(segment).transpose();
         let (namespace, name) = match kind.name {
             "Namespace" => (None, part("namespace")?),
             _ => (part("namespace")?, part("name")?),
@@ -23,18 +22,18 @@ impl Target {
         Ok(Self { kind, namespace, name })
     }
 
-    /// The namespace as the registry takes it.
+    /// Returns the namespace as the registry expects it.
     pub(super) fn space(&self) -> String {
         self.namespace.clone().unwrap_or_default()
     }
 
-    /// Only for routes that have one.
+    /// Returns the name; empty for routes without one.
     pub(super) fn name(&self) -> String {
         self.name.clone().unwrap_or_default()
     }
 }
 
-/// One part of a path. Names are part of file names, too.
+/// Checks one segment of a path. Names are part of file names, too.
 fn segment(text: &str) -> Result<String, Fault> {
     let bad = text.is_empty()
         || text.len() > 253

@@ -1,10 +1,10 @@
-//! Sentences for the person behind a request that was done nevertheless: `Warning` headers, which kubectl prints.
+//! `Warning` headers for requests that succeeded nevertheless; kubectl prints them.
 
 use axum::http::{HeaderName, HeaderValue};
 
 use crate::answer::Answer;
 
-/// So many bytes of warnings an answer may carry; clients limit their headers.
+/// Maximum bytes of warnings in one answer; clients limit their headers.
 const MOST: usize = 4096;
 
 pub(super) fn warn(mut answer: Answer, warnings: &[String]) -> Answer {

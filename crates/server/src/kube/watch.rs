@@ -1,5 +1,5 @@
-//! Watches: events as lines of JSON until the client goes, its time is over, or the server closes. One piece is prepared
-//! when the client has taken the one before, so one that reads slowly costs that much memory and no more; it gets fewer
+//! Watches: events as JSON lines until the client disconnects, its timeout passes, or the server shuts down. One piece
+//! is prepared when the client has taken the previous one, so the memory of a slow client is bounded; it gets fewer
 //! events, each with the newest state.
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 
 use axum::{body::Body, http::StatusCode};
 use futures_util::stream;
-use octoflow_control::registry::{Event, Fault as Trouble, Kind, Watch};
+use octoflow_control::registry::{Event, Fault as RegistryFault, Kind, Watch};
 use octoflow_model::Revision;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -26,18 +26,18 @@ use crate::{
     app::App,
     call::Call,
     fault::Fault,
-    stream::{LOOKS, Piece},
+    stream::{LOOKUPS, Piece},
 };
 
-/// How often a watch that wants to know is told how far it has come.
-const BOOKMARKS: Duration = Duration::from_secs(60);
-/// How much longer a watch rests between two looks for each watch there is: many watches must not eat the machine.
+/// Interval of bookmarks, for watches that want them.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// Additional pause between two lookups per open watch, to bound the total load.
 const REST_PER_WATCH: Duration = Duration::from_micros(10);
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Counted while it lives.
+/// Counts an open watch until dropped.
 struct Counted;
 
 impl Counted {
@@ -53,14 +53,14 @@ impl Drop for Counted {
     }
 }
 
-/// What happens to one object, which must be there.
+/// Watches one object, which must exist.
 pub(super) async fn one(call: Call, target: Target) -> Result<Answer, Fault> {
     let (kind, space, name) = (target.kind, target.space(), target.name());
     call.work(move |registry| registry.get(kind, &space, &name)).await?;
     watch(call, target).await
 }
 
-/// What happens to the objects of a collection, or to the one that is named.
+/// Watches the objects of a collection, or the named one.
 pub(super) async fn watch(call: Call, target: Target) -> Result<Answer, Fault> {
     let kind = target.kind;
     let form = accept::form(&call)?;
@@ -69,7 +69,7 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<Answer, Fault> {
     // A century is as good as no end, and does not overflow.
     let ends = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds.min(3_000_000_000)));
     let options = options::list(&call, &target)?;
-    // Before the watch begins, so that nothing falls in between.
+    // Subscribed before the watch begins, so that no change is missed.
     let changes = call.app.changes();
     let since = start.since;
     let watch = call.work(move |registry| {
@@ -80,7 +80,7 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<Answer, Fault> {
         };
         registry.watch(kind, options, since)
     });
-    let lines = Lines {
+    let lines = WatchLines {
         app: call.app.clone(),
         watch: Some(watch.await?),
         changes,
@@ -88,7 +88,7 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<Answer, Fault> {
         ready: Vec::new(),
         look: true,
         initial_end: start.initial_end,
-        bookmarks: start.bookmarks.then(|| Instant::now() + BOOKMARKS),
+        bookmarks: start.bookmarks.then(|| Instant::now() + BOOKMARK_INTERVAL),
         ends,
         over: false,
         _counted: Counted::new(),
@@ -102,10 +102,10 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<Answer, Fault> {
     Ok(answer)
 }
 
-/// Where a watch begins.
+/// Start of a watch.
 #[derive(Clone, Copy)]
 enum Since {
-    /// With what there is.
+    /// With the current state first.
     Everything,
     Now,
     Revision(Revision),
@@ -114,7 +114,7 @@ enum Since {
 struct Start {
     since: Since,
     bookmarks: bool,
-    /// The end of what there was is to be marked.
+    /// True if the end of the initial events is to be marked.
     initial_end: bool,
 }
 
@@ -144,14 +144,14 @@ impl Start {
     }
 }
 
-/// The lines of one watch.
-struct Lines {
+/// JSON lines of one watch.
+struct WatchLines {
     app: App,
-    /// Away only while it is being asked.
+    /// `None` only while a lookup runs.
     watch: Option<Watch>,
     changes: tokio::sync::watch::Receiver<Revision>,
     writer: Writer,
-    /// Lines that the client has not taken yet.
+    /// WatchLines that the client has not taken yet.
     ready: Vec<u8>,
     look: bool,
     initial_end: bool,
@@ -161,7 +161,7 @@ struct Lines {
     _counted: Counted,
 }
 
-impl Lines {
+impl WatchLines {
     async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if !self.ready.is_empty() {
@@ -175,7 +175,7 @@ impl Lines {
                 self.look().await;
                 continue;
             }
-            let far = Instant::now() + BOOKMARKS;
+            let far = Instant::now() + BOOKMARK_INTERVAL;
             let closing = self.app.closing.clone();
             let due = self.watch.as_ref().and_then(Watch::due_in);
             tokio::select! {
@@ -191,7 +191,7 @@ impl Lines {
                     self.bookmarks = Some(far);
                     self.bookmark(false);
                 }
-                () = sleep(due.unwrap_or(BOOKMARKS)), if due.is_some() => self.look = true,
+                () = sleep(due.unwrap_or(BOOKMARK_INTERVAL)), if due.is_some() => self.look = true,
                 changed = self.changes.changed() => match changed {
                     Ok(()) => {
                         let rest = REST_PER_WATCH * u32::try_from(OPEN.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
@@ -206,17 +206,17 @@ impl Lines {
         }
     }
 
-    /// Asks what is new, away from the threads that answer requests.
+    /// Looks up new events on a blocking thread.
     async fn look(&mut self) {
         self.changes.mark_unchanged();
         let Some(mut watch) = self.watch.take() else { return };
-        // Most of what happens is nothing to most watches.
+        // Most changes do not concern most watches.
         if !self.initial_end && watch.is_quiet() {
             self.watch = Some(watch);
             return;
         }
         let mut writer = self.writer;
-        let _turn = LOOKS.acquire().await;
+        let _turn = LOOKUPS.acquire().await;
         let looked = tokio::task::spawn_blocking(move || {
             let lines = writer.piece(&mut watch);
             (watch, writer, lines)
@@ -245,19 +245,19 @@ impl Lines {
     }
 }
 
-/// How events are written down.
+/// Encodes events.
 #[derive(Clone, Copy)]
 struct Writer {
     kind: &'static Kind,
     form: Form,
     include: Include,
-    /// The heads of a table's columns have not been told yet.
+    /// True until the column definitions of a table were sent.
     heads: bool,
 }
 
 impl Writer {
-    /// One piece of what is new, and whether there is more.
-    fn piece(&mut self, watch: &mut Watch) -> Result<(Vec<u8>, bool), Trouble> {
+    /// Encodes one piece of new events. Returns whether there are more.
+    fn piece(&mut self, watch: &mut Watch) -> Result<(Vec<u8>, bool), RegistryFault> {
         let mut piece = Piece::new();
         while !piece.is_full() {
             let Some(event) = watch.next_event()? else { return Ok((piece.bytes, false)) };

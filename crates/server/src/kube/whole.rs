@@ -1,5 +1,5 @@
-//! Lists of whole runs, which may be large: told piece by piece, so that no list is in memory as a whole. One that fits into
-//! the first piece is answered at once.
+//! Lists of whole runs, which may be large: encoded piece by piece, so that no list is in memory as a whole. One that
+//! fits into the first piece is answered at once.
 
 use std::{collections::VecDeque, io};
 
@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
 };
 use futures_util::{StreamExt, stream};
-use octoflow_control::registry::{Fault as Trouble, Kind, ListOptions, Registry, RunRow, Selection};
+use octoflow_control::registry::{Fault as RegistryFault, Kind, ListOptions, Registry, RunRow, Selection};
 use serde_json::Value;
 
 use super::{
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{
     answer::{self, Answer},
-    stream::{LOOKS, Piece},
+    stream::{LOOKUPS, Piece},
 };
 
-/// A list on its way out.
+/// List that is being sent.
 pub(super) struct Runs {
     registry: Registry,
     kind: &'static Kind,
@@ -29,15 +29,15 @@ pub(super) struct Runs {
     include: Include,
     selection: Selection,
     rows: VecDeque<RunRow>,
-    /// What stands before the items; nothing once it was told.
+    /// Text before the items; empty once it was sent.
     head: String,
-    /// What stands behind them.
+    /// Text behind the items.
     tail: String,
     told: bool,
 }
 
 impl Runs {
-    /// `metadata` is made of the revision and the place of the next page.
+    /// `metadata` gets the revision and the continuation of the next page.
     pub(super) fn new(
         registry: &Registry,
         kind: &'static Kind,
@@ -45,7 +45,7 @@ impl Runs {
         include: Include,
         options: &ListOptions,
         metadata: impl FnOnce(octoflow_model::Revision, Option<String>) -> Value,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, RegistryFault> {
         let rows = registry.list_rows(kind, options)?;
         let catalog = form::list(form, include, kind, metadata(rows.revision, rows.next), Vec::new()).to_string();
         let items = if matches!(form, Form::Table(_)) { "\"rows\":[" } else { "\"items\":[" };
@@ -64,8 +64,8 @@ impl Runs {
         })
     }
 
-    /// The next piece, and whether there is more. It waits for the disk and the engine.
-    pub(super) fn piece(&mut self) -> Result<(Vec<u8>, bool), Trouble> {
+    /// Encodes the next piece and returns whether there are more. Blocks on the disk and the engine.
+    pub(super) fn piece(&mut self) -> Result<(Vec<u8>, bool), RegistryFault> {
         let mut piece = Piece::new();
         piece.bytes.append(&mut std::mem::take(&mut self.head).into_bytes());
         while let Some(row) = self.rows.pop_front() {
@@ -73,7 +73,7 @@ impl Runs {
                 Ok(object) if self.selection.is_empty() || self.selection.matches(&object) => object,
                 Ok(_) => continue,
                 // It was deleted meanwhile.
-                Err(Trouble::NotFound { .. }) => continue,
+                Err(RegistryFault::NotFound { .. }) => continue,
                 Err(fault) => return Err(fault),
             };
             let item = match self.form {
@@ -93,7 +93,7 @@ impl Runs {
         Ok((piece.bytes, false))
     }
 
-    /// The answer that begins with this piece.
+    /// Makes the answer that begins with this piece.
     pub(super) fn answer(self, first: Vec<u8>, more: bool) -> Answer {
         let mut answer = answer::bytes_as(StatusCode::OK, "application/json", Vec::new());
         if more {
@@ -107,7 +107,7 @@ impl Runs {
 
     async fn next(list: Option<Self>) -> io::Result<Option<(Bytes, Option<Self>)>> {
         let Some(mut list) = list else { return Ok(None) };
-        let turn = LOOKS.acquire().await.map_err(io::Error::other)?;
+        let turn = LOOKUPS.acquire().await.map_err(io::Error::other)?;
         let made = tokio::task::spawn_blocking(move || {
             let piece = list.piece();
             drop(turn);

@@ -1,23 +1,23 @@
-//! Objects as protobuf, for the few kinds that kubectl itself writes so: `kubectl create configmap`, `secret`, `namespace`.
-//! It turns their bytes into the JSON that everything else here reads, and refuses what it does not know.
+//! Decodes Kubernetes protobuf, for the few kinds that kubectl itself sends so: `kubectl create configmap`, `secret`,
+//! `namespace`. It produces the JSON that everything else here reads, and refuses unknown fields.
 
 use octoflow_model::base64;
 use serde_json::{Map, Value, json};
 
-/// What stands at the number of a field.
+/// Type of a field.
 #[derive(Clone, Copy)]
 enum Shape {
     Text,
     Number,
     Bool,
-    /// Written as base64 in JSON.
+    /// Base64 in JSON.
     Bytes,
     Object(&'static [Field]),
     Texts,
     Objects(&'static [Field]),
     TextMap,
     BytesMap,
-    /// Left out: the server sets it anyway.
+    /// Ignored: the server sets it anyway.
     Skip,
 }
 
@@ -72,7 +72,7 @@ const NAMESPACE: &[Field] = &[
     (3, "status", Shape::Skip),
 ];
 
-/// The kind and its version, and the object itself.
+/// Envelope: kind and version, and the object itself.
 const ENVELOPE: &[Field] = &[
     (1, "type", Shape::Object(&[(1, "apiVersion", Shape::Text), (2, "kind", Shape::Text)])),
     (2, "raw", Shape::Bytes),
@@ -82,9 +82,28 @@ const ENVELOPE: &[Field] = &[
 
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The object in these bytes as JSON.
-pub(super) fn object(bytes: &[u8]) -> Result<Value, String> {
-    let envelope = bytes.strip_prefix(MAGIC).ok_or("the body does not begin as Kubernetes protobuf does")?;
+/// Why a protobuf body cannot be decoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum WireError {
+    #[error("the body does not begin as Kubernetes protobuf does")]
+    NoMagic,
+    #[error("the protobuf body ends in the middle or is no protobuf")]
+    Malformed,
+    #[error("a {kind} of {version} is only read as JSON or YAML")]
+    UnsupportedKind { version: Value, kind: Value },
+    #[error("field {0} of the protobuf body is not known")]
+    UnknownField(u64),
+    #[error("`{0}` of the protobuf body has the wrong type")]
+    WrongType(&'static str),
+    #[error("an entry of the protobuf body has more than a key and a value")]
+    BadEntry,
+    #[error("a text of the protobuf body is not UTF-8")]
+    NotUtf8,
+}
+
+/// Decodes an object into JSON.
+pub(super) fn object(bytes: &[u8]) -> Result<Value, WireError> {
+    let envelope = bytes.strip_prefix(MAGIC).ok_or(WireError::NoMagic)?;
     let mut raw = &[][..];
     for part in Parts(envelope) {
         if let (2, Part::Bytes(bytes)) = part? {
@@ -97,7 +116,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Value, String> {
         (Some("v1"), Some("ConfigMap")) => CONFIG_MAP,
         (Some("v1"), Some("Secret")) => SECRET,
         (Some("v1"), Some("Namespace")) => NAMESPACE,
-        _ => return Err(format!("a {kind} of {version} is only read as JSON or YAML")),
+        _ => return Err(WireError::UnsupportedKind { version: version.clone(), kind: kind.clone() }),
     };
     let mut object = message(raw, fields)?;
     object["apiVersion"] = version.clone();
@@ -105,20 +124,20 @@ pub(super) fn object(bytes: &[u8]) -> Result<Value, String> {
     Ok(object)
 }
 
-/// Nesting is that of the tables.
-fn message(bytes: &[u8], fields: &[Field]) -> Result<Value, String> {
+/// Recursion is bounded by the tables.
+fn message(bytes: &[u8], fields: &[Field]) -> Result<Value, WireError> {
     let mut object = Map::new();
     for part in Parts(bytes) {
         let (number, part) = part?;
         let known = fields.iter().find(|(known, ..)| *known == number);
-        let (_, name, shape) = known.ok_or_else(|| format!("field {number} of the protobuf body is not known"))?;
+        let (_, name, shape) = known.ok_or(WireError::UnknownField(number))?;
         let add = |object: &mut Map<String, Value>, value| match object.get_mut(*name) {
             Some(Value::Array(items)) => items.push(value),
             _ => drop(object.insert((*name).to_owned(), json!([value]))),
         };
         match (*shape, part) {
             (Shape::Skip, _) => {}
-            // What is empty was not said.
+            // An empty value means that the field was not set.
             (Shape::Text, Part::Bytes([])) => {}
             (Shape::Text, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), text(bytes)?)),
             (Shape::Bytes, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), json!(base64::encode(bytes)))),
@@ -140,33 +159,33 @@ fn message(bytes: &[u8], fields: &[Field]) -> Result<Value, String> {
                 let (key, value) = entry(bytes)?;
                 object.entry(*name).or_insert_with(|| json!({}))[key] = json!(base64::encode(value));
             }
-            _ => return Err(format!("`{name}` of the protobuf body has the wrong type")),
+            _ => return Err(WireError::WrongType(*name)),
         }
     }
     Ok(Value::Object(object))
 }
 
-fn entry(bytes: &[u8]) -> Result<(String, &[u8]), String> {
+fn entry(bytes: &[u8]) -> Result<(String, &[u8]), WireError> {
     let (mut key, mut value) = (String::new(), &[][..]);
     for part in Parts(bytes) {
         match part? {
             (1, Part::Bytes(bytes)) => key = utf8(bytes)?.to_owned(),
             (2, Part::Bytes(bytes)) => value = bytes,
-            _ => return Err("an entry of the protobuf body has more than a key and a value".to_owned()),
+            _ => return Err(WireError::BadEntry),
         }
     }
     Ok((key, value))
 }
 
-fn text(bytes: &[u8]) -> Result<Value, String> {
+fn text(bytes: &[u8]) -> Result<Value, WireError> {
     utf8(bytes).map(|text| json!(text))
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str, String> {
-    str::from_utf8(bytes).map_err(|_| "a text of the protobuf body is not UTF-8".to_owned())
+fn utf8(bytes: &[u8]) -> Result<&str, WireError> {
+    str::from_utf8(bytes).map_err(|_| WireError::NotUtf8)
 }
 
-/// The fields of a message, one after the other.
+/// Iterator over the fields of a message.
 struct Parts<'a>(&'a [u8]);
 
 enum Part<'a> {
@@ -175,7 +194,7 @@ enum Part<'a> {
 }
 
 impl<'a> Iterator for Parts<'a> {
-    type Item = Result<(u64, Part<'a>), String>;
+    type Item = Result<(u64, Part<'a>), WireError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
@@ -185,7 +204,7 @@ impl<'a> Iterator for Parts<'a> {
         if part.is_none() {
             self.0 = &[];
         }
-        Some(part.ok_or_else(|| "the protobuf body ends in the middle or is no protobuf".to_owned()))
+        Some(part.ok_or(WireError::Malformed))
     }
 }
 
@@ -249,12 +268,12 @@ mod tests {
     fn bytes_that_are_something_else_are_refused() {
         let good = envelope("ConfigMap", &field(2, &field(1, b"key")));
         for length in 0..good.len() {
-            // What is cut off at the end of a field is whole; nothing may panic.
+            // A message cut at the end of a field is complete; nothing may panic.
             let _ = object(&good[..length]);
         }
         assert!(object(b"{}").is_err());
-        assert!(object(&envelope("Pod", b"")).unwrap_err().contains("only read as JSON"));
-        assert!(object(&envelope("Secret", &field(9, b"x"))).unwrap_err().contains("field 9"));
+        assert!(object(&envelope("Pod", b"")).unwrap_err().to_string().contains("only read as JSON"));
+        assert_eq!(object(&envelope("Secret", &field(9, b"x"))), Err(WireError::UnknownField(9)));
         assert!(object(&envelope("Secret", &[0xff; 12])).is_err());
     }
 }

@@ -12,7 +12,7 @@ pub(super) async fn create(mut call: Call, kind: &'static Kind) -> Result<Answer
         (accept::form(&call)?, options::write(&call)?, options::validation(&call.query)?);
     let mut object = body::object(&mut call).await?;
     options.claim = call.claim()?;
-    let warnings = strict::settle(kind, &mut object, validation)?;
+    let warnings = strict::check_unknown_fields(kind, &mut object, validation)?;
     let created = call.create(kind, target.space(), object, options).await?;
     Ok(warn(form::answer(StatusCode::CREATED, form, kind, created, &call.query), &warnings))
 }
@@ -21,7 +21,7 @@ pub(super) async fn replace(mut call: Call, kind: &'static Kind) -> Result<Answe
     let target = Target::of(&call, kind)?;
     let (form, options, validation) = (accept::form(&call)?, options::write(&call)?, options::validation(&call.query)?);
     let mut object = body::object(&mut call).await?;
-    let warnings = strict::settle(kind, &mut object, validation)?;
+    let warnings = strict::check_unknown_fields(kind, &mut object, validation)?;
     let (space, name) = (target.space(), target.name());
     let replaced = call.work(move |registry| registry.replace(kind, &space, &name, object, &options)).await?;
     Ok(warn(form::answer(StatusCode::OK, form, kind, replaced, &call.query), &warnings))

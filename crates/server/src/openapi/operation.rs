@@ -1,25 +1,25 @@
-//! What a route says of itself for the OpenAPI document: what it does, takes and gives. Its path, privilege and faults are
-//! known from the table of routes already and are not repeated here.
+//! Description of a route for the OpenAPI document: summary, request and response. Path, privilege and errors come from
+//! the table of routes and are not repeated here.
 
 use serde_json::{Map, Value, json};
 
 use crate::route::Route;
 
-/// The description of one route.
+/// Description of one route.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Operation {
     pub summary: String,
     pub query: Vec<Parameter>,
     pub body: Option<Body>,
-    /// What it gives when all goes well, by status.
+    /// Successful responses by status.
     pub answers: Vec<(u16, Content)>,
     /// Extensions such as `x-kubernetes-action`.
     pub extensions: Map<String, Value>,
-    /// The route only says that something is not offered here, so it is no operation.
+    /// True if the route only answers that a feature is not supported; it is then not in the document.
     pub refuses: bool,
 }
 
-/// A parameter of the query.
+/// Query parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
     pub name: &'static str,
@@ -27,17 +27,17 @@ pub(crate) struct Parameter {
     pub about: &'static str,
 }
 
-/// How a parameter is written.
+/// Type of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
     Text,
     Word(&'static [&'static str]),
     Flag,
-    /// A whole number that is not negative.
+    /// Non-negative integer.
     Count,
     /// RFC 3339.
     Time,
-    /// A text that may be given several times.
+    /// Repeatable text.
     Texts,
 }
 
@@ -82,14 +82,14 @@ impl Parameter {
     }
 }
 
-/// The body of a request.
+/// Request body.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     pub required: bool,
     pub content: Content,
 }
 
-/// One or more media types, each with its schema; no schema for what is no single JSON value.
+/// Media types, each with its schema; no schema for streams and bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content(pub Vec<(&'static str, Option<Value>)>);
 
@@ -102,7 +102,7 @@ impl Content {
         Self(vec![("text/plain", Some(json!({"type": "string"})))])
     }
 
-    /// The same in another form.
+    /// Adds an alternative media type.
     pub(crate) fn or(mut self, media: &'static str, schema: Option<Value>) -> Self {
         self.0.push((media, schema));
         self
@@ -117,13 +117,13 @@ impl Content {
     }
 }
 
-/// A reference to a schema of the document.
+/// Returns a reference to a schema of the document.
 pub(crate) fn refer(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
 impl Route {
-    /// One line for people.
+    /// Sets the one-line summary.
     pub(crate) fn about(&mut self, summary: impl Into<String>) -> &mut Self {
         self.operation.summary = summary.into();
         self
@@ -134,13 +134,13 @@ impl Route {
         self
     }
 
-    /// A body that must be there.
+    /// Declares a required body.
     pub(crate) fn takes(&mut self, content: Content) -> &mut Self {
         self.operation.body = Some(Body { required: true, content });
         self
     }
 
-    /// A body that may be left out.
+    /// Declares an optional body.
     pub(crate) fn may_take(&mut self, content: Content) -> &mut Self {
         self.operation.body = Some(Body { required: false, content });
         self
@@ -160,7 +160,7 @@ impl Route {
         self
     }
 
-    /// Says that there is nothing behind this path but the word that it is not offered.
+    /// Marks a route that only answers that a feature is not supported.
     pub(crate) fn refuses(&mut self) -> &mut Self {
         self.operation.refuses = true;
         self

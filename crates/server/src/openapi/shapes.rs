@@ -1,5 +1,5 @@
-//! Schemas of what is neither a kind of the registry nor described where it is answered: faults, lists, messages and
-//! rows. It describes; nothing is checked against it but by tests.
+//! Schemas other than those of the kinds: errors, lists, messages and rows. They only describe; nothing is validated
+//! against them except in tests.
 
 use octoflow_control::registry::{Kind, schema_name};
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use crate::route::Face;
 
 const KUBE_STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
-/// The schema of a face's faults.
+/// Returns the name of a face's error schema.
 pub(super) fn fault(face: Face) -> &'static str {
     match face {
         Face::Kube => KUBE_STATUS,
@@ -18,12 +18,12 @@ pub(super) fn fault(face: Face) -> &'static str {
     }
 }
 
-/// One object of a kind, in any of the forms a client may ask for.
+/// Schema of one object of a kind, in any form a client may ask for.
 pub(crate) fn object(kind: &Kind) -> Value {
     json!({"anyOf": [refer(&schema_name(kind)), refer("meta.Table"), refer("meta.PartialObjectMetadata")]})
 }
 
-/// A list of objects of a kind, in any of the forms a client may ask for.
+/// Schema of a list of objects of a kind, in any form a client may ask for.
 pub(crate) fn list(kind: &Kind) -> Value {
     let whole = json!({
         "type": "object", "required": ["apiVersion", "kind", "metadata", "items"],
@@ -35,7 +35,7 @@ pub(crate) fn list(kind: &Kind) -> Value {
     json!({"anyOf": [whole, refer("meta.Table"), refer("meta.PartialObjectMetadataList")]})
 }
 
-/// What is left of an object that was deleted: a word of success, or the object while it is still going.
+/// Schema of a deletion's answer: a success status, or the object while it is terminating.
 pub(crate) fn deleted(kind: &Kind) -> Value {
     json!({"anyOf": [refer(KUBE_STATUS), object(kind)]})
 }
@@ -44,7 +44,7 @@ pub(crate) fn status() -> Value {
     refer(KUBE_STATUS)
 }
 
-/// A list as Argo's clients expect it: an empty one has no items at all.
+/// Schema of a list for Argo's clients: an empty one has no items at all.
 pub(crate) fn argo_list(kind: &Kind) -> Value {
     json!({
         "type": "object",
@@ -55,17 +55,17 @@ pub(crate) fn argo_list(kind: &Kind) -> Value {
     })
 }
 
-/// An object with these fields, none of which must be there.
+/// Schema of an object with these optional fields.
 pub(crate) fn message(fields: Value) -> Value {
     json!({"type": "object", "properties": fields})
 }
 
-/// An object that has nothing in it.
+/// Schema of an empty object.
 pub(crate) fn empty() -> Value {
     json!({"type": "object", "maxProperties": 0})
 }
 
-/// The schemas that operations of these faces refer to.
+/// Returns the schemas that operations of these faces refer to.
 pub(super) fn of(faces: &[Face]) -> Map<String, Value> {
     let mut all = vec![("meta.ListMeta", list_meta())];
     for face in faces {

@@ -5,16 +5,16 @@ use serde_json::json;
 use super::ROOT;
 use crate::{
     answer::{self, Answer},
-    audit::Question,
+    audit::AuditQuery,
     call::Call,
     fault::Fault,
     openapi::operation::{Content, count, text},
     route::{Need, Table},
 };
 
-/// So many entries a page may have.
-const LONGEST_PAGE: usize = 1000;
-const USUAL_PAGE: usize = 100;
+/// Maximum page size.
+const MAX_PAGE: usize = 1000;
+const DEFAULT_PAGE: usize = 100;
 
 pub(super) fn routes(table: &mut Table) {
     let page = json!({
@@ -39,16 +39,16 @@ async fn list(call: Call) -> Result<Answer, Fault> {
         let number = text.map(|text| text.parse::<u64>()).transpose();
         number.map_err(|_| Fault::bad_request(format!("{name} is a number, not `{}`", text.unwrap_or_default())))
     };
-    let limit = number("limit")?.map_or(USUAL_PAGE, |limit| usize::try_from(limit).unwrap_or(LONGEST_PAGE));
-    let question = Question {
-        limit: limit.clamp(1, LONGEST_PAGE),
+    let limit = number("limit")?.map_or(DEFAULT_PAGE, |limit| usize::try_from(limit).unwrap_or(MAX_PAGE));
+    let query = AuditQuery {
+        limit: limit.clamp(1, MAX_PAGE),
         before: number("continue")?,
         who: call.query.get("who").map(str::to_owned),
         path: call.query.get("path").map(str::to_owned),
     };
     let app = call.app.clone();
     let found = call.work(move |_| {
-        app.audit.find(&question).map_err(|error| Fault::internal(format!("the audit log cannot be read: {error}")))
+        app.audit.find(&query).map_err(|error| Fault::internal(format!("the audit log cannot be read: {error}")))
     });
     let (items, next) = found.await?;
     Ok(answer::json(&json!({"items": items, "continue": next.map(|next| next.to_string())})))

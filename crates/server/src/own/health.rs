@@ -1,4 +1,4 @@
-//! How the server is and who asks, for `octoflow doctor` and for people.
+//! Health of the server and identity of the caller, for `octoflow doctor` and for people.
 
 use octoflow_control::now;
 use serde_json::json;
@@ -47,15 +47,15 @@ async fn health(call: Call) -> Result<Answer, Fault> {
         "slots": gauges.slots, "slotsUsed": gauges.slots_used, "tasksWaiting": gauges.tasks_waiting,
         "watches": call.app.streams.open(), "connections": call.app.meter.connections(),
         "diskFreeBytes": free, "diskTotalBytes": total,
-        "defaultPassword": call.app.access.book.has_default(),
-        "defaultPasswordOverTcp": call.app.access.book.default_lets_everybody_in(),
+        "defaultPassword": call.app.access.credentials.has_default(),
+        "defaultPasswordOverTcp": call.app.access.credentials.default_admits_everybody(),
         "caller": {
             "name": call.caller.name, "privileges": call.caller.privileges.words(),
             "namespaces": call.caller.scope.names(),
         },
     });
     if !call.caller.scope.is_all() {
-        // How much others do is theirs to know.
+        // Activity of others is not shown to confined callers.
         let numbers = ["revision", "runsOpen", "slotsUsed", "tasksWaiting", "watches", "connections"];
         health
             .as_object_mut()

@@ -1,11 +1,11 @@
-//! What a run writes, line by line with node, container and time, as a stream that tells its end: a client that hears no
-//! end has lost the connection and comes back for the rest.
+//! Log lines of a run with node, container and time, as a stream with an explicit end: a client that gets no end has
+//! lost the connection and reconnects for the rest.
 
 use std::collections::BTreeSet;
 
 use octoflow_control::{
-    read::lines::{Sieve, Stream, Wanted},
-    registry::{Fault as Trouble, RunFrame, RunFrames, RunLine, RunLines},
+    read::lines::{LineFilter, LineQuery, Stream},
+    registry::{Fault as RegistryFault, RunFrame, RunFrames, RunLine, RunLines},
 };
 use octoflow_model::{RunId, Time};
 use serde_json::{Value, json};
@@ -15,15 +15,15 @@ use crate::{
     answer::Answer,
     call::Call,
     fault::Fault,
-    follow::{Following, Log, Reading},
+    follow::{Follower, Log, Reading},
     openapi::operation::{Content, count, flag, text, texts},
     route::{Need, Table},
-    stream::{Dress, Source, stream},
+    stream::{Encoding, Source, stream},
 };
 
 pub(super) fn add_to(table: &mut Table) {
     table
-        .get("/api/octoflow/v1/runs/{namespace}/{name}/lines", Need::ReadJob, say)
+        .get("/api/octoflow/v1/runs/{namespace}/{name}/lines", Need::ReadJob, stream_lines)
         .about("What a run wrote, line by line, as server-sent events")
         .query(&[
             KIND,
@@ -38,34 +38,34 @@ pub(super) fn add_to(table: &mut Table) {
         .gives(Content::default().or("text/event-stream", None));
 }
 
-/// `node` (full names, repeatable), `container`, `grep`, `tail`, `since` in microseconds, `follow`; with `raw` the frames
-/// of the node whose id it is.
-async fn say(call: Call) -> Result<Answer, Fault> {
+/// Query parameters: `node` (full names, repeatable), `container`, `grep`, `tail`, `since` in microseconds, `follow`;
+/// `raw` streams the frames of the node with that id.
+async fn stream_lines(call: Call) -> Result<Answer, Fault> {
     let found = named(&call).await?;
     let query = call.query.clone();
-    let wanted = Wanted {
+    let lines_query = LineQuery {
         names: query.all("node").map(str::to_owned).collect(),
         tail: number(&query, "tail")?,
         follow: query.flag("follow"),
     };
     let container = query.get("container").map(str::to_owned);
-    let sieve = Sieve::new(container, number(&query, "since")?.map(Time), query.get("grep"))
+    let filter = LineFilter::new(container, number(&query, "since")?.map(Time), query.get("grep"))
         .map_err(|error| Fault::bad_request(format!("grep: {error}")))?;
-    let (run, follow) = (found.run, wanted.follow);
+    let (run, follow) = (found.run, lines_query.follow);
     let log = match query.get("raw").map(str::to_owned) {
-        Some(node) => Told::Frames(call.work(move |registry| registry.run_frames(run, &node, follow)).await?),
-        None => Told::Lines(Box::new(call.app.registry.run_lines(run, wanted, sieve))),
+        Some(node) => LogStream::Frames(call.work(move |registry| registry.run_frames(run, &node, follow)).await?),
+        None => LogStream::Lines(Box::new(call.app.registry.run_lines(run, lines_query, filter))),
     };
-    stream(&call, Dress::Events, call.app.followers().follow(log))
+    stream(&call, Encoding::Events, call.app.followers().follow(log))
 }
 
-/// What is told: lines that were chosen, or everything one node wrote.
-enum Told {
+/// Streamed content: selected lines, or all frames of one node.
+enum LogStream {
     Lines(Box<RunLines>),
     Frames(RunFrames),
 }
 
-impl Log for Told {
+impl Log for LogStream {
     type Piece = Vec<u8>;
 
     fn run(&self) -> RunId {
@@ -75,9 +75,9 @@ impl Log for Told {
         }
     }
 
-    fn read(&mut self) -> Result<Reading<Vec<u8>>, Trouble> {
+    fn read(&mut self) -> Result<Reading<Vec<u8>>, RegistryFault> {
         let mut bytes = Vec::new();
-        let mut event = |event: &Value| Dress::Events.write(event, &mut bytes);
+        let mut event = |event: &Value| Encoding::Events.write(event, &mut bytes);
         let (finished, more) = match self {
             Self::Lines(lines) => {
                 let piece = lines.read()?;
@@ -92,17 +92,17 @@ impl Log for Told {
         };
         if finished {
             let none = BTreeSet::new();
-            let heard = match self {
-                Self::Lines(lines) => lines.heard(),
+            let containers = match self {
+                Self::Lines(lines) => lines.containers_seen(),
                 Self::Frames(_) => &none,
             };
-            event(&json!({"end": {"containers": heard}}));
+            event(&json!({"end": {"containers": containers}}));
         }
         Ok(Reading { piece: (!bytes.is_empty()).then_some(bytes), finished, more })
     }
 }
 
-impl Source for Following<Told> {
+impl Source for Follower<LogStream> {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         Self::next(self).await
     }
@@ -135,7 +135,7 @@ fn word(stream: Stream) -> &'static str {
     }
 }
 
-/// What is text goes as text, anything else as numbers, so that no byte is lost.
+/// Text is sent as a string, anything else as numbers, so that no byte is lost.
 fn put_bytes(event: &mut Value, bytes: &[u8]) {
     match str::from_utf8(bytes) {
         Ok(text) => event["text"] = json!(text),

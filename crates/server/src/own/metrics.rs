@@ -1,4 +1,4 @@
-//! The metrics, in the text that Prometheus reads.
+//! The metrics route, in the Prometheus text format.
 
 use octoflow_control::registry::Fault as Reason;
 
@@ -6,7 +6,7 @@ use crate::{
     answer::{self, Answer},
     area::Area,
     call::Call,
-    expose::{self, Seen},
+    expose::{self, Scrape},
     fault::Fault,
     openapi::operation::Content,
     route::{Need, Table},
@@ -17,7 +17,7 @@ pub(crate) const PATH: &str = "/metrics";
 
 pub(super) fn routes(table: &mut Table) {
     let route = table.get(PATH, Need::Token, metrics);
-    // They name every namespace.
+    // The metrics name every namespace.
     route.within(Area::Server).about("Metrics, as Prometheus reads them").gives(Content::text());
 }
 
@@ -25,13 +25,13 @@ async fn metrics(call: Call) -> Result<Answer, Fault> {
     let app = call.app.clone();
     let text = call
         .work(move |registry| {
-            let seen = Seen {
+            let scrape = Scrape {
                 gauges: registry.gauges()?,
                 phases: registry.runs_by_phase()?,
                 revision: registry.revision()?,
                 custom: registry.controller().metrics()?,
             };
-            Ok::<_, Reason>(expose::text(&app, &seen))
+            Ok::<_, Reason>(expose::text(&app, &scrape))
         })
         .await?;
     Ok(answer::bytes_as(axum::http::StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into_bytes()))

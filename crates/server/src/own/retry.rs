@@ -1,4 +1,4 @@
-//! Retries as our own client asks for them: every choice the engine has, and a plan that is only told.
+//! Retries for our own client: all options of the engine, and a dry run that returns the plan.
 
 use axum::http::Method;
 use octoflow_control::{RerunOptions, RerunPlan};
@@ -16,7 +16,7 @@ use crate::{
 
 pub(super) fn add_to(table: &mut Table) {
     let texts = json!({"type": "array", "items": {"type": "string"}});
-    let wanted = json!({
+    let request = json!({
         "type": "object", "additionalProperties": false,
         "properties": {
             "nodes": texts, "from": texts, "failed": {"type": "boolean"}, "restartSuccessful": {"type": "boolean"},
@@ -27,13 +27,13 @@ pub(super) fn add_to(table: &mut Table) {
         .add(Method::POST, "/api/octoflow/v1/runs/{namespace}/{name}/retry", Need::WriteJob, retry)
         .about("Does what failed in a run again, or says what that would be")
         .query(&[KIND])
-        .may_take(Content::json(wanted))
+        .may_take(Content::json(request))
         .gives(Content::json(json!({"type": "object"})));
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-struct Wanted {
+struct RetryRequest {
     nodes: Vec<String>,
     from: Vec<String>,
     failed: bool,
@@ -41,16 +41,16 @@ struct Wanted {
     node_field_selector: Option<String>,
     /// `name=value`
     parameters: Vec<String>,
-    /// Only say what would be done.
+    /// Only return the plan.
     dry_run: bool,
 }
 
 async fn retry(mut call: Call) -> Result<Answer, Fault> {
     let body = call.json().await?;
     let body = if body.is_null() { json!({}) } else { body };
-    let wanted: Wanted = serde_json::from_value(body)
+    let request: RetryRequest = serde_json::from_value(body)
         .map_err(|error| Fault::bad_request(format!("the body is not what is expected here: {error}")))?;
-    let parameters = wanted.parameters.iter().map(|pair| {
+    let parameters = request.parameters.iter().map(|pair| {
         let (name, value) = pair
             .split_once('=')
             .filter(|(name, _)| !name.is_empty())
@@ -58,19 +58,19 @@ async fn retry(mut call: Call) -> Result<Answer, Fault> {
         Ok((name.to_owned(), value.to_owned()))
     });
     let options = RerunOptions {
-        restart_successful: wanted.restart_successful,
-        selector: wanted.node_field_selector,
-        nodes: wanted.nodes,
-        from: wanted.from,
-        failed: wanted.failed,
+        restart_successful: request.restart_successful,
+        selector: request.node_field_selector,
+        nodes: request.nodes,
+        from: request.from,
+        failed: request.failed,
         parameters: parameters.collect::<Result<_, Fault>>()?,
     };
     let found = named(&call).await?;
     let answer = call
         .work(move |registry| -> Result<Value, Fault> {
             let refused = |error: octoflow_control::Error| crate::argo::refused(error.into());
-            if wanted.dry_run {
-                return Ok(told(&registry.controller().again_plan(found.run, &options).map_err(refused)?));
+            if request.dry_run {
+                return Ok(plan_json(&registry.controller().again_plan(found.run, &options).map_err(refused)?));
             }
             let run = registry.controller().retry(found.run, &options).map_err(refused)?;
             Ok(registry.run_by_number(run)?)
@@ -79,7 +79,7 @@ async fn retry(mut call: Call) -> Result<Answer, Fault> {
     Ok(answer::json(&answer))
 }
 
-fn told(plan: &RerunPlan) -> Value {
+fn plan_json(plan: &RerunPlan) -> Value {
     let rerun: Vec<Value> = plan
         .rerun
         .iter()

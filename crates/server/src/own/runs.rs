@@ -1,6 +1,8 @@
-//! Runs as our own client asks for them: narrow rows for lists, and why a run stands where it stands.
+//! Runs for our own client: rows of the run index, and explanations of a run's state.
 
-use octoflow_control::registry::{Filter, Kind, LabelSelector, ListOptions, MAX_PAGE, Named, RunRow, Selection, kinds};
+use octoflow_control::registry::{
+    Filter, FoundRun, Kind, LabelSelector, ListOptions, MAX_PAGE, RunRow, Selection, kinds,
+};
 use octoflow_model::Time;
 use serde_json::{Value, json};
 
@@ -16,7 +18,7 @@ use crate::{
 
 const RUNS: &str = "/api/octoflow/v1/runs";
 
-/// Which kind of run a name is of.
+/// Kind of the run.
 pub(super) const KIND: Parameter = text("kind", "Workflow, which it is when left out, or TaskSet");
 
 pub(super) fn add_to(table: &mut Table) {
@@ -60,7 +62,8 @@ pub(super) fn add_to(table: &mut Table) {
         .gives(Content::json(reasons));
 }
 
-/// `kind` (workflows when left out), `namespace`, `phase` (repeatable), `prefix`, `labelSelector`, `since` and `until` in microseconds, `limit`, `continue`.
+/// Query parameters: `kind` (workflows by default), `namespace`, `phase` (repeatable), `prefix`, `labelSelector`,
+/// `since` and `until` in microseconds, `limit`, `continue`.
 async fn list(call: Call) -> Result<Answer, Fault> {
     let kind = kind(&call)?;
     let query = &call.query;
@@ -72,7 +75,7 @@ async fn list(call: Call) -> Result<Answer, Fault> {
         after: query.get("continue").map(str::to_owned),
     };
     let filter = Filter {
-        // A run nobody has looked at yet has an empty phase, and an empty value is how to ask for it.
+        // A run that was not started yet has an empty phase; an empty value selects it.
         phases: query.all("phase").map(str::to_owned).collect(),
         name_prefix: query.get("prefix").map(str::to_owned),
         since: number(query, "since")?.map(Time),
@@ -81,14 +84,14 @@ async fn list(call: Call) -> Result<Answer, Fault> {
     };
     let found = call.work(move |registry| registry.list_runs(kind, &options, &filter)).await?;
     Ok(answer::json(&json!({
-        "items": found.items.iter().map(told).collect::<Vec<_>>(),
+        "items": found.items.iter().map(row_json).collect::<Vec<_>>(),
         "continue": found.next,
     })))
 }
 
 async fn row(call: Call) -> Result<Answer, Fault> {
     let found = named(&call).await?;
-    Ok(answer::json(&told(&found.row)))
+    Ok(answer::json(&row_json(&found.row)))
 }
 
 async fn explain(call: Call) -> Result<Answer, Fault> {
@@ -103,8 +106,8 @@ async fn explain(call: Call) -> Result<Answer, Fault> {
     Ok(answer::json(&json!({"name": found.row.name, "archived": found.row.archived, "items": items})))
 }
 
-/// The run the path names, also as `@latest`; of the kind that `kind` says, a workflow when it says none.
-pub(super) async fn named(call: &Call) -> Result<Named, Fault> {
+/// Finds the run in the path, also `@latest`, of the kind in the query (a workflow by default).
+pub(super) async fn named(call: &Call) -> Result<FoundRun, Fault> {
     let (kind, namespace, name) = (kind(call)?, call.param("namespace").to_owned(), call.param("name").to_owned());
     call.work(move |registry| registry.find_run(kind, &namespace, &name)).await
 }
@@ -117,7 +120,7 @@ fn kind(call: &Call) -> Result<&'static Kind, Fault> {
     })
 }
 
-/// What a run is when nobody says: the first kind of the table, which it has been since there was only one.
+/// Default kind: the first of the table, which was the only one in earlier versions.
 fn unsaid() -> &'static Kind {
     kinds::of_runs().next().expect("something runs")
 }
@@ -128,7 +131,7 @@ pub(super) fn number<T: std::str::FromStr>(query: &Query, name: &str) -> Result<
 }
 
 /// Times are in microseconds.
-fn told(row: &RunRow) -> Value {
+fn row_json(row: &RunRow) -> Value {
     json!({
         "run": row.run.0, "namespace": row.namespace, "kind": row.kind, "name": row.name, "uid": row.uid,
         "phase": row.phase, "message": row.message, "progress": row.progress, "priority": row.priority,

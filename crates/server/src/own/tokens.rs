@@ -1,4 +1,4 @@
-//! Tokens over HTTP: who has one, making and deleting them, and the admin's password.
+//! Tokens over HTTP: listing, creating and deleting them, and the admin's password.
 
 use axum::http::{Method, StatusCode};
 use octoflow_control::now;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::ROOT;
 use crate::{
-    access::{Entry, Privileges, Scope, Wish},
+    access::{Entry, NewToken, Privileges, Scope},
     answer::{self, Answer},
     area::Area,
     call::Call,
@@ -25,7 +25,7 @@ pub(super) fn routes(table: &mut Table) {
         "type": "object", "required": ["items"],
         "properties": {"items": {"type": "array", "items": refer("octoflow.Token")}},
     });
-    // The book shows and changes no tokens for other namespaces than the caller's.
+    // The token book enforces the caller's namespaces itself.
     let shared = Area::Shared;
     table
         .get(&all, Need::ReadToken, list)
@@ -44,7 +44,7 @@ pub(super) fn routes(table: &mut Table) {
     table
         .add(Method::POST, &all, Need::WriteToken, create)
         .within(shared)
-        .about("Makes a token; its secret is told in this answer only")
+        .about("Creates a token; its secret is in this answer only")
         .takes(Content::json(wanted))
         .gives_as(201, token());
     table.get(&one, Need::ReadToken, get).within(shared).about("One token").gives(token());
@@ -80,50 +80,50 @@ pub(super) fn routes(table: &mut Table) {
         .gives_as(409, Content::json(refer("octoflow.Error")));
 }
 
-/// What a new token is to be. The names are those the submission pipeline uses.
+/// Request for a new token. Field names are those of the submission pipeline.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct CreateRequest {
     #[serde(alias = "name", alias = "who")]
     forwho: String,
     privileges: Vec<String>,
-    /// None: all of them.
+    /// Empty for all namespaces.
     #[serde(default)]
     namespaces: Vec<String>,
     #[serde(default)]
     note: String,
-    /// As RFC 3339.
+    /// RFC 3339.
     expires: Option<String>,
-    /// Or so many seconds from now.
+    /// Alternative to `expires`: seconds from now.
     #[serde(rename = "expiresInSeconds")]
     expires_in: Option<u64>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Changed {
+struct ChangeRequest {
     privileges: Vec<String>,
-    /// Left out: as it was.
+    /// Unchanged if left out.
     namespaces: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Chosen {
+struct PasswordRequest {
     token: String,
 }
 
 async fn list(call: Call) -> Result<Answer, Fault> {
-    let items: Vec<Value> = call.app.access.book.all(&call.caller).iter().map(|entry| shown(entry)).collect();
+    let items: Vec<Value> = call.app.access.credentials.all(&call.caller).iter().map(|entry| shown(entry)).collect();
     Ok(answer::json(&json!({"items": items})))
 }
 
 async fn get(call: Call) -> Result<Answer, Fault> {
-    Ok(answer::json(&shown(&*call.app.access.book.get(call.param("id"), &call.caller)?)))
+    Ok(answer::json(&shown(&*call.app.access.credentials.get(call.param("id"), &call.caller)?)))
 }
 
 async fn create(mut call: Call) -> Result<Answer, Fault> {
-    let wanted: Wanted = read(&mut call).await?;
+    let wanted: CreateRequest = read(&mut call).await?;
     let expires =
         match (&wanted.expires, wanted.expires_in) {
             (None, None) => None,
@@ -135,40 +135,40 @@ async fn create(mut call: Call) -> Result<Answer, Fault> {
         };
     let privileges = privileges(&wanted.privileges)?;
     let scope = scope(&wanted.namespaces)?;
-    let wish = Wish { who: wanted.forwho, note: wanted.note, privileges, scope, expires };
+    let wish = NewToken { who: wanted.forwho, note: wanted.note, privileges, scope, expires };
     let (app, caller) = (call.app.clone(), call.caller.clone());
-    let (entry, text) = call.work(move |_| app.access.book.create(wish, &caller)).await?;
+    let (entry, text) = call.work(move |_| app.access.credentials.create(wish, &caller)).await?;
     let mut body = shown(&entry);
     body["token"] = json!(text);
     Ok(answer::with_status(StatusCode::CREATED, &body))
 }
 
 async fn change(mut call: Call) -> Result<Answer, Fault> {
-    let changed: Changed = read(&mut call).await?;
+    let changed: ChangeRequest = read(&mut call).await?;
     let privileges = privileges(&changed.privileges)?;
     let scope = changed.namespaces.as_deref().map(scope).transpose()?;
     let (app, caller, id) = (call.app.clone(), call.caller.clone(), call.param("id").to_owned());
-    let entry = call.work(move |_| app.access.book.change(&id, privileges, scope, &caller)).await?;
+    let entry = call.work(move |_| app.access.credentials.change(&id, privileges, scope, &caller)).await?;
     Ok(answer::json(&shown(&entry)))
 }
 
 async fn delete(call: Call) -> Result<Answer, Fault> {
     let (app, caller, id) = (call.app.clone(), call.caller.clone(), call.param("id").to_owned());
-    let entry = call.work(move |_| app.access.book.delete(&id, &caller)).await?;
+    let entry = call.work(move |_| app.access.credentials.delete(&id, &caller)).await?;
     Ok(answer::json(&shown(&entry)))
 }
 
 async fn get_admin(call: Call) -> Result<Answer, Fault> {
-    let default = call.app.access.book.has_default();
+    let default = call.app.access.credentials.has_default();
     let words = Privileges::ALL.words();
     Ok(answer::json(&json!({"id": "admin", "name": "admin", "privileges": words, "defaultPassword": default,
-        "defaultPasswordOverTcp": call.app.access.book.default_lets_everybody_in()})))
+        "defaultPasswordOverTcp": call.app.access.credentials.default_admits_everybody()})))
 }
 
 async fn set_admin(mut call: Call) -> Result<Answer, Fault> {
-    let chosen: Chosen = read(&mut call).await?;
+    let chosen: PasswordRequest = read(&mut call).await?;
     let app = call.app.clone();
-    call.work(move |_| app.access.book.set_admin(&chosen.token)).await?;
+    call.work(move |_| app.access.credentials.set_admin(&chosen.token)).await?;
     Ok(answer::json(&json!({"id": "admin", "name": "admin", "defaultPassword": false})))
 }
 
@@ -176,7 +176,7 @@ async fn keep_admin(_: Call) -> Result<Answer, Fault> {
     Err(Fault::conflict("the admin's token cannot be deleted, only changed (PUT)"))
 }
 
-/// A body that must be just this. What is wrong with it is told without repeating it: it may hold a secret.
+/// Reads a body of exactly this type. The error does not repeat the body, which may hold a secret.
 async fn read<T: for<'de> Deserialize<'de>>(call: &mut Call) -> Result<T, Fault> {
     let value = call.json().await?;
     serde_json::from_value(value).map_err(|error| {

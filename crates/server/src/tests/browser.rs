@@ -1,10 +1,10 @@
-//! What a browser sends on behalf of pages of other sites, header by header, and that none of it does anything; and what
-//! it sends for a page of ours.
+//! Requests that browsers send for pages of other sites, header by header, none of which has any effect; and requests
+//! for pages of ours.
 
 use axum::{body::Body, extract::Request, http::Method};
 use serde_json::json;
 
-use super::stage::{HOST, Heard, Stage, request};
+use super::stage::{HOST, Reply, Stage, request};
 use crate::route::{self, Face};
 
 const RUNS: &str = "/api/v1/workflows/default";
@@ -38,7 +38,7 @@ async fn every_route_answers_to_our_names_only() {
         let path = route.path.replace(['{', '}', '*'], "");
         let mut rebound = request(route.method.clone(), &path, Some("admin"), None);
         rebound.headers_mut().insert("host", "evil.example:2746".parse().unwrap());
-        let heard = Heard::of(stage.answer(rebound).await).await;
+        let heard = Reply::of(stage.answer(rebound).await).await;
         assert_eq!(heard.status, 421, "{} {}: {}", route.method, route.path, heard.text);
         assert!(heard.text.contains("--public-name"), "{}", heard.text);
         let field = match route.face {
@@ -60,16 +60,16 @@ async fn a_workflow_posted_by_a_page_of_another_site_never_runs() {
     let form = ("content-type", "application/x-www-form-urlencoded");
     let parts = ("content-type", "multipart/form-data; boundary=x");
     let json = ("content-type", "application/json");
-    // Another port of the same host is the same site to a browser, and another page to us.
+    // Another port of the same host is the same site to a browser, and a foreign origin to us.
     let port = [("origin", "http://127.0.0.1:9999"), ("sec-fetch-site", "same-site"), ("sec-fetch-mode", "no-cors")];
     let site = [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "cors")];
     let opaque = [("origin", "null"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
-    // A browser that does not tell the site; one that tells only the site.
+    // A browser that does not send the site; one that sends only the site.
     let (old, silent) = ([("origin", "http://localhost:2746")], [("sec-fetch-site", "same-site")]);
     let two = [("origin", OWN), ("origin", "https://evil.example")];
     for from in [&port[..], &site, &opaque, &old, &silent, &two] {
         for kind in [Some(text), Some(form), Some(parts), Some(json), None] {
-            // The cookie or the password that the browser keeps for us goes with it.
+            // The cookie or the password that the browser keeps for us is sent too.
             for credential in [COOKIE, ("authorization", "Basic OmFkbWlu"), ("token", "admin")] {
                 let headers: Vec<_> = from.iter().copied().chain(kind).chain([credential]).collect();
                 let heard = stage.send(sent(Method::POST, RUNS, &headers, &workflow())).await;
@@ -81,7 +81,7 @@ async fn a_workflow_posted_by_a_page_of_another_site_never_runs() {
             }
         }
     }
-    // Should a browser say nothing at all about itself, these are the types a page can send without asking.
+    // If a browser says nothing at all about itself, these are the types a page can send without preflight.
     for kind in [text, form, parts] {
         let heard = stage.send(sent(Method::POST, RUNS, &[("token", "admin"), kind], &workflow())).await;
         assert_eq!(heard.status, 415, "{kind:?}");
@@ -123,12 +123,12 @@ async fn a_page_of_ours_works_with_its_cookie_and_a_cookie_alone_changes_nothing
     assert!(text.contains("Authorization: Bearer"), "{text}");
     assert_eq!(post(&[COOKIE, json, ("sec-fetch-site", "none")]).await.0, 403, "nobody types a POST");
     assert_eq!(runs(&stage).await, 2);
-    // Reading, by a person who typed the address or by an old browser.
+    // A read by a person who typed the address or by an old browser.
     for said in [None, Some(("sec-fetch-site", "none")), Some(("sec-fetch-site", "same-origin"))] {
         let headers: Vec<_> = [COOKIE].into_iter().chain(said).collect();
         assert_eq!(stage.send(sent(Method::GET, RUNS, &headers, "")).await.status, 200);
     }
-    // A page of ours that names no type for its bytes is asked to.
+    // A page of ours that sends an untyped body is refused.
     assert_eq!(post(&[COOKIE, ("origin", OWN)]).await.0, 415);
 }
 

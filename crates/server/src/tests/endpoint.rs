@@ -1,4 +1,4 @@
-//! Over a real socket: TLS with a client that checks, room for so many connections, and clients that do not go on.
+//! Over a real socket: TLS with a client that verifies, connection limits, and clients that stall.
 
 use std::{
     io::{Read, Write},
@@ -16,7 +16,7 @@ use ureq::{
 use super::stage::Stage;
 use crate::{
     Limits, Tls,
-    access::Opening,
+    access::AdminSource,
     listen::{self, Endpoint},
     tls,
 };
@@ -44,7 +44,7 @@ fn connect(address: SocketAddr) -> TcpStream {
 
 fn everything(mut stream: TcpStream) -> String {
     let mut text = Vec::new();
-    // A connection that was reset has said what it had to say.
+    // A connection that was reset has sent all it had.
     let _ = stream.read_to_end(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
@@ -76,7 +76,7 @@ async fn a_client_that_knows_the_made_certificate_is_served_and_one_that_does_no
 #[tokio::test(flavor = "multi_thread")]
 async fn beyond_the_room_there_is_connections_are_refused_with_words() {
     let limits = Limits { connections: 2, ..Limits::default() };
-    let stage = Stage::with(limits, Opening::Controller);
+    let stage = Stage::with(limits, AdminSource::Stored);
     let (address, closing, task) = open(&stage, false).await;
     blocking(move || {
         let mut inside: Vec<TcpStream> = (0..2).map(|_| connect(address)).collect();
@@ -91,7 +91,7 @@ async fn beyond_the_room_there_is_connections_are_refused_with_words() {
         drop(inside);
         loop {
             let mut again = connect(address);
-            // The server hears of the ends in its own time.
+            // The server notices closed connections with some delay.
             again.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
             if everything(again).starts_with("HTTP/1.1 200") {
                 break;
@@ -99,7 +99,7 @@ async fn beyond_the_room_there_is_connections_are_refused_with_words() {
         }
     })
     .await;
-    assert!(stage.app.meter.all_turned_away() >= 1);
+    assert!(stage.app.meter.connections_refused() >= 1);
     closing.cancel();
     task.await.unwrap();
 }
@@ -107,7 +107,7 @@ async fn beyond_the_room_there_is_connections_are_refused_with_words() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_address_does_not_take_the_room_of_others() {
     let limits = Limits { connections: 8, connections_per_address: Some(2), ..Limits::default() };
-    let stage = Stage::with(limits, Opening::Controller);
+    let stage = Stage::with(limits, AdminSource::Stored);
     let (address, closing, task) = open(&stage, false).await;
     blocking(move || {
         let alive = |stream: &mut TcpStream| {
@@ -120,7 +120,7 @@ async fn one_address_does_not_take_the_room_of_others() {
         inside.iter_mut().for_each(alive);
         let refused = everything(connect(address));
         assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("your address"), "{refused}");
-        // All of 127.0.0.0/8 is this machine, so somebody else can be played.
+        // All of 127.0.0.0/8 is this machine, so another client can be simulated.
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
         let other = tokio::runtime::Handle::current().block_on(socket.connect(address)).unwrap();
@@ -130,7 +130,7 @@ async fn one_address_does_not_take_the_room_of_others() {
         alive(&mut other);
     })
     .await;
-    assert_eq!(stage.app.meter.all_turned_away(), 1);
+    assert_eq!(stage.app.meter.connections_refused(), 1);
     closing.cancel();
     task.await.unwrap();
 }
@@ -138,10 +138,10 @@ async fn one_address_does_not_take_the_room_of_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_let_go() {
     let limits = Limits { stalled_after: Duration::from_millis(200), ..Limits::default() };
-    let stage = Stage::with(limits, Opening::Controller);
+    let stage = Stage::with(limits, AdminSource::Stored);
     let (address, closing, task) = open(&stage, false).await;
     let mut stream = blocking(move || connect(address)).await;
-    // Answers pile up until nothing more fits between us; then the server has waited long enough.
+    // Answers pile up until the buffers are full; then the server times out.
     let request = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\ntoken: admin\r\n\r\n".repeat(64);
     let written = blocking(move || {
         stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();

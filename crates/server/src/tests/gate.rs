@@ -1,4 +1,4 @@
-//! What every request passes: limits, time, panics, streams, and what is written down about it.
+//! The middleware of every request: limits, timeouts, panics, streams, and the audit log.
 
 use std::{convert::Infallible, future::pending, time::Duration};
 
@@ -11,10 +11,10 @@ use futures_util::{StreamExt, stream};
 use http_body_util::BodyExt;
 use serde_json::json;
 
-use super::stage::{Heard, Stage, request};
+use super::stage::{Reply, Stage, request};
 use crate::{
     Limits,
-    access::Opening,
+    access::AdminSource,
     answer::{self, Answer},
     call::{Call, Params},
     fault::Fault,
@@ -33,7 +33,7 @@ where
 }
 
 async fn pass(stage: &Stage, route: &Route, request: Request) -> Answer {
-    gate::pass(stage.app.clone(), route.clone(), Params::default(), request).await
+    gate::handle(stage.app.clone(), route.clone(), Params::default(), request).await
 }
 
 fn post(token: &str) -> Request {
@@ -50,7 +50,7 @@ async fn a_handler_that_panics_is_answered_in_the_words_of_its_face_and_the_serv
     let stage = Stage::new();
     for (face, field) in [(Face::Kube, "/reason"), (Face::Argo, "/code"), (Face::Own, "/error/reason")] {
         let broken = route(face, Need::Token, |_| async { panic!("on purpose") });
-        let heard = Heard::of(pass(&stage, &broken, post("admin")).await).await;
+        let heard = Reply::of(pass(&stage, &broken, post("admin")).await).await;
         assert_eq!(heard.status, 500);
         assert!(heard.json().pointer(field).is_some(), "{}", heard.text);
         assert!(heard.text.contains("bug of ours"), "{}", heard.text);
@@ -66,9 +66,9 @@ async fn a_handler_that_panics_is_answered_in_the_words_of_its_face_and_the_serv
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_takes_too_long_is_given_up() {
     let limits = Limits { request_within: Duration::from_millis(50), ..Limits::default() };
-    let stage = Stage::with(limits, Opening::Controller);
+    let stage = Stage::with(limits, AdminSource::Stored);
     let slow = route(Face::Kube, Need::Token, |_| pending());
-    let heard = Heard::of(pass(&stage, &slow, post("admin")).await).await;
+    let heard = Reply::of(pass(&stage, &slow, post("admin")).await).await;
     assert_eq!((heard.status, heard.json()["reason"].as_str()), (504, Some("Timeout")));
 }
 
@@ -90,7 +90,7 @@ async fn bodies_headers_and_paths_have_a_longest() {
     assert_eq!(pass(&stage, &reads, announced).await.status(), 413, "what is announced need not be sent");
     let mut long = post("admin");
     long.headers_mut().insert("x-long", "y".repeat(70 * 1024).parse().unwrap());
-    let heard = Heard::of(pass(&stage, &reads, long).await).await;
+    let heard = Reply::of(pass(&stage, &reads, long).await).await;
     assert_eq!((heard.status, heard.json()["kind"].as_str()), (431, Some("Status")));
     let far = format!("/apis/{}", "z".repeat(20 * 1024));
     assert_eq!(stage.get(&far, "admin").await.status, 414);
@@ -99,7 +99,7 @@ async fn bodies_headers_and_paths_have_a_longest() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_stops_coming_is_given_up() {
     let limits = Limits { stalled_after: Duration::from_millis(50), ..Limits::default() };
-    let stage = Stage::with(limits, Opening::Controller);
+    let stage = Stage::with(limits, AdminSource::Stored);
     let reads = route(Face::Own, Need::Token, |mut call: Call| async move {
         Ok(answer::text(call.bytes().await?.len().to_string()))
     });
@@ -111,14 +111,14 @@ async fn a_body_that_stops_coming_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_so_many_watches_are_open_at_once_for_one_and_for_all() {
     let limits = Limits { streams: 3, streams_per_token: 2, ..Limits::default() };
-    let stage = Stage::with(limits, Opening::Controller);
+    let stage = Stage::with(limits, AdminSource::Stored);
     let body = json!({"forwho": "ann", "privileges": ["read_job"]});
     let made = stage.ask(Method::POST, "/api/octoflow/v1/tokens", "admin", &body).await.json();
     let ann = made["token"].as_str().unwrap();
     let watch = route(Face::Kube, Need::Token, |_| async { Ok(endless()) });
     let first = pass(&stage, &watch, post("admin")).await;
     let second = pass(&stage, &watch, post("admin")).await;
-    let third = Heard::of(pass(&stage, &watch, post("admin")).await).await;
+    let third = Reply::of(pass(&stage, &watch, post("admin")).await).await;
     assert_eq!((first.status().as_u16(), second.status().as_u16(), third.status), (200, 200, 429));
     assert!(third.headers.contains_key("retry-after"));
     let other = pass(&stage, &watch, post(ann)).await;
@@ -226,7 +226,7 @@ async fn metrics_tell_what_goes_on() {
 async fn ten_thousand_watchers_are_possible_when_allowed_and_others_are_not_affected() {
     const MANY: usize = 10_000;
     let limits = Limits { streams: MANY, streams_per_token: MANY, ..Limits::default() };
-    let stage = Stage::with(limits, Opening::Controller);
+    let stage = Stage::with(limits, AdminSource::Stored);
     let path = "/api/v1/namespaces/default/configmaps?watch=true";
     let mut open = Vec::with_capacity(MANY);
     for _ in 0..MANY {

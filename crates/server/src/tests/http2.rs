@@ -8,12 +8,12 @@ use serde_json::json;
 use tokio::{net::TcpStream, time::timeout};
 
 use super::{endpoint::open, stage::Stage};
-use crate::{Limits, access::Opening};
+use crate::{Limits, access::AdminSource};
 
-/// Long enough for a machine that is busy with other things.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A client whose every stream takes so few bytes until they are read.
+/// A client whose streams have a tiny flow control window.
 async fn connect(address: SocketAddr) -> SendRequest<axum::body::Bytes> {
     let stream = TcpStream::connect(address).await.unwrap();
     let (client, connection) = h2::client::Builder::new().initial_window_size(1024).handshake(stream).await.unwrap();
@@ -29,7 +29,7 @@ async fn get(client: &mut SendRequest<axum::body::Bytes>, address: SocketAddr, p
     answer.into_body()
 }
 
-/// Everything that comes; as much may come again.
+/// Reads everything, releasing flow control capacity.
 async fn read(body: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
     let mut all = Vec::new();
     while let Some(piece) = timeout(PATIENCE, body.data()).await.expect("it goes on") {
@@ -43,7 +43,7 @@ async fn read(body: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_nobody_reads_is_closed_and_the_others_go_on() {
     let limits = Limits { stalled_after: Duration::from_millis(200), ..Limits::default() };
-    let stage = Stage::with(limits, Opening::Controller);
+    let stage = Stage::with(limits, AdminSource::Stored);
     for name in ["a", "b", "c"] {
         let map = json!({"metadata": {"name": name}, "data": {"k": "v".repeat(1000)}});
         let made = stage.ask(Method::POST, "/api/v1/namespaces/default/configmaps", "admin", &map).await;
@@ -55,7 +55,7 @@ async fn a_stream_nobody_reads_is_closed_and_the_others_go_on() {
     let mut unread = get(&mut client, address, path).await;
     let mut quiet = get(&mut client, address, "/api/v1/namespaces/other/configmaps?watch=true").await;
     assert_eq!(stage.app.streams.open(), 2);
-    // What it could take was sent; then nothing more fits.
+    // What fits into the window was sent; then nothing more fits.
     let first = timeout(PATIENCE, unread.data()).await.expect("something comes").unwrap().unwrap();
     assert!(first.len() <= 1024);
     let ended = async {
@@ -72,7 +72,7 @@ async fn a_stream_nobody_reads_is_closed_and_the_others_go_on() {
         }
     };
     assert_eq!(reset.reason(), Some(Reason::CANCEL), "{reset}");
-    // The connection goes on, and so does a watch on which nothing happens.
+    // The connection continues, and so does an idle watch.
     let mut version = get(&mut client, address, "/version").await;
     assert!(!read(&mut version).await.unwrap().is_empty());
     let map = json!({"metadata": {"name": "late"}});

@@ -1,4 +1,4 @@
-//! A key that comes with a request makes asking twice make one run, through any face.
+//! Idempotency keys: the same request twice makes one run, through any face.
 
 use axum::{
     extract::Request,
@@ -7,7 +7,7 @@ use axum::{
 use octoflow_control::registry::{WriteOptions, kinds};
 use serde_json::{Value, json};
 
-use super::stage::{Heard, Stage, request};
+use super::stage::{Reply, Stage, request};
 use crate::{
     answer,
     call::{Call, Params},
@@ -42,14 +42,14 @@ fn workflow(prefix: &str) -> Value {
     })
 }
 
-async fn send(stage: &Stage, request: Request) -> Heard {
-    Heard::of(gate::pass(stage.app.clone(), creation(), Params::default(), request).await).await
+async fn send(stage: &Stage, request: Request) -> Reply {
+    Reply::of(gate::handle(stage.app.clone(), creation(), Params::default(), request).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_key_and_body_is_the_same_run_and_another_body_is_a_conflict() {
     let stage = Stage::new();
-    let uid = |heard: &Heard| heard.json()["metadata"]["uid"].as_str().unwrap().to_owned();
+    let uid = |heard: &Reply| heard.json()["metadata"]["uid"].as_str().unwrap().to_owned();
     let first = send(&stage, keyed("k1", "admin", &workflow("a-"))).await;
     assert_eq!(first.status, 201, "{}", first.text);
     let again = send(&stage, keyed("k1", "admin", &workflow("a-"))).await;
@@ -60,7 +60,7 @@ async fn the_same_key_and_body_is_the_same_run_and_another_body_is_a_conflict() 
     assert_ne!(uid(&next), uid(&first));
     assert_eq!(send(&stage, keyed(&"k".repeat(300), "admin", &workflow("a-"))).await.status, 400);
 
-    let stage = Stage::again(stage.close(), Default::default(), crate::access::Opening::Controller);
+    let stage = Stage::again(stage.close(), Default::default(), crate::access::AdminSource::Stored);
     let later = send(&stage, keyed("k1", "admin", &workflow("a-"))).await;
     assert_eq!(uid(&later), uid(&first), "also after a restart");
     let body = json!({"forwho": "ann", "privileges": ["write_job"]});
@@ -105,7 +105,7 @@ async fn every_face_that_makes_runs_knows_a_key_again() {
             request.headers_mut().insert("idempotency-key", "one".parse().unwrap());
             request
         };
-        // The key was used for the other face's request, which is another request.
+        // The key was used for the other face's request, which is a different request.
         let other = stage.send(ask()).await;
         if path.starts_with("/api/v1") {
             assert_eq!(other.status, 409, "{path}: {}", other.text);

@@ -1,4 +1,4 @@
-//! Neighbours on the machine: the unix socket and its users, the first token, and the default password over TCP.
+//! Local users: the unix socket, the first token, and the default password over TCP.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use axum::http::Method;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::stage::{Heard, Stage, request};
+use super::stage::{Reply, Stage, request};
 use crate::{
     access::first,
     connect_local,
@@ -23,7 +23,7 @@ const ADMIN: &str = "/api/octoflow/v1/tokens/admin";
 const OWNER: LocalUser = LocalUser { uid: 1000, is_owner: true };
 const OTHER: LocalUser = LocalUser { uid: 1001, is_owner: false };
 
-async fn by(stage: &Stage, user: LocalUser, token: Option<&str>, path: &str) -> Heard {
+async fn by(stage: &Stage, user: LocalUser, token: Option<&str>, path: &str) -> Reply {
     let mut request = request(Method::GET, path, token, None);
     request.extensions_mut().insert(user);
     stage.send(request).await

@@ -1,5 +1,5 @@
-//! A full or broken disk as clients meet it: writes are refused in the words of each face with when to ask again, reads go
-//! on, the probes tell the truth, and everything works again by itself.
+//! A full or broken disk as clients see it: writes are refused in the format of each face with a `Retry-After`, reads
+//! continue, the probes report it, and everything recovers by itself.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ fn workflow(name: &str) -> Value {
     })
 }
 
-/// How a face says that there is no room.
+/// Requests of every face that are refused when the disk is full.
 fn refusals() -> [(&'static str, Value); 3] {
     let token = json!({"who": "ci", "privileges": ["read_job"]});
     [(KUBE, workflow("w")), (ARGO, json!({"workflow": workflow("w")})), ("/api/octoflow/v1/tokens", token)]

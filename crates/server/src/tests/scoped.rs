@@ -1,5 +1,5 @@
-//! Every route of the table with a token for `team-a` against everything `team-b` has: nothing of it is read, nothing of
-//! it is changed, whatever stands in path, query and body. The cases come from the table, so a new route is tried by itself.
+//! Every route of the table with a token for `team-a` against everything of `team-b`: nothing of it is read or changed,
+//! whatever path, query and body contain. The cases come from the table, so new routes are covered.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::stage::{Stage, request};
 use crate::{
     Limits,
-    access::Opening,
+    access::AdminSource,
     area::Area,
     route::{self, Need},
 };
@@ -19,10 +19,10 @@ const TOKENS: &str = "/api/octoflow/v1/tokens";
 const WHOAMI: &str = "/api/octoflow/v1/whoami";
 const WORKFLOWS: &str = "/apis/argoproj.io/v1alpha1";
 
-/// Stands in everything that team-b has.
+/// Text in everything that team-b has.
 const CANARY: &str = "canary-of-team-b";
 
-/// Streams are listened to for so long; what is there already comes at once.
+/// Time to read from a stream; existing data comes at once.
 const LISTEN: Duration = Duration::from_millis(100);
 
 async fn token(stage: &Stage, by: &str, who: &str, namespaces: &[&str]) -> String {
@@ -33,7 +33,7 @@ async fn token(stage: &Stage, by: &str, who: &str, namespaces: &[&str]) -> Strin
     made.json()["token"].as_str().unwrap().to_owned()
 }
 
-/// An object of every kind that can be made, in this namespace. The uid is the workflow's.
+/// Creates an object of every kind in this namespace. Returns the workflow's uid.
 async fn furnish(stage: &Stage, namespace: &str, mark: &str) -> String {
     let template = json!({"name": "main", "suspend": {}});
     let spec = json!({"entrypoint": "main", "templates": [template]});
@@ -77,7 +77,7 @@ async fn furnish(stage: &Stage, namespace: &str, mark: &str) -> String {
     uid
 }
 
-/// Everything of a namespace that is kept, as the admin sees it.
+/// Returns every stored object of a namespace, as the admin sees it.
 async fn kept(stage: &Stage, namespace: &str) -> Vec<Value> {
     let mut all = Vec::new();
     let argo = ["workflows", "workflowtemplates", "cronworkflows", "workfloweventbindings"];
@@ -88,7 +88,7 @@ async fn kept(stage: &Stage, namespace: &str) -> Vec<Value> {
         let list = stage.get(&path, "admin").await;
         assert_eq!(list.status, 200, "{path}: {}", list.text);
         let mut items = list.json()["items"].as_array().cloned().unwrap_or_default();
-        // What a run does by itself in the meantime is not what a request did to it.
+        // Progress of a run is not an effect of the request.
         items.iter_mut().for_each(|item| {
             item["status"] = Value::Null;
             item["metadata"]["resourceVersion"] = Value::Null;
@@ -114,7 +114,7 @@ fn filled(pattern: &str, namespace: &str, uid: &str) -> String {
     pattern.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// The status and as much of the body as comes by itself.
+/// Returns the status, and as much of the body as comes within the time.
 async fn heard(stage: &Stage, method: &Method, path: &str, token: &str, body: Option<&Value>) -> (u16, String) {
     let answer = stage.answer(request(method.clone(), path, Some(token), body)).await;
     let status = answer.status().as_u16();
@@ -126,7 +126,7 @@ async fn heard(stage: &Stage, method: &Method, path: &str, token: &str, body: Op
     (status, String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A body that tries to be about team-b, for whatever a route reads of it.
+/// A body that tries to be about team-b in every field that any route reads.
 fn smuggled(uid: &str) -> Value {
     let spec = json!({"entrypoint": "main", "templates": [{"name": "main", "suspend": {}}]});
     let metadata = json!({"name": "thing", "namespace": "team-b", "uid": uid, "labels": {"mark": "overwritten"}});
@@ -152,7 +152,7 @@ async fn a_token_for_one_namespace_neither_reads_nor_changes_another() {
     let (mut tried, mut refused) = (0, 0);
     for route in route::all() {
         let what = format!("{} {}", route.method, route.path);
-        // What ends the server's own things, or its tokens, is not tried twice; ann's own token must live.
+        // Routes that affect the server itself, or tokens, are tried once; ann's own token must survive.
         let sent = (route.method != Method::GET).then_some(&body);
         let there = filled(&route.path, "team-b", &uid);
         let mut paths = vec![there.clone(), format!("{there}?namespace=team-b&name=thing&cmName=thing&uid={uid}")];
@@ -239,7 +239,7 @@ async fn nobody_gives_a_token_for_more_namespaces_than_their_own_and_it_outlives
     assert_eq!(stage.ask(Method::PUT, &format!("{TOKENS}/ann"), &narrower, &widened).await.status, 404);
     assert_eq!(stage.ask(Method::DELETE, &format!("{TOKENS}/ann"), &narrower, &json!({})).await.status, 404);
     assert_eq!(stage.get(TOKENS, &narrower).await.json()["items"].as_array().unwrap().len(), 1);
-    let stage = Stage::again(stage.close(), Limits::default(), Opening::Controller);
+    let stage = Stage::again(stage.close(), Limits::default(), AdminSource::Stored);
     assert_eq!(stage.get(WHOAMI, &ann).await.json()["namespaces"], json!(["team-a", "team-c"]));
     assert_eq!(stage.get("/api/v1/workflows/team-b", &ann).await.status, 403);
     assert_eq!(stage.get("/api/v1/workflows/team-c", &ann).await.status, 200);

@@ -1,4 +1,4 @@
-//! What the tests share: a controller in which every task succeeds at once, and requests to it without a network.
+//! Test harness: a controller in which every task succeeds at once, and requests to it without a network.
 
 use std::{
     net::IpAddr,
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Limits,
-    access::{Access, DefaultPassword, Opening},
+    access::{Access, AdminSource, DefaultPassword},
     answer::Answer,
     app::{App, Inner},
     audit::Audit,
@@ -42,20 +42,20 @@ pub(super) struct Stage {
     pub router: Router,
 }
 
-/// What opening a controller gives: itself, and notices.
+/// Result of opening a controller: itself, and notices.
 type Opened = Result<(Controller, Vec<String>), octoflow_control::Error>;
 
-/// By which name the server is asked.
+/// Host under which the server is addressed.
 pub(super) const HOST: &str = "127.0.0.1:2746";
 
-/// What came back.
-pub(super) struct Heard {
+/// Complete response.
+pub(super) struct Reply {
     pub status: u16,
     pub headers: HeaderMap,
     pub text: String,
 }
 
-impl Heard {
+impl Reply {
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
@@ -75,37 +75,37 @@ pub(super) fn controller(dir: &TempDir) -> Config {
 
 impl Stage {
     pub(super) fn new() -> Self {
-        Self::with(Limits::default(), Opening::Controller)
+        Self::with(Limits::default(), AdminSource::Stored)
     }
 
-    pub(super) fn with(limits: Limits, opening: Opening) -> Self {
+    pub(super) fn with(limits: Limits, opening: AdminSource) -> Self {
         Self::again(tempfile::tempdir().unwrap(), limits, opening)
     }
 
-    /// As a server that is started in this directory. The tests are the admin with the password everybody knows.
-    pub(super) fn again(dir: TempDir, limits: Limits, opening: Opening) -> Self {
+    /// A server started in this directory. The tests use the admin's default password.
+    pub(super) fn again(dir: TempDir, limits: Limits, opening: AdminSource) -> Self {
         Self::started(dir, Controller::open, limits, opening, DefaultPassword::Everybody)
     }
 
-    /// As an ordinary server on loopback: a first token, and the default password for its owner only.
+    /// An ordinary server on loopback: a first token, and the default password for its owner only.
     pub(super) fn ordinary(dir: TempDir) -> Self {
         let stage =
-            Self::started(dir, Controller::open, Limits::default(), Opening::Controller, DefaultPassword::Owner);
-        stage.app.access.book.prepare_first_token(stage.dir.path()).unwrap();
+            Self::started(dir, Controller::open, Limits::default(), AdminSource::Stored, DefaultPassword::Owner);
+        stage.app.access.credentials.prepare_first_token(stage.dir.path()).unwrap();
         stage
     }
 
-    /// As a server that has not taken up yet what was left unfinished.
+    /// A server that has not resumed unfinished runs yet.
     pub(super) fn starting(dir: TempDir) -> Self {
         let everybody = DefaultPassword::Everybody;
-        Self::started(dir, Controller::open_to_take_up, Limits::default(), Opening::Controller, everybody)
+        Self::started(dir, Controller::open_to_take_up, Limits::default(), AdminSource::Stored, everybody)
     }
 
     fn started(
         dir: TempDir,
         open: fn(Config) -> Opened,
         limits: Limits,
-        opening: Opening,
+        opening: AdminSource,
         default: DefaultPassword,
     ) -> Self {
         let (controller, _) = open(controller(&dir)).unwrap();
@@ -134,25 +134,25 @@ impl Stage {
         self.dir
     }
 
-    /// The head of an answer; its body may go on for ever.
+    /// Returns the head of an answer; its body may be endless.
     pub(super) async fn answer(&self, request: Request) -> Answer {
         TowerToHyperService::new(self.router.clone()).call(request).await.unwrap()
     }
 
-    pub(super) async fn send(&self, request: Request) -> Heard {
-        Heard::of(self.answer(request).await).await
+    pub(super) async fn send(&self, request: Request) -> Reply {
+        Reply::of(self.answer(request).await).await
     }
 
-    pub(super) async fn get(&self, path: &str, token: &str) -> Heard {
+    pub(super) async fn get(&self, path: &str, token: &str) -> Reply {
         self.send(request(Method::GET, path, Some(token), None)).await
     }
 
-    pub(super) async fn ask(&self, method: Method, path: &str, token: &str, body: &Value) -> Heard {
+    pub(super) async fn ask(&self, method: Method, path: &str, token: &str, body: &Value) -> Reply {
         self.send(request(method, path, Some(token), Some(body))).await
     }
 }
 
-/// From an address nobody else has, so that no test slows down another.
+/// Makes a request from a unique address, so that tests do not rate limit each other.
 pub(super) fn request(method: Method, path: &str, token: Option<&str>, body: Option<&Value>) -> Request {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let [_, b, c, d] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();

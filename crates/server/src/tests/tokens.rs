@@ -1,4 +1,4 @@
-//! Who gets in: tokens and the admin's password from their making to their end (PL-01 to PL-06 of the scenarios).
+//! Tokens and the admin's password from creation to end (PL-01 to PL-06 of the scenarios).
 
 use std::net::IpAddr;
 
@@ -7,16 +7,16 @@ use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 
-use super::stage::{Heard, Stage, request, request_from};
+use super::stage::{Reply, Stage, request, request_from};
 use crate::{
     Limits,
-    access::{Opening, digest},
+    access::{AdminSource, digest},
 };
 
 const TOKENS: &str = "/api/octoflow/v1/tokens";
 const WHOAMI: &str = "/api/octoflow/v1/whoami";
 
-async fn made(stage: &Stage, by: &str, who: &str, privileges: &[&str]) -> Heard {
+async fn made(stage: &Stage, by: &str, who: &str, privileges: &[&str]) -> Reply {
     stage.ask(Method::POST, TOKENS, by, &json!({"forwho": who, "privileges": privileges, "note": "n"})).await
 }
 
@@ -49,7 +49,7 @@ async fn pl_03_and_04_a_token_may_do_what_it_was_made_for_and_is_shown_once() {
         let found = bytes.windows(token.len()).any(|window| window == token.as_bytes());
         assert!(!found, "the token stands in {}", entry.path().display());
     }
-    let stage = Stage::again(dir, Limits::default(), Opening::Controller);
+    let stage = Stage::again(dir, Limits::default(), AdminSource::Stored);
     assert_eq!(stage.get(WHOAMI, token).await.status, 200, "it outlives a restart");
 }
 
@@ -57,14 +57,14 @@ async fn pl_03_and_04_a_token_may_do_what_it_was_made_for_and_is_shown_once() {
 async fn pl_05_a_new_admin_password_counts_at_once_and_after_a_restart() {
     let stage = Stage::new();
     let path = format!("{TOKENS}/admin");
-    assert!(stage.app.access.book.has_default());
+    assert!(stage.app.access.credentials.has_default());
     assert_eq!(stage.ask(Method::PUT, &path, "admin", &json!({"token": "admin"})).await.status, 400);
     assert_eq!(stage.ask(Method::PUT, &path, "admin", &json!({"token": ""})).await.status, 400);
     assert_eq!(stage.ask(Method::PUT, &path, "admin", &json!({"token": "x1-chosen"})).await.status, 200);
     assert_eq!(stage.get(WHOAMI, "admin").await.status, 401);
     assert_eq!(stage.get(TOKENS, "x1-chosen").await.status, 200);
-    let stage = Stage::again(stage.close(), Limits::default(), Opening::Controller);
-    assert!(!stage.app.access.book.has_default());
+    let stage = Stage::again(stage.close(), Limits::default(), AdminSource::Stored);
+    assert!(!stage.app.access.credentials.has_default());
     assert_eq!(stage.get(WHOAMI, "admin").await.status, 401);
     for _ in 0..2 {
         assert_eq!(stage.get(WHOAMI, "x1-chosen").await.json()["privileges"].as_array().unwrap().len(), 6);
@@ -129,7 +129,7 @@ async fn an_expired_token_lets_nobody_in() {
     let body = json!({"forwho": "a", "privileges": ["read_job"], "expiresInSeconds": 1});
     let made = stage.ask(Method::POST, TOKENS, "admin", &body).await.json();
     let token = made["token"].as_str().unwrap();
-    // The clock is the machine's; the token ends whatever happens, so the test only waits for that.
+    // The clock is the machine's, so the test just waits until the token expires.
     while stage.get(WHOAMI, token).await.status == 200 {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
@@ -160,8 +160,8 @@ async fn whoever_guesses_is_slowed_down_and_those_who_know_are_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_file_only_what_it_says_lets_the_admin_in() {
-    let stage = Stage::with(Limits::default(), Opening::File(digest(b"from-the-file")));
-    assert!(!stage.app.access.book.has_default());
+    let stage = Stage::with(Limits::default(), AdminSource::File(digest(b"from-the-file")));
+    assert!(!stage.app.access.credentials.has_default());
     assert_eq!(stage.get(WHOAMI, "admin").await.status, 401);
     assert_eq!(stage.get(WHOAMI, "from-the-file").await.json()["name"], "admin");
     let change =
@@ -175,14 +175,14 @@ async fn guessing_does_not_lock_the_right_password_out() {
     let chosen =
         stage.ask(Method::PUT, "/api/octoflow/v1/tokens/admin", "admin", &json!({"token": "the-right-one"})).await;
     assert_eq!(chosen.status, 200, "{}", chosen.text);
-    // After a start nobody has shown it yet, so it has to be checked as every guess is.
-    let stage = Stage::again(stage.close(), Limits::default(), Opening::Controller);
+    // After a restart no match is cached, so it is verified like every guess.
+    let stage = Stage::again(stage.close(), Limits::default(), AdminSource::Stored);
     let (neighbour, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 9]));
     let ask = |peer: IpAddr, token: &str| stage.send(request_from(peer, Method::GET, WHOAMI, Some(token), None));
     for _ in 0..20 {
         assert_eq!(ask(neighbour, "guessed-again").await.status, 401, "what was wrong once costs nothing again");
     }
-    // A line of guesses, and the right one of somebody else.
+    // A queue of guesses, and the right password from another client.
     let guesses: Vec<_> = (0..200)
         .map(|number| {
             let request = request_from(neighbour, Method::GET, WHOAMI, Some(&format!("guess-{number}")), None);
@@ -193,11 +193,11 @@ async fn guessing_does_not_lock_the_right_password_out() {
     let right = ask(other, "the-right-one").await;
     assert_eq!(right.status, 200, "{}", right.text);
     assert!(guesses.iter().any(|guess| !guess.is_finished()), "it did not wait for all of them");
-    // From then on it waits for nobody, wherever it comes from.
+    // From then on it is never delayed, wherever it comes from.
     assert_eq!(ask(neighbour, "the-right-one").await.status, 200);
     guesses.iter().for_each(tokio::task::JoinHandle::abort);
-    // Whoever was wrong often from the same address comes in as well.
-    let stage = Stage::again(stage.close(), Limits::default(), Opening::Controller);
+    // An address with many failures is admitted as well.
+    let stage = Stage::again(stage.close(), Limits::default(), AdminSource::Stored);
     let ask = |peer: IpAddr, token: &str| stage.send(request_from(peer, Method::GET, WHOAMI, Some(token), None));
     for number in 0..12 {
         assert_eq!(ask(neighbour, &format!("wrong-{number}")).await.status, 401);

@@ -1,4 +1,4 @@
-//! Every route of the table with every kind of caller. The cases come from the table, so a new route is tried by itself.
+//! Every route of the table with every kind of caller. The cases come from the table, so new routes are covered.
 
 use axum::http::Method;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::{
 
 const EACH: [&str; 6] = ["read_job", "write_job", "read_feature", "write_feature", "read_token", "write_token"];
 
-/// A path of this pattern that names nothing there is.
+/// Fills a pattern with names that do not exist.
 fn filled(pattern: &str) -> String {
     let parts = pattern.split('/').map(|part| if part.starts_with('{') { "nobody" } else { part });
     parts.collect::<Vec<_>>().join("/")
@@ -39,7 +39,7 @@ async fn every_route_lets_in_whom_it_should_and_nobody_else() {
             assert_eq!(answer.headers().contains_key("www-authenticate"), !open, "{what}");
         }
         for (who, privileges, token) in &callers {
-            // The admin may do everything, so what these routes do is kept from happening by an unusable body.
+            // The admin may do everything; an unusable body keeps these routes from having an effect.
             let answer = stage.answer(request(route.method.clone(), &path, Some(token), None)).await;
             let allowed = route.need.missing(*privileges).is_none();
             let status = answer.status().as_u16();

@@ -558,7 +558,7 @@ fn told(commit: &[(RunId, Vec<Fact>)]) -> Vec<String> {
 
 /// The idempotency key of whoever submits a run.
 fn claim(run: RunId) -> Claim {
-    Claim { scope: "people".to_owned(), key: run.to_string(), print: run.0.to_le_bytes().to_vec() }
+    Claim { scope: "people".to_owned(), key: run.to_string(), fingerprint: run.0.to_le_bytes().to_vec() }
 }
 
 fn full() -> StoreError {

@@ -1,53 +1,53 @@
-//! The bytes of one pod. Nothing is cut into lines unless the query wants lines chosen or marked.
+//! Reader of one pod's log as bytes. Nothing is split into lines unless the query filters or marks lines.
 
 use octoflow_model::RunId;
 use octoflow_runtime::logs::{Reader, Stream};
 
-use super::{LogQuery, LogReader, Scope, Written, merge::damage};
+use super::{LogPod, LogQuery, LogReader, Scope, merge::damage};
 use crate::registry::{Fault, Registry};
 
-/// A chunk holds no more than this, beside its last frame.
+/// Maximum bytes of a chunk, not counting its last frame.
 const CHUNK: usize = 64 * 1024;
 
-/// No more lines than this are made into one chunk.
+/// Maximum lines of one chunk.
 const LINES: usize = 4096;
 
-/// No more frames than this are looked at for one chunk, wanted or not.
+/// Maximum frames examined for one chunk, whether they match or not.
 const FRAMES: usize = 2048;
 
 #[derive(Debug, Default)]
 pub struct LogChunk {
     pub bytes: Vec<u8>,
-    /// There is nothing more, and there will not be.
+    /// True if the log is complete: no more bytes will come.
     pub finished: bool,
-    /// Asking again at once is worth it. Otherwise ask again when the run or its logs have changed.
+    /// True if more can be read at once. Otherwise wait until the run or its logs change.
     pub more: bool,
 }
 
-pub struct LogBytes(Way);
+pub struct LogBytes(Mode);
 
-enum Way {
+enum Mode {
     Raw(Box<Raw>),
     Lines(Box<LogReader>),
 }
 
 struct Raw {
     scope: Scope,
-    pod: Option<(Written, Reader)>,
-    /// Whatever it wrote is there.
+    pod: Option<(LogPod, Reader)>,
+    /// True if the log is complete on disk.
     over: bool,
-    /// The last look found nothing more.
+    /// True if the last read found nothing more.
     dry: bool,
     finished: bool,
     left: u64,
 }
 
 impl LogBytes {
-    /// Whose log it is.
+    /// Returns the run whose log this is.
     pub fn run(&self) -> RunId {
         match &self.0 {
-            Way::Raw(raw) => raw.scope.run,
-            Way::Lines(reader) => reader.run(),
+            Mode::Raw(raw) => raw.scope.run,
+            Mode::Lines(reader) => reader.run(),
         }
     }
 
@@ -58,18 +58,18 @@ impl LogBytes {
         let plain = query.grep.is_none() && query.tail.is_none() && query.since.is_none() && !query.timestamps;
         let scope = Scope::open(registry, query)?;
         if !plain {
-            return Ok(Self(Way::Lines(Box::new(LogReader::over(scope)?))));
+            return Ok(Self(Mode::Lines(Box::new(LogReader::over(scope)?))));
         }
         let left = scope.query.limit_bytes.unwrap_or(u64::MAX);
         let raw = Raw { scope, pod: None, over: false, dry: true, finished: false, left };
-        Ok(Self(Way::Raw(Box::new(raw))))
+        Ok(Self(Mode::Raw(Box::new(raw))))
     }
 
-    /// What is there now, at most a chunk of it.
+    /// Reads what is available now, at most a chunk.
     pub fn read(&mut self) -> Result<LogChunk, Fault> {
         match &mut self.0 {
-            Way::Raw(raw) => raw.read(),
-            Way::Lines(reader) => {
+            Mode::Raw(raw) => raw.read(),
+            Mode::Lines(reader) => {
                 let batch = reader.read(LINES)?;
                 let mut bytes = Vec::new();
                 for line in batch.lines {
@@ -115,7 +115,7 @@ impl Raw {
         Ok(LogChunk { bytes, finished: self.finished, more: !self.dry })
     }
 
-    /// Asked before reading: whatever was written before the end is then seen by the next look.
+    /// Called before reading, so that everything written before a reported end is read afterwards.
     fn look(&mut self) -> Result<(), Fault> {
         let Some(look) = self.scope.look()? else { return Ok(()) };
         self.over = look.over || !self.scope.query.follow;

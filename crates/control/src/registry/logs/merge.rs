@@ -1,18 +1,18 @@
-//! The lines of pods as a face tells them: in batches, marked and limited as the query wants.
+//! Reader of merged pod logs: batches of lines, filtered, marked and limited as the query wants.
 
 use std::{collections::HashSet, sync::Arc};
 
 use octoflow_model::{AttemptId, RunId, Time};
 use octoflow_runtime::logs::{Error as Damage, Stream};
 
-use super::{LogQuery, Scope, Written};
+use super::{LogPod, LogQuery, Scope};
 use crate::{
-    lines::{Found, Line, Merged},
-    read::lines::Sieve,
+    lines::{Line, LogSource, MergedLog},
+    read::lines::LineFilter,
     registry::{Fault, Registry},
 };
 
-/// A batch holds no more bytes than this, beside its last line.
+/// Maximum bytes of a batch, not counting its last line.
 const BATCH: usize = 64 * 1024;
 
 /// One line of one container.
@@ -21,27 +21,27 @@ pub struct LogLine {
     pub pod: Arc<str>,
     pub container: Arc<str>,
     pub at: Time,
-    /// Without its line break; as it was written, so it need not be text.
+    /// Without its line break; raw bytes, which need not be text.
     pub content: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
 pub struct LogBatch {
     pub lines: Vec<LogLine>,
-    /// There is nothing more, and there will not be.
+    /// True if the log is complete: no more lines will come.
     pub finished: bool,
-    /// Asking again at once is worth it. Otherwise ask again when the run or its logs have changed.
+    /// True if more can be read at once. Otherwise wait until the run or its logs change.
     pub more: bool,
 }
 
 pub struct LogReader {
     scope: Scope,
-    sieve: Sieve,
-    merged: Merged,
+    filter: LineFilter,
+    merged: MergedLog,
     known: HashSet<AttemptId>,
-    /// In the order in which they were found.
-    pods: Vec<Written>,
-    /// There will be no more pods, and what they write is written.
+    /// In order of discovery.
+    pods: Vec<LogPod>,
+    /// True if no more pods will appear and their logs are complete.
     settled: bool,
     finished: bool,
     sent: u64,
@@ -53,31 +53,31 @@ impl LogReader {
     }
 
     pub(super) fn over(scope: Scope) -> Result<Self, Fault> {
-        let sieve = scope.sieve()?;
-        let merged = Merged::new(scope.files.clone(), scope.query.tail);
+        let filter = scope.filter()?;
+        let merged = MergedLog::new(scope.files.clone(), scope.query.tail);
         let (known, pods) = (HashSet::new(), Vec::new());
-        Ok(Self { scope, sieve, merged, known, pods, settled: false, finished: false, sent: 0 })
+        Ok(Self { scope, filter, merged, known, pods, settled: false, finished: false, sent: 0 })
     }
 
-    /// At most `max` lines of what is there now.
+    /// Reads at most `max` of the lines available now.
     pub fn read(&mut self, max: usize) -> Result<LogBatch, Fault> {
         let mut batch = LogBatch { finished: self.finished, ..LogBatch::default() };
         if self.finished {
             return Ok(batch);
         }
-        // While lines that were found are still untold, looking for more would only cost.
-        if self.merged.is_dry() {
+        // While found lines are pending, looking for more pods would be wasted work.
+        if self.merged.is_drained() {
             self.look()?;
         }
         let mut bytes = 0;
         while batch.lines.len() < max.max(1) && bytes < BATCH {
-            let (scope, sieve, pods) = (&self.scope, &self.sieve, &self.pods);
-            let next = self.merged.next_line(&mut |line| wants(scope, sieve, pods, line)).map_err(damage)?;
+            let (scope, filter, pods) = (&self.scope, &self.filter, &self.pods);
+            let next = self.merged.next_line(&mut |line| matches(scope, filter, pods, line)).map_err(damage)?;
             let Some((_, line)) = next else {
                 batch.more = self.merged.is_scanning();
                 return self.ended(batch);
             };
-            let line = self.told(line);
+            let line = self.to_log_line(line);
             bytes += line.content.len() + 64;
             batch.lines.push(line);
             if self.scope.query.limit_bytes.is_some_and(|limit| self.sent >= limit) {
@@ -95,12 +95,12 @@ impl LogReader {
         Ok(batch)
     }
 
-    /// Whose log it is.
+    /// Returns the run whose log this is.
     pub fn run(&self) -> RunId {
         self.scope.run
     }
 
-    /// Finds pods that came up since, and asks those again that had nothing.
+    /// Adds pods that appeared since, and checks again those that had nothing.
     fn look(&mut self) -> Result<(), Fault> {
         let mut found = Vec::new();
         if let Some(look) = self.scope.look()? {
@@ -108,16 +108,16 @@ impl LogReader {
             let one = self.scope.query.pod.is_some();
             let over = one && !look.pods.is_empty() && look.pods.iter().all(|pod| pod.over);
             self.settled = !follow || look.over || over;
-            let told = |pod: &Written| Found { attempt: pod.attempt, began: pod.began, over: pod.over };
+            let told = |pod: &LogPod| LogSource { attempt: pod.attempt, began: pod.began, over: pod.over };
             found.extend(look.pods.iter().map(told));
             self.pods.extend(look.pods.into_iter().filter(|pod| self.known.insert(pod.attempt)));
         }
         let settled = self.settled;
-        let (scope, sieve, pods) = (&self.scope, &self.sieve, &self.pods);
-        self.merged.find(&found, settled, &mut |line| wants(scope, sieve, pods, line)).map_err(damage)
+        let (scope, filter, pods) = (&self.scope, &self.filter, &self.pods);
+        self.merged.add(&found, settled, &mut |line| matches(scope, filter, pods, line)).map_err(damage)
     }
 
-    fn told(&mut self, line: Line) -> LogLine {
+    fn to_log_line(&mut self, line: Line) -> LogLine {
         let mut content = line.bytes;
         if self.scope.query.timestamps {
             let stamp = line.at.timestamp().strftime("%Y-%m-%dT%H:%M:%S%.6fZ ").to_string();
@@ -134,15 +134,15 @@ impl LogReader {
     }
 }
 
-/// What the controller itself notes in a log is told whichever container is meant.
-fn wants(scope: &Scope, sieve: &Sieve, pods: &[Written], line: &Line) -> bool {
+/// Notes by the controller itself pass whichever container is selected.
+fn matches(scope: &Scope, filter: &LineFilter, pods: &[LogPod], line: &Line) -> bool {
     let pod = &pods[line.source];
     let container = line.container.as_deref().unwrap_or(&pod.main);
     let wanted = scope.container(pod);
-    (line.stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container)) && sieve.passes(line)
+    (line.stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container)) && filter.passes(line)
 }
 
-/// A log that cannot be read is the controller's trouble.
+/// An unreadable log is an error of the installation.
 pub(super) fn damage(error: Damage) -> Fault {
     Fault::Controller(crate::Error::Log(error))
 }

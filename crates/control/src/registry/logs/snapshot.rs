@@ -1,5 +1,5 @@
-//! What a run was when somebody last looked at it for its logs: looked at once per change and shared by everybody who
-//! follows it, because a look asks the engine for the whole run. It is forgotten with the last reader.
+//! Snapshots of runs for log readers. A run is read once per change and shared by all its readers, because reading
+//! renders the whole run. A snapshot is dropped with its last reader.
 
 use std::{
     collections::HashMap,
@@ -14,67 +14,67 @@ use serde_json::Value;
 
 use crate::registry::{Fault, Registry};
 
-/// Looking at a run that changes all the time takes one part in this many of the time.
-const SHARE: u32 = 10;
+/// A run that changes constantly is read at most one part in this many of the time.
+const READ_TIME_SHARE: u32 = 10;
 
-/// Readers that are gone are cleared away when there are more entries than this, and twice as many as after the last time.
-const FEW: usize = 64;
+/// Dropped entries are removed when there are more entries than this, and twice as many as after the last cleanup.
+const CLEANUP_THRESHOLD: usize = 64;
 
-/// The runs whose logs are read now.
+/// Runs whose logs are being read.
 #[derive(Default)]
-pub(in crate::registry) struct Snapshots(Mutex<Known>);
+pub(in crate::registry) struct Snapshots(Mutex<OpenRuns>);
 
 #[derive(Default)]
-struct Known {
-    runs: HashMap<RunId, Weak<Shared>>,
-    /// How many there were when the last ones that are gone were cleared away.
+struct OpenRuns {
+    runs: HashMap<RunId, Weak<SharedSnapshot>>,
+    /// Number of entries after the last cleanup.
     left: usize,
 }
 
-/// The newest snapshot of one run.
+/// Latest snapshot of one run.
 #[derive(Default)]
-pub(super) struct Shared(Mutex<State>);
+pub(super) struct SharedSnapshot(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     latest: Option<Arc<Snapshot>>,
-    /// Not looked at again before, unless it is over.
+    /// Earliest time of the next read, unless the run is finished.
     next_look: Option<Instant>,
 }
 
 pub(super) struct Snapshot {
-    /// Everything up to here is in it.
+    /// The snapshot includes every change up to this revision.
     revision: Option<Revision>,
-    /// Nothing when the run is gone.
+    /// `None` if the run is gone.
     pub row: Option<RunRow>,
     pub object: Value,
-    /// Which attempt belongs to which node.
+    /// Attempts by node id.
     pub attempts: Vec<(String, AttemptId)>,
-    /// How long the logs of ended attempts must be.
+    /// Expected log sizes of ended attempts.
     pub sizes: Sizes,
 }
 
 impl Snapshots {
-    pub(super) fn of(&self, run: RunId) -> Arc<Shared> {
+    pub(super) fn of(&self, run: RunId) -> Arc<SharedSnapshot> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = known.runs.get(&run).and_then(Weak::upgrade) {
             return shared;
         }
-        if known.runs.len() > FEW.max(2 * known.left) {
+        if known.runs.len() > CLEANUP_THRESHOLD.max(2 * known.left) {
             known.runs.retain(|_, shared| shared.strong_count() > 0);
             known.left = known.runs.len();
         }
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedSnapshot::default());
         known.runs.insert(run, Arc::downgrade(&shared));
         shared
     }
 }
 
-impl Shared {
-    /// The run as it is now, or as it was a little ago if it is large and changes all the time. That it is over is always
-    /// told at once.
+impl SharedSnapshot {
+    /// Returns the current state of the run, or a slightly old one if the run is large and changes constantly. The end
+    /// of the run is always reported at once.
     pub(super) fn latest(&self, registry: &Registry, run: RunId) -> Result<Arc<Snapshot>, Fault> {
-        // Held while it is looked at: the others wait for the one who looks.
+        // Locked while reading: concurrent callers wait for the first.
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let revision = registry.read(|reader| Ok(reader.run_revision(run)?))?;
         if let Some(latest) = &state.latest {
@@ -89,7 +89,7 @@ impl Shared {
         }
         let began = Instant::now();
         let latest = Arc::new(Snapshot::of(registry, run, revision)?);
-        state.next_look = Some(began + began.elapsed() * SHARE);
+        state.next_look = Some(began + began.elapsed() * READ_TIME_SHARE);
         state.latest = Some(latest.clone());
         Ok(latest)
     }
@@ -99,7 +99,7 @@ impl Snapshot {
     fn of(registry: &Registry, run: RunId, revision: Option<Revision>) -> Result<Self, Fault> {
         let gone = Self { revision, row: None, object: Value::Null, attempts: Vec::new(), sizes: Sizes::default() };
         let Some(row) = registry.read(|reader| Ok(reader.run(run)?))? else { return Ok(gone) };
-        let object = match registry.podded_run(&row) {
+        let object = match registry.run_with_pods(&row) {
             Err(Fault::NotFound { .. }) => return Ok(gone),
             object => object?,
         };

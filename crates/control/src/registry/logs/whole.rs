@@ -1,5 +1,5 @@
-//! The lines of all nodes of a run with their numbers, and the frames of one node, for our own client: in pieces, so that
-//! nobody needs a thread to follow them. What the lines look like locally is the same (`read::lines`).
+//! Numbered lines of all nodes of a run, and raw frames of one node, for our own client. Read in pieces, so that
+//! following needs no thread. The local client (`read::lines`) prints the same lines.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -10,36 +10,36 @@ use std::{
 use octoflow_model::{AttemptId, NodeIx, RunId};
 use octoflow_runtime::logs::{Frame, Logs, Reader};
 
-use super::{merge::damage, snapshot::Shared};
+use super::{merge::damage, snapshot::SharedSnapshot};
 use crate::{
-    lines::{Line, Merged},
-    read::lines::{Sieve, Wanted, steps_of},
+    lines::{Line, MergedLog},
+    read::lines::{LineFilter, LineQuery, steps_of},
     registry::{Fault, Registry},
 };
 
-/// A piece holds no more bytes than this, beside its last line.
+/// Maximum bytes of a piece, not counting its last line.
 const PIECE: usize = 64 * 1024;
 
-/// A line of a node, and which of its lines it is: the same line has the same number however often a log is read.
+/// Line of a node with its number: the same line has the same number however often a log is read.
 #[derive(Debug)]
 pub struct RunLine {
-    /// Its id.
+    /// Node id.
     pub node: Arc<str>,
     pub number: u64,
     pub line: Line,
 }
 
-/// What one reading gave.
+/// Result of one read.
 #[derive(Debug)]
-pub struct Piece<T> {
+pub struct LogPiece<T> {
     pub items: Vec<T>,
-    /// There is nothing more, and there will not be.
+    /// True if the log is complete: no more items will come.
     pub finished: bool,
-    /// Asking again at once is worth it. Otherwise ask again when the run or its logs have changed.
+    /// True if more can be read at once. Otherwise wait until the run or its logs change.
     pub more: bool,
 }
 
-/// A frame of a node, and which of its frames it is.
+/// Frame of a node with its number.
 #[derive(Debug)]
 pub struct RunFrame {
     pub number: u64,
@@ -49,14 +49,14 @@ pub struct RunFrame {
 pub struct RunLines {
     registry: Registry,
     run: RunId,
-    wanted: Wanted,
-    sieve: Sieve,
-    shared: Arc<Shared>,
+    query: LineQuery,
+    filter: LineFilter,
+    shared: Arc<SharedSnapshot>,
     seen: Option<Arc<super::Snapshot>>,
     files: Logs,
-    merged: Merged,
+    merged: MergedLog,
     ids: HashMap<AttemptId, Arc<str>>,
-    /// In the order in which they were found.
+    /// In order of discovery.
     order: Vec<AttemptId>,
     settled: bool,
 }
@@ -65,23 +65,23 @@ pub struct RunFrames {
     registry: Registry,
     run: RunId,
     follow: bool,
-    shared: Arc<Shared>,
+    shared: Arc<SharedSnapshot>,
     files: Logs,
     reader: Option<Reader>,
     over: bool,
-    told: u64,
+    returned: u64,
 }
 
 impl Registry {
-    /// Lines of the nodes of a run that are wanted and pass the sieve, merged by time.
-    pub fn run_lines(&self, run: RunId, wanted: Wanted, sieve: Sieve) -> RunLines {
+    /// Reads the selected and matching lines of a run's nodes, merged by time.
+    pub fn run_lines(&self, run: RunId, query: LineQuery, filter: LineFilter) -> RunLines {
         let files = self.log_files();
-        let merged = Merged::new(files.clone(), wanted.tail);
+        let merged = MergedLog::new(files.clone(), query.tail);
         RunLines {
             registry: self.clone(),
             run,
-            wanted,
-            sieve,
+            query,
+            filter,
             shared: self.0.snapshots.of(run),
             seen: None,
             files,
@@ -92,17 +92,17 @@ impl Registry {
         }
     }
 
-    /// The frames of one node's log as they were written; none of a node that has no log yet.
+    /// Reads the frames of one node's log as they were written; none if the node has no log yet.
     pub fn run_frames(&self, run: RunId, node: &str, follow: bool) -> Result<RunFrames, Fault> {
         let shared = self.0.snapshots.of(run);
         let snapshot = shared.latest(self, run)?;
         let attempt = snapshot.attempts.iter().find(|(id, _)| id == node).map(|(_, attempt)| *attempt);
         let files = self.log_files();
         let reader = attempt.map(|attempt| files.read(attempt));
-        Ok(RunFrames { registry: self.clone(), run, follow, shared, files, reader, over: false, told: 0 })
+        Ok(RunFrames { registry: self.clone(), run, follow, shared, files, reader, over: false, returned: 0 })
     }
 
-    /// Where all logs are, and those of one run, once there are any.
+    /// Returns the directory of all logs and that of one run's logs.
     pub fn log_folders(&self, run: RunId) -> Option<(PathBuf, PathBuf)> {
         let path = self.log_files().path(AttemptId { run, task: NodeIx(0), attempt: 0 });
         let own = path.parent()?;
@@ -119,20 +119,20 @@ impl RunLines {
         self.run
     }
 
-    /// The containers that wrote something so far.
-    pub fn heard(&self) -> &BTreeSet<String> {
-        self.sieve.heard()
+    /// Returns the containers that have written something so far.
+    pub fn containers_seen(&self) -> &BTreeSet<String> {
+        self.filter.containers_seen()
     }
 
-    /// What there is now, at most a piece of it.
-    pub fn read(&mut self) -> Result<Piece<RunLine>, Fault> {
-        if self.merged.is_dry() {
+    /// Reads what is available now, at most a piece.
+    pub fn read(&mut self) -> Result<LogPiece<RunLine>, Fault> {
+        if self.merged.is_drained() {
             self.look()?;
         }
         let (mut items, mut bytes, mut more) = (Vec::new(), 0, true);
         while bytes < PIECE {
-            let sieve = &mut self.sieve;
-            let next = self.merged.next_line(&mut |line| sieve.wants(line)).map_err(damage)?;
+            let filter = &mut self.filter;
+            let next = self.merged.next_line(&mut |line| filter.matches(line)).map_err(damage)?;
             let Some((number, line)) = next else {
                 more = self.merged.is_scanning();
                 break;
@@ -141,17 +141,17 @@ impl RunLines {
             let node = self.ids[&self.order[line.source]].clone();
             items.push(RunLine { node, number, line });
         }
-        Ok(Piece { items, finished: self.merged.is_over(), more })
+        Ok(LogPiece { items, finished: self.merged.is_over(), more })
     }
 
-    /// Asked before reading: whatever was written before the end is then seen by what is read next.
+    /// Called before reading, so that everything written before a reported end is read afterwards.
     fn look(&mut self) -> Result<(), Fault> {
         let snapshot = self.shared.latest(&self.registry, self.run)?;
         let mut found = Vec::new();
         if self.seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(seen, &snapshot)) {
-            self.settled = !self.wanted.follow || snapshot.is_over();
+            self.settled = !self.query.follow || snapshot.is_over();
             self.files.expect(&snapshot.sizes);
-            for (id, one) in steps_of(&snapshot.object, &snapshot.attempts, &self.wanted) {
+            for (id, one) in steps_of(&snapshot.object, &snapshot.attempts, &self.query) {
                 if self.ids.insert(one.attempt, id.into()).is_none() {
                     self.order.push(one.attempt);
                 }
@@ -159,8 +159,8 @@ impl RunLines {
             }
             self.seen = Some(snapshot);
         }
-        let sieve = &mut self.sieve;
-        self.merged.find(&found, self.settled, &mut |line| sieve.wants(line)).map_err(damage)
+        let filter = &mut self.filter;
+        self.merged.add(&found, self.settled, &mut |line| filter.matches(line)).map_err(damage)
     }
 }
 
@@ -169,9 +169,9 @@ impl RunFrames {
         self.run
     }
 
-    pub fn read(&mut self) -> Result<Piece<RunFrame>, Fault> {
+    pub fn read(&mut self) -> Result<LogPiece<RunFrame>, Fault> {
         let Some(reader) = &mut self.reader else {
-            return Ok(Piece { items: Vec::new(), finished: true, more: false });
+            return Ok(LogPiece { items: Vec::new(), finished: true, more: false });
         };
         if !self.over {
             let snapshot = self.shared.latest(&self.registry, self.run)?;
@@ -181,12 +181,12 @@ impl RunFrames {
         let (mut items, mut bytes) = (Vec::new(), 0);
         while bytes < PIECE {
             let Some(frame) = reader.next_frame().map_err(damage)? else {
-                return Ok(Piece { items, finished: self.over, more: false });
+                return Ok(LogPiece { items, finished: self.over, more: false });
             };
             bytes += frame.bytes.len() + 64;
-            items.push(RunFrame { number: self.told, frame });
-            self.told += 1;
+            items.push(RunFrame { number: self.returned, frame });
+            self.returned += 1;
         }
-        Ok(Piece { items, finished: false, more: true })
+        Ok(LogPiece { items, finished: false, more: true })
     }
 }

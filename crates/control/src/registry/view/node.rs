@@ -1,4 +1,4 @@
-//! This machine as a node: what it has, and how much of it runs may use.
+//! The node view: this machine, its resources, and how much of them runs may use.
 
 use std::{env::consts, fs};
 
@@ -66,7 +66,7 @@ fn memory_kib() -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// A machine may be called what no object may.
+/// Turns a host name into a valid object name.
 fn dns(host: &str) -> String {
     let letters = host.chars().map(|letter| letter.to_ascii_lowercase());
     let name: String =

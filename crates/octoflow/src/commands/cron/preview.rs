@@ -1,5 +1,5 @@
-//! `octoflow cron preview FILE|NAME`: the next times of schedules, in their own zone and in UTC, and where clocks change.
-//! It reads a file, or what the server or the data directory keeps; nothing is changed.
+//! `octoflow cron preview FILE|NAME`: the next times of schedules, in their own zone and in UTC, with clock changes. It
+//! reads a file, or an object of the server or the data directory; nothing is changed.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::KIND;
 use crate::{
     cli::Preview,
-    commands::{Context, kept::find},
+    commands::{Context, stored::find},
     exit::{Exit, Failure},
     load,
     local::explained,
@@ -54,7 +54,7 @@ pub(crate) fn preview(args: &Preview, context: &Context) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The one of this name that the server keeps, or the data directory.
+/// Finds the schedule of this name on the server, or in the data directory.
 fn kept(args: &Preview, context: &Context) -> Result<Value> {
     let namespace = args.namespace.or_default();
     if let Some(client) = context.named_server()? {
@@ -72,11 +72,11 @@ fn kept(args: &Preview, context: &Context) -> Result<Value> {
     Ok(serde_json::from_slice(&object.body)?)
 }
 
-/// The times of one, or everything that is wrong with it.
+/// Lists the next times of one schedule, or returns all its problems.
 fn listed(object: &Value, from: Time, count: usize, paint: Paint) -> Result<String, Vec<String>> {
     let mut object = object.clone();
     if object["metadata"].is_object() && object["metadata"]["creationTimestamp"].is_null() {
-        // What is counted from its creation begins now.
+        // Limits relative to the creation start now.
         object["metadata"]["creationTimestamp"] = json!(from.to_string());
     }
     let timetable = Timetable::read(&object)?;

@@ -1,4 +1,4 @@
-//! What `octoflow doctor` says about who else can get at the data directory: its owner, its mode and those of its files.
+//! The check of permissions for `octoflow doctor`: owner and mode of the data directory and its files.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
@@ -8,7 +8,7 @@ use super::Finding;
 
 const ABOUT: &str = "permissions";
 
-/// Files whose content is nobody else's business.
+/// Files with private content.
 const PRIVATE: [&str; 6] = ["octoflow.db", "octoflow.db-wal", "octoflow.db-shm", "admin.token", "server.sock", "audit"];
 
 pub(super) fn finding(dir: &Path) -> Finding {
@@ -37,19 +37,19 @@ pub(super) fn finding(dir: &Path) -> Finding {
 mod tests {
     use std::{fs::Permissions, os::unix::fs::PermissionsExt};
 
-    use super::{super::Verdict, *};
+    use super::{super::CheckStatus, *};
 
     #[test]
     fn a_directory_that_others_can_enter_is_told_with_the_files_they_can_read() {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
-        assert_eq!(finding(dir.path()).verdict, Verdict::Ok);
-        assert_eq!(finding(&dir.path().join("not yet")).verdict, Verdict::Ok);
+        assert_eq!(finding(dir.path()).status, CheckStatus::Ok);
+        assert_eq!(finding(&dir.path().join("not yet")).status, CheckStatus::Ok);
         fs::write(dir.path().join("octoflow.db"), "").unwrap();
         fs::set_permissions(dir.path().join("octoflow.db"), Permissions::from_mode(0o644)).unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
         let found = finding(dir.path());
-        assert_eq!(found.verdict, Verdict::Warn);
+        assert_eq!(found.status, CheckStatus::Warn);
         assert!(found.found.contains("0755") && found.found.contains("octoflow.db 0644"), "{found:?}");
     }
 }

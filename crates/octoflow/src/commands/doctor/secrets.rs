@@ -1,4 +1,4 @@
-//! What `octoflow doctor` says about the Secrets of the data directory: how they are encrypted, and whether the key fits.
+//! The check of Secrets for `octoflow doctor`: how they are encrypted, and whether the key matches.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(super) fn finding(dir: &Path, context: &Context) -> Finding {
         Ok(key) => key,
         Err(error) => return Finding::fail(ABOUT, format!("{error:#}"), "runs and the server will not start with it"),
     };
-    // What is wrong with the database is told by the check of it.
+    // Problems of the database are reported by its own check.
     let Ok(Some(local)) = Local::open(dir) else { return Finding::ok(ABOUT, "none are kept yet") };
     let reader = local.reader();
     if let Err(error) = reader.check_secrets_key(key.as_ref()) {

@@ -1,4 +1,4 @@
-//! What `octoflow doctor` asks a server that was named: whether it is there, whether it lets us in, and how it is.
+//! The checks of a named server for `octoflow doctor`: reachability, access and health.
 
 use anyhow::Error;
 use octoflow_control::now;
@@ -12,7 +12,7 @@ use crate::{
     workflow::{list, text},
 };
 
-/// Certificates, tokens that expire and schedules all go by the clock.
+/// Certificates, expiring tokens and schedules depend on the clock.
 const SKEW_FELT_SECONDS: u64 = 5;
 const SKEW_HARMFUL_SECONDS: u64 = 60;
 
@@ -29,7 +29,7 @@ pub(super) fn findings(client: &Client) -> Vec<Finding> {
     findings.push(token(&health["caller"], health["defaultPasswordOverTcp"] == true));
     findings.push(space(health["diskFreeBytes"].as_u64()));
     if health["runsOpen"].is_null() {
-        // A token for some namespaces is not told what others do.
+        // A token confined to namespaces does not see the load of others.
         return findings;
     }
     let number = |name: &str| health[name].as_u64().unwrap_or_default();
@@ -67,7 +67,7 @@ fn clock(theirs: &str, asked: Time, answered: Time) -> Finding {
     let Some(theirs) = Time::parse(theirs) else {
         return Finding::warn("clock", "the server does not tell the time", "use the same version where you can");
     };
-    // Whatever the way there and back took is no difference between clocks.
+    // The round trip time does not count as a difference.
     let apart = theirs.since(answered).max(asked.since(theirs)).as_secs();
     let found = format!("the clocks are {apart} seconds apart");
     match apart {
@@ -106,27 +106,27 @@ fn space(free: Option<u64>) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Verdict, *};
+    use super::{super::CheckStatus, *};
 
     #[test]
     fn clocks_are_compared_without_the_time_of_the_way() {
         let at = |seconds| Time::from_secs(1_700_000_000 + seconds);
-        let verdict = |seconds: i64| clock(&at(seconds).to_string(), at(0), at(10)).verdict;
-        assert_eq!(verdict(0), Verdict::Ok);
-        assert_eq!(verdict(10), Verdict::Ok);
-        assert_eq!(verdict(-20), Verdict::Warn);
-        assert_eq!(verdict(30), Verdict::Warn);
-        assert_eq!(verdict(300), Verdict::Fail);
-        assert_eq!(clock("soon", at(0), at(1)).verdict, Verdict::Warn);
+        let status = |seconds: i64| clock(&at(seconds).to_string(), at(0), at(10)).status;
+        assert_eq!(status(0), CheckStatus::Ok);
+        assert_eq!(status(10), CheckStatus::Ok);
+        assert_eq!(status(-20), CheckStatus::Warn);
+        assert_eq!(status(30), CheckStatus::Warn);
+        assert_eq!(status(300), CheckStatus::Fail);
+        assert_eq!(clock("soon", at(0), at(1)).status, CheckStatus::Warn);
     }
 
     #[test]
     fn a_full_disk_and_a_known_password_are_told() {
-        assert_eq!(space(Some(1 << 20)).verdict, Verdict::Fail);
-        assert_eq!(space(Some(1 << 40)).verdict, Verdict::Ok);
+        assert_eq!(space(Some(1 << 20)).status, CheckStatus::Fail);
+        assert_eq!(space(Some(1 << 40)).status, CheckStatus::Ok);
         let caller = serde_json::json!({"name": "admin", "privileges": ["read_job"]});
-        assert_eq!(token(&caller, true).verdict, Verdict::Warn);
-        assert_eq!(token(&caller, false).verdict, Verdict::Ok);
-        assert_eq!(version("0.0.0").verdict, Verdict::Warn);
+        assert_eq!(token(&caller, true).status, CheckStatus::Warn);
+        assert_eq!(token(&caller, false).status, CheckStatus::Ok);
+        assert_eq!(version("0.0.0").status, CheckStatus::Warn);
     }
 }

@@ -1,5 +1,4 @@
-//! The controller that runs workflows and TaskSets, opened for this process, with its errors given their exit codes.
-//! A thin layer: what it does is `control`'s.
+//! The controller of this process for `run`, with errors mapped to exit codes. A thin layer over `control`.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,7 +19,7 @@ use crate::{
     local, node,
 };
 
-/// Every fact of a run, from the first to the last.
+/// Facts of a run, from the first to the last.
 pub(crate) type Facts = Receiver<Vec<Fact>>;
 
 pub(crate) struct LocalController {
@@ -42,7 +41,7 @@ impl LocalController {
         self.inner.put_object(object).map_err(explained)
     }
 
-    /// `None` when the name is taken.
+    /// Submits a run; `None` if the name is taken.
     pub(crate) fn submit(&self, name: &str, ready: &Ready) -> Result<Option<(RunId, Facts)>> {
         let Ready { namespace, manifest, stored } = ready.clone();
         let submit = Submit { namespace, name: name.to_owned(), manifest, stored, claim: None };
@@ -61,18 +60,18 @@ impl LocalController {
         self.inner.command(run, command).map_err(explained)
     }
 
-    /// Runs that are not over and were made by this one.
+    /// Returns the open runs that this run created.
     pub(crate) fn open_children(&self, run: RunId) -> Result<Vec<(RunId, String)>> {
         self.inner.open_children(run).map_err(explained)
     }
 
-    /// A run that is not over, by its name.
+    /// Finds an open run by name.
     pub(crate) fn open_run(&self, namespace: &str, kind: Option<&str>, name: &str) -> Option<RunId> {
         let row = self.inner.store().reader().and_then(|reader| reader.run_by_name(namespace, kind, name)).ok()??;
         (!row.archived).then_some(row.run)
     }
 
-    /// The facts of a run from now on; closed after the last.
+    /// Subscribes to the facts of a run from now on; closed after the last.
     pub(crate) fn watch(&self, run: RunId) -> Facts {
         self.inner.watch(run)
     }
@@ -81,7 +80,7 @@ impl LocalController {
         self.inner.object(run).map_err(explained)
     }
 
-    /// The same with only the nodes a summary speaks of.
+    /// Returns the run with only the nodes needed for a summary.
     pub(crate) fn brief(&self, run: RunId) -> Result<Value> {
         let reader = self.inner.store().reader().map_err(local::explained)?;
         match control::read::brief(&reader, run).map_err(explained)? {
@@ -90,18 +89,18 @@ impl LocalController {
         }
     }
 
-    /// Which attempt's log belongs to which node, by node id.
+    /// Returns the attempts by node id, for finding logs.
     pub(crate) fn attempts(&self, run: RunId) -> Result<Vec<(String, AttemptId)>> {
         let reader = self.inner.store().reader().map_err(local::explained)?;
         control::read::attempts(&reader, run).map_err(explained)
     }
 
-    /// What keeps tasks from being run right now.
+    /// Returns the conditions that currently keep tasks from running.
     pub(crate) fn conditions(&self) -> Vec<Condition> {
         self.inner.runtime_conditions()
     }
 
-    /// Starts a thread of this process whose end is heard of, if it was not meant to end.
+    /// Starts a supervised thread.
     pub(crate) fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
         let work = move || {
             work();
@@ -110,17 +109,17 @@ impl LocalController {
         self.inner.supervisor().spawn(name, work).map(drop).context("cannot start a thread")
     }
 
-    /// Who hears of the end of this process's threads.
+    /// Returns the supervisor of this process's threads.
     pub(crate) fn supervisor(&self) -> &Supervisor {
         self.inner.supervisor()
     }
 
-    /// Hears of a thread that ended and was not meant to.
+    /// Registers a callback for the unexpected end of a thread.
     pub(crate) fn on_failure(&self, hear: impl Fn(String) + Send + 'static) {
         self.inner.supervisor().on_failure(move |failure| hear(failure.to_string()));
     }
 
-    /// Why nothing can be written at present; everything waits for that.
+    /// Returns the error that currently makes storage unavailable, if any.
     pub(crate) fn outage(&self) -> Option<String> {
         self.inner.store().failure().filter(octoflow_store::Error::is_outage).map(|error| error.to_string())
     }
@@ -130,16 +129,17 @@ impl LocalController {
     }
 }
 
-/// The folder the person stands in, and those of the manifests: steps find what lies beside them, also below `/tmp`.
+/// Returns the working directory and the folders of the manifests: steps can read what lies beside them, also below
+/// `/tmp`.
 fn folders(args: &Run) -> Vec<PathBuf> {
     let given = args.manifests.iter().chain(&args.files).filter(|path| path.exists());
     let of_manifests = given.filter_map(|path| if path.is_dir() { Some(path.as_path()) } else { path.parent() });
-    // A bare file name has an empty parent: it lies where the person stands.
+    // A bare file name has an empty parent: it lies in the working directory.
     let of_manifests = of_manifests.filter(|path| !path.as_os_str().is_empty()).map(Path::to_owned);
     std::env::current_dir().ok().into_iter().chain(of_manifests).collect()
 }
 
-/// Storage is out of order; it may work later.
+/// Returns whether storage is temporarily unavailable.
 pub(crate) fn is_outage(error: &anyhow::Error) -> bool {
     error.downcast_ref::<octoflow_store::Error>().is_some_and(octoflow_store::Error::is_outage)
 }

@@ -1,15 +1,15 @@
-//! What Ctrl-C, SIGTERM and the time limit mean, one after another: a small state machine, no IO.
-//! Once stops cleanly, twice ends at once, a third time gives up waiting.
+//! State machine for Ctrl-C, SIGTERM and the time limit, without IO. The first signal stops cleanly, the second
+//! terminates, a third one gives up waiting.
 
 use crate::system::Signal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Tell all runs to stop; their exit handlers run.
+    /// Stop all runs; their exit handlers run.
     Stop,
-    /// Tell all runs to end at once.
+    /// Terminate all runs at once.
     Terminate,
-    /// Leave now, whatever is still running.
+    /// Exit now, whatever is still running.
     Leave,
 }
 

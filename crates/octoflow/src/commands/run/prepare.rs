@@ -1,5 +1,5 @@
-//! From files to workflows and TaskSets that may be submitted: everything is read, adjusted and judged before anything is stored.
-//! All problems of all files are told at once.
+//! Preparation: reads files, applies overrides, and admits workflows and TaskSets before anything is stored. Reports
+//! all problems of all files at once.
 
 use std::{
     collections::BTreeSet,
@@ -18,21 +18,21 @@ use serde_json::Value;
 
 use super::Context;
 use crate::{
-    adjust::{self, Wishes},
+    adjust::{self, Overrides},
     cli::Run,
     exit::Failure,
-    judge::{self, FileCatalog, ObjectSource},
     load::{self, Loaded},
+    validate::{self, FileCatalog, ObjectSource},
 };
 
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// ConfigMaps, Secrets, claims, PodGroups and templates; with a server also what makes workflows there.
+    /// ConfigMaps, Secrets, claims, PodGroups and templates; with a server also objects that start workflows there.
     pub objects: Vec<Value>,
     pub workflows: Vec<Ready>,
 }
 
-/// A workflow or a TaskSet that was admitted.
+/// Admitted workflow or TaskSet.
 #[derive(Clone, Debug)]
 pub(crate) struct Ready {
     pub namespace: String,
@@ -41,27 +41,34 @@ pub(crate) struct Ready {
     pub stored: Stored,
 }
 
-/// `None` when something is wrong with the manifests; it has been told then.
+/// Returns `None` if the manifests have problems, which are then already reported.
 pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>> {
     let places: Vec<_> = args.manifests.iter().chain(&args.files).cloned().collect();
-    let wishes = Wishes {
+    let overrides = Overrides {
         name: args.naming.name.clone(),
         generate_name: args.naming.generate_name.clone(),
-        ..args.wished.wishes(args.namespace.namespace.as_deref())
+        ..args.override_args.overrides(args.namespace.namespace.as_deref())
     };
-    prepare_with(&places, wishes, args.wished.parameter_file.as_deref(), kept_here(context), false, context)
+    prepare_with(
+        &places,
+        overrides,
+        args.override_args.parameter_file.as_deref(),
+        stored_objects(context),
+        false,
+        context,
+    )
 }
 
-/// What earlier runs left in the data directory. One that cannot be read is told when it is opened.
-pub(crate) fn kept_here(context: &Context) -> Option<Box<dyn ObjectSource>> {
+/// Returns the objects in the data directory. A directory that cannot be read is reported when it is opened.
+pub(crate) fn stored_objects(context: &Context) -> Option<Box<dyn ObjectSource>> {
     Reader::open(&context.data_dir).ok().map(|reader| Box::new(reader) as Box<dyn ObjectSource>)
 }
 
-/// The same for whoever does not run it here; what is not in the files is looked for in the source. A server also `keeps`
-/// what makes workflows.
+/// Prepares manifests for `run`, `plan` or `submit`; objects that are not in the files are looked up in `source`. With
+/// `keeps`, objects that start workflows are stored too, as on a server.
 pub(crate) fn prepare_with(
     places: &[PathBuf],
-    mut wishes: Wishes,
+    mut overrides: Overrides,
     parameter_file: Option<&FilePath>,
     source: Option<Box<dyn ObjectSource>>,
     keeps: bool,
@@ -69,13 +76,13 @@ pub(crate) fn prepare_with(
 ) -> Result<Option<Prepared>> {
     let loaded = match load::load(places)? {
         Ok(loaded) => loaded,
-        Err(problems) => return tell_all(&problems, context),
+        Err(problems) => return report_all(&problems, context),
     };
     if let Some(file) = parameter_file {
         match load::parameters(file)? {
-            // Those of the command line come last and win.
-            Ok(parameters) => drop(wishes.parameters.splice(..0, parameters)),
-            Err(problems) => return tell_all(&problems, context),
+            // Parameters of the command line come last and win.
+            Ok(parameters) => drop(overrides.parameters.splice(..0, parameters)),
+            Err(problems) => return report_all(&problems, context),
         }
     }
 
@@ -89,7 +96,7 @@ pub(crate) fn prepare_with(
             templates.flat_map(|(kind, one)| kind.check(&one.value).0.into_iter().map(|found| one.locate(found)));
         let wrong: Vec<Problem> = wrong.collect();
         if !wrong.is_empty() {
-            return tell_all(&Problems(wrong), context);
+            return report_all(&Problems(wrong), context);
         }
         let runs: Vec<&str> = kinds::of_runs().map(|kind| kind.name).collect();
         return Err(Failure::new(
@@ -98,40 +105,40 @@ pub(crate) fn prepare_with(
         )
         .into());
     }
-    if workflows.len() > 1 && wishes.name.is_some() {
+    if workflows.len() > 1 && overrides.name.is_some() {
         let text = format!("--name can name one run, and there are {}", workflows.len());
         return Err(Failure::usage(text).help("use --generate-name, or run them one by one").into());
     }
     let without = |one: &Loaded| Some(one.known()?.dialect()?).filter(|dialect| !dialect.takes_arguments);
     let none_takes_them = workflows.iter().all(|one| without(one).is_some());
-    if none_takes_them && (!wishes.parameters.is_empty() || wishes.entrypoint.is_some()) {
-        // Beside runs that take them they are meant for those.
+    if none_takes_them && (!overrides.parameters.is_empty() || overrides.entrypoint.is_some()) {
+        // With other runs that take parameters, they are meant for those.
         let noun = workflows.first().and_then(without).map_or(kinds::UNKNOWN.noun, |dialect| dialect.kind.noun);
         let text = format!("a {noun} has neither parameters nor an entrypoint, and nothing else is given");
         return Err(Failure::usage(text).help("write values into the `env` of its containers").into());
     }
-    admit_all(beside, kept, workflows, &wishes, source, context)
+    admit_all(beside, kept, workflows, &overrides, source, context)
 }
 
 fn admit_all(
     beside: Vec<Loaded>,
     kept: Vec<Loaded>,
     workflows: Vec<Loaded>,
-    wishes: &Wishes,
+    overrides: &Overrides,
     source: Option<Box<dyn ObjectSource>>,
     context: &Context,
 ) -> Result<Option<Prepared>> {
-    let mut told = Told::new(context);
+    let mut told = WarningReporter::new(context);
     let mut problems = Problems::default();
     let mut objects = Vec::new();
     let mut unusable = Vec::new();
     for mut one in beside {
         let kind = one.known().expect("only known kinds stand beside what runs");
         if kind.namespaced {
-            adjust::adjust_namespace(&mut one.value, wishes.namespace.as_deref());
+            adjust::adjust_namespace(&mut one.value, overrides.namespace.as_deref());
         }
         if kind.is_template {
-            // A template that nobody uses may be as wrong as it likes; whoever uses it hears of it.
+            // Problems of a template that is not used are only warnings; a run that uses it fails admission.
             let (wrong, warnings) = kind.check(&one.value);
             let list = if wrong.is_empty() { &mut objects } else { &mut unusable };
             list.push(one.value.clone());
@@ -141,7 +148,7 @@ fn admit_all(
             }
             continue;
         }
-        let found = judge::check_beside(kind, &one);
+        let found = validate::check_beside(kind, &one);
         problems.extend(found.0.into_iter().map(|problem| one.locate(problem)));
         found.1.into_iter().for_each(|warning| told.warning(&one.locate(warning)));
         objects.push(one.value);
@@ -149,13 +156,13 @@ fn admit_all(
     let catalog = FileCatalog::new(objects.iter().chain(&unusable), source);
     let mut makers = Vec::new();
     for mut one in kept {
-        adjust::adjust_namespace(&mut one.value, wishes.namespace.as_deref());
-        problems.extend(judge::judge(&one, &catalog));
+        adjust::adjust_namespace(&mut one.value, overrides.namespace.as_deref());
+        problems.extend(validate::validate(&one, &catalog));
         makers.push(one.value);
     }
     let mut ready = Vec::new();
     for mut one in workflows {
-        for warning in adjust::adjust(&mut one.value, wishes) {
+        for warning in adjust::adjust(&mut one.value, overrides) {
             told.plain(&format!("{}: {warning}", one.place()));
         }
         match admit(&one.value, &catalog) {
@@ -163,7 +170,7 @@ fn admit_all(
                 for warning in admitted.warnings {
                     told.warning(&one.locate(warning));
                 }
-                if let Some(problem) = judge::nameless(&one.value) {
+                if let Some(problem) = validate::nameless(&one.value) {
                     problems.push(one.locate(problem));
                 }
                 let (manifest, stored) = (admitted.manifest, admitted.stored);
@@ -173,14 +180,14 @@ fn admit_all(
         }
     }
     if problems.has_errors() {
-        return tell_all(&problems, context);
+        return report_all(&problems, context);
     }
     objects.extend(makers);
     Ok(Some(Prepared { objects, workflows: ready }))
 }
 
-/// Shows every problem; the answer is always that there is nothing to run.
-fn tell_all(problems: &Problems, context: &Context) -> Result<Option<Prepared>> {
+/// Reports every problem; always returns that there is nothing to run.
+fn report_all(problems: &Problems, context: &Context) -> Result<Option<Prepared>> {
     context.output.talk(problems.render(context.output.talk_paint().is_on()).trim_end());
     let count = problems.len();
     context
@@ -189,13 +196,13 @@ fn tell_all(problems: &Problems, context: &Context) -> Result<Option<Prepared>> 
     Ok(None)
 }
 
-/// Says each warning once.
-struct Told<'a> {
+/// Reports each warning once.
+struct WarningReporter<'a> {
     context: &'a Context,
     said: BTreeSet<String>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> WarningReporter<'a> {
     fn new(context: &'a Context) -> Self {
         Self { context, said: BTreeSet::new() }
     }

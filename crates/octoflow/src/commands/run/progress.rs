@@ -1,4 +1,4 @@
-//! How a run is shown while it goes on: not at all, as lines, or as a live tree.
+//! Progress display of `run`: none, lines, or a live tree.
 
 use std::{
     io::IsTerminal,
@@ -14,7 +14,7 @@ use crate::{
     output::{Output, clock, events, live::Live},
 };
 
-/// How soon to look again when nothing needs to be drawn.
+/// Poll interval when nothing needs to be redrawn.
 const CALM: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Progress {
@@ -54,7 +54,7 @@ impl Progress {
         }
     }
 
-    /// Something else to say in between.
+    /// Prints a message between progress output.
     pub(crate) fn talk(&mut self, text: &str) {
         if let Form::Live(live) = &mut self.form {
             live.clear(&self.output);
@@ -62,7 +62,7 @@ impl Progress {
         self.output.talk(text);
     }
 
-    /// Draws if it is time; says when it is time again.
+    /// Redraws if it is due; returns the time of the next call.
     pub(crate) fn tick<'a>(&mut self, runs: impl FnOnce() -> Vec<&'a FollowedRun>) -> Instant {
         let now = Instant::now();
         match &mut self.form {
@@ -76,7 +76,7 @@ impl Progress {
         }
     }
 
-    /// The last picture stays on the screen.
+    /// Draws the final state, which stays on the screen.
     pub(crate) fn finish(&mut self, runs: &[&FollowedRun]) {
         if let Form::Live(live) = &mut self.form {
             live.draw(&self.output, runs, clock::now());

@@ -1,4 +1,4 @@
-//! What `run` says in the end: the result on standard output, and for failures what went wrong and where to look.
+//! Final report of `run`: the result on standard output, and for failures what went wrong and where to look.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Context, LocalController,
-    watch::{Seen, Watched},
+    watch::{Watched, WatchedRun},
 };
 use crate::{
     cli::{Format, Run},
@@ -25,13 +25,13 @@ use crate::{
     workflow::{Node, Workflow, by_id, with_nodes},
 };
 
-/// The last lines of a failed step that are shown.
+/// Number of last log lines shown for a failed step.
 const LINES: usize = 10;
 
-/// More failed steps than this are only counted.
+/// Maximum number of failed steps shown; more are only counted.
 const FAILURES: usize = 5;
 
-/// What `--dry-run` shows: the workflows as they would be submitted.
+/// Prints the workflows as they would be submitted, for `--dry-run`.
 pub(crate) fn would_run(args: &Run, workflows: Vec<Value>, context: &Context) -> Result<Exit> {
     let format = args.output.as_ref().unwrap_or(&Format::Yaml);
     context.output.data(&objects(format, &workflows, false).unwrap_or_default())?;
@@ -75,13 +75,13 @@ pub(crate) fn report(
     Ok(())
 }
 
-/// Succeeded only when every one of them is.
+/// Returns success only if every run succeeded.
 pub(crate) fn exit(finals: &[Value]) -> Exit {
     let good = finals.iter().all(|object| Workflow::new(object).phase() == "Succeeded");
     if good { Exit::Succeeded } else { Exit::Failed }
 }
 
-fn summary(run: &Seen, workflow: Workflow<'_>, context: &Context) -> String {
+fn summary(run: &WatchedRun, workflow: Workflow<'_>, context: &Context) -> String {
     let phase = context.output.paint().paint(workflow.phase(), phase_colour(workflow.phase()));
     let message = if workflow.message().is_empty() {
         String::new()
@@ -100,7 +100,7 @@ fn failures(workflow: Workflow<'_>, attempts: &HashMap<String, AttemptId>, conte
     let output = &context.output;
     let failed = failed_steps(workflow);
     let logs = Logs::new(&context.data_dir);
-    // The end of a log is an excerpt, so it is sanitized behind a pipe as well.
+    // The end of a log is an excerpt, so it is sanitized for pipes as well.
     let policy = if output.talk_paint().is_on() { Policy::Colours } else { Policy::Plain };
     for node in failed.iter().take(FAILURES) {
         let icon = output.talk_paint().paint("✖", Colour::Red);
@@ -109,7 +109,7 @@ fn failures(workflow: Workflow<'_>, attempts: &HashMap<String, AttemptId>, conte
         if !node.is_pod() {
             continue;
         }
-        // A log that cannot be read must not hide the failure itself.
+        // An unreadable log must not hide the failure itself.
         let attempt = attempts.get(node.id());
         let lines = attempt.map(|attempt| tail(&logs, *attempt, LINES, policy).unwrap_or_default()).unwrap_or_default();
         for line in &lines {
@@ -127,7 +127,7 @@ fn failures(workflow: Workflow<'_>, attempts: &HashMap<String, AttemptId>, conte
     }
 }
 
-/// The steps that made the run fail: no groups, and of a retried step only the last attempt if that failed too.
+/// Returns the steps that made the run fail: no groups, and of a retried step only the last attempt if that failed too.
 fn failed_steps<'a>(workflow: Workflow<'a>) -> Vec<Node<'a>> {
     let nodes = workflow.nodes();
     let ids = by_id(&nodes);

@@ -1,4 +1,4 @@
-//! Handing workflows and TaskSets to the controller: new ones under their names, an interrupted one as it was left.
+//! Submission of workflows and TaskSets to the controller: new ones under their names, an interrupted one resumed.
 
 use anyhow::Result;
 use octoflow_model::RunId;
@@ -8,14 +8,14 @@ use crate::{
     adjust,
     cli::Run,
     exit::Failure,
-    source::{Here, Source},
+    source::{LocalSource, Source},
     workflow::text,
 };
 
-/// A drawn name that is taken is drawn again this often.
-const DRAWS: usize = 8;
+/// Number of tries when a generated name is taken.
+const NAME_TRIES: usize = 8;
 
-/// A run this process is responsible for.
+/// Run that this process is responsible for.
 #[derive(Debug)]
 pub(crate) struct Submitted {
     pub id: RunId,
@@ -23,12 +23,12 @@ pub(crate) struct Submitted {
     pub kind: String,
     pub name: String,
     pub facts: Facts,
-    /// What happened before is not news.
+    /// True for a resumed run, whose earlier facts are not news.
     pub resumed: bool,
 }
 
 pub(crate) fn submit(prepared: Prepared, controller: &LocalController) -> Result<Vec<Submitted>> {
-    // Claims are made where they are first used.
+    // Claims are created where they are first used.
     for object in prepared.objects.into_iter().filter(|object| text(object, "kind") != "PersistentVolumeClaim") {
         controller.put_object(object)?;
     }
@@ -37,7 +37,7 @@ pub(crate) fn submit(prepared: Prepared, controller: &LocalController) -> Result
         let drawn = text(&ready.manifest["metadata"], "name").is_empty();
         let mut submitted = None;
         let mut last = String::new();
-        for _ in 0..if drawn { DRAWS } else { 1 } {
+        for _ in 0..if drawn { NAME_TRIES } else { 1 } {
             last = adjust::name(&ready.manifest)?.expect("what has no name at all was not admitted");
             if let Some((id, facts)) = controller.submit(&last, &ready)? {
                 let (namespace, name) = (ready.namespace.clone(), last.clone());
@@ -57,11 +57,12 @@ fn taken(namespace: &str, name: &str) -> Failure {
         .help(format!("choose another name with --name or --generate-name, or delete it with: octoflow delete {name}"))
 }
 
-/// Goes on with a run whose process was interrupted.
+/// Resumes a run whose process was interrupted.
 pub(crate) fn take_up(name: &str, args: &Run, controller: &LocalController, context: &Context) -> Result<Submitted> {
-    let row = Here::open(context.data_dir.clone(), None, context.output)?.find(args.namespace.or_default(), name)?;
+    let row =
+        LocalSource::open(context.data_dir.clone(), None, context.output)?.find(args.namespace.or_default(), name)?;
     if row.archived {
-        let text = format!("run `{}` is over ({}), there is nothing to take up", row.name, row.phase);
+        let text = format!("run `{}` is over ({}), there is nothing to resume", row.name, row.phase);
         return Err(Failure::conflict(text).help(format!("look at it with: octoflow get {}", row.name)).into());
     }
     let facts = controller.take_up(row.run)?;

@@ -1,4 +1,4 @@
-//! `run --log`: prints what steps write, as they write it.
+//! `run --log`: prints the output of steps as they write it.
 
 use std::{
     collections::HashMap,
@@ -14,34 +14,34 @@ use octoflow_runtime::logs::Logs;
 use super::Context;
 use crate::{
     cli::Run,
-    commands::logs::{Label, Look, rendered},
+    commands::logs::{Label, LineStyle, rendered},
     output::{Output, To},
 };
 
-/// How often logs are looked at.
+/// Poll interval for logs.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) struct Tail {
     files: Logs,
     output: Output,
-    /// Beside `-o` standard output belongs to the object.
+    /// Standard error if `-o` uses standard output for the object.
     to: To,
-    look: Look,
+    look: LineStyle,
     open: HashMap<(RunId, NodeIx), (Label, Source)>,
-    /// How many attempts at each task there were.
+    /// Number of attempts of each task.
     tries: HashMap<(RunId, NodeIx), u32>,
     next: Instant,
 }
 
 impl Tail {
-    /// `None` when nobody asked for it.
+    /// Returns `None` unless requested.
     pub(crate) fn new(args: &Run, context: &Context) -> Option<Self> {
         let to = if args.output.is_none() { To::Out } else { To::Err };
         args.log.then(|| Self {
             files: Logs::new(&context.data_dir),
             output: context.output,
             to,
-            look: Look::of(&context.output, to, args.raw),
+            look: LineStyle::of(&context.output, to, args.raw),
             open: HashMap::new(),
             tries: HashMap::new(),
             next: Instant::now() + LOOK,
@@ -68,13 +68,13 @@ impl Tail {
         Ok(())
     }
 
-    /// Looks at all open logs if it is time; says when it is time again.
+    /// Reads all open logs if it is due; returns the time of the next call.
     pub(crate) fn tick(&mut self) -> Result<Instant> {
         let now = Instant::now();
         if self.next <= now {
             let mut news = Vec::new();
             for (label, source) in self.open.values_mut() {
-                news.extend(source.look()?.into_iter().map(|line| (label.clone(), line)));
+                news.extend(source.new_lines()?.into_iter().map(|line| (label.clone(), line)));
             }
             self.print_all(news)?;
             self.next = now + LOOK;

@@ -1,5 +1,5 @@
-//! The loop of `run`: facts, signals, requests from other processes and the time limit, one at a time, until every run
-//! is over.
+//! The event loop of `run`: handles facts, signals, requests from other processes and the time limit, one at a time,
+//! until every run is over.
 
 use std::{
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
@@ -23,46 +23,46 @@ use super::{
 use crate::{
     cli::Run,
     output::clock,
-    remote::{Listener, Message, Request},
+    remote::{Message, Request, RequestListener},
     system::{self, Signal},
 };
 
-/// How often it is looked whether the data directory can be written.
-const OUTAGE_LOOK: Duration = Duration::from_secs(1);
+/// Interval for checking whether storage is available again.
+const OUTAGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How it came to an end.
+/// Reason why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Natural,
     TimedOut,
     Interrupted,
-    /// The process was told to go while tasks were under way.
+    /// The process was asked to exit while tasks were running.
     LeftRunning,
 }
 
 pub(crate) struct Watched {
-    pub runs: Vec<Seen>,
+    pub runs: Vec<WatchedRun>,
     pub ending: Ending,
 }
 
-pub(crate) struct Seen {
+pub(crate) struct WatchedRun {
     pub id: RunId,
     pub namespace: String,
     pub kind: String,
     pub name: String,
     pub followed: FollowedRun,
-    /// Facts from before this moment are not news.
+    /// Facts from before this time are not news.
     news_from: Time,
 }
 
-enum Happening {
+enum LoopEvent {
     Facts(usize, Vec<Fact>),
     Over(usize),
-    /// A run that one of ours made is over.
+    /// A run that one of ours created is over.
     ChildOver(RunId),
     Signal(Signal),
     Asked(Message, Sender<Result<(), String>>),
-    /// A thread ended that must not; says which and why.
+    /// A thread ended unexpectedly; the text says which and why.
     Broken(String),
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn watch(
 ) -> Result<Watched> {
     let (tell, told) = mpsc::channel();
     let broken = tell.clone();
-    controller.on_failure(move |why| drop(broken.send(Happening::Broken(why))));
+    controller.on_failure(move |why| drop(broken.send(LoopEvent::Broken(why))));
     listen_to_signals(controller, tell.clone())?;
     let listener = listen_to_others(controller, context, tell.clone());
     let now = clock::now();
@@ -84,7 +84,7 @@ pub(crate) fn watch(
         let followed = FollowedRun::new(&run.name);
         forward(controller, at, run.facts, tell.clone())?;
         let Submitted { id, namespace, kind, name, .. } = run;
-        seen.push(Seen { id, namespace, kind, name, followed, news_from });
+        seen.push(WatchedRun { id, namespace, kind, name, followed, news_from });
     }
     let progress = Progress::new(args, context.output, seen.len());
     let tail = Tail::new(args, context);
@@ -100,13 +100,13 @@ pub(crate) fn watch(
         timed_out: false,
         children: Vec::new(),
         tell: tell.clone(),
-        hindrances: Hindrances::default(),
+        conditions: ConditionReporter::default(),
         paused: false,
         pending: None,
     };
     drop(tell);
     let outcome = watch.until_over(&told);
-    // Whoever still waits for an answer is let go first; the listener's end waits for them.
+    // Pending requests are dropped first; dropping the listener waits for them.
     drop(told);
     drop(listener);
     let left = outcome?;
@@ -126,67 +126,67 @@ pub(crate) fn watch(
 
 struct Watch<'a> {
     controller: &'a LocalController,
-    runs: Vec<Seen>,
-    /// How many are not over.
+    runs: Vec<WatchedRun>,
+    /// Number of open runs.
     open: usize,
     progress: Progress,
     tail: Option<Tail>,
     interrupts: Interrupts,
     deadline: Option<Instant>,
     timed_out: bool,
-    /// Runs that ours made and that outlived them; we do not leave before they are over.
+    /// Open runs that ours created; the process waits for them too.
     children: Vec<RunId>,
-    tell: Sender<Happening>,
-    hindrances: Hindrances,
-    /// Nothing can be written, and the person was told.
+    tell: Sender<LoopEvent>,
+    conditions: ConditionReporter,
+    /// True while storage is unavailable and the user was informed.
     paused: bool,
-    /// What every run is to be told once it can be written.
+    /// Command to send to every run once storage is available.
     pending: Option<Command>,
 }
 
-/// What keeps tasks from being run, told once while it lasts: without a word a run would seem to hang.
+/// Conditions that keep tasks from running, reported once while they last: without a message a run would seem to hang.
 #[derive(Default)]
-struct Hindrances {
+struct ConditionReporter {
     look_at: Option<Instant>,
     told: Vec<ConditionKind>,
 }
 
-/// How often is looked for what keeps tasks waiting.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// What passes sooner is not worth a word.
-const WORTH_TELLING: Duration = Duration::from_secs(2);
+/// Interval for checking conditions.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Shorter conditions are not reported.
+const MIN_DURATION: Duration = Duration::from_secs(2);
 
-impl Hindrances {
-    /// What is new, and when to look again.
+impl ConditionReporter {
+    /// Returns new conditions, and the time of the next check.
     fn look(&mut self, controller: &LocalController) -> (Vec<String>, Instant) {
         let now = Instant::now();
-        let at = *self.look_at.get_or_insert(now + LOOK_EVERY);
+        let at = *self.look_at.get_or_insert(now + CHECK_INTERVAL);
         if at > now {
             return (Vec::new(), at);
         }
-        self.look_at = Some(now + LOOK_EVERY);
+        self.look_at = Some(now + CHECK_INTERVAL);
         let conditions = controller.conditions();
         self.told.retain(|kind| conditions.iter().any(|condition| condition.kind == *kind));
         let mut news = Vec::new();
         for condition in conditions {
-            let lasts = clock::now().since(condition.since) >= WORTH_TELLING;
+            let lasts = clock::now().since(condition.since) >= MIN_DURATION;
             if lasts && !self.told.contains(&condition.kind) {
                 self.told.push(condition.kind);
                 news.push(format!("steps wait ({}): {}", condition.kind.name(), condition.message));
             }
         }
-        (news, now + LOOK_EVERY)
+        (news, now + CHECK_INTERVAL)
     }
 }
 
 impl Watch<'_> {
-    /// Whether it was left before the end.
-    fn until_over(&mut self, told: &Receiver<Happening>) -> Result<bool> {
+    /// Runs until every run is over. Returns whether it was left before.
+    fn until_over(&mut self, told: &Receiver<LoopEvent>) -> Result<bool> {
         while self.open > 0 {
             let next = self.tick()?;
             match told.recv_timeout(next.saturating_duration_since(Instant::now())) {
-                Ok(happening) => {
-                    if self.take(happening)? {
+                Ok(event) => {
+                    if self.take(event)? {
                         return Ok(true);
                     }
                 }
@@ -197,14 +197,14 @@ impl Watch<'_> {
         Ok(false)
     }
 
-    /// Does what is due; says when the next thing is.
+    /// Does what is due; returns the time of the next call.
     fn tick(&mut self) -> Result<Instant> {
         let runs = &self.runs;
         let mut next = self.progress.tick(|| runs.iter().map(|run| &run.followed).collect());
         if let Some(tail) = &mut self.tail {
             next = next.min(tail.tick()?);
         }
-        let (news, look_at) = self.hindrances.look(self.controller);
+        let (news, look_at) = self.conditions.look(self.controller);
         news.iter().for_each(|words| self.progress.talk(words));
         next = next.min(look_at);
         match (self.controller.outage(), self.paused) {
@@ -221,7 +221,7 @@ impl Watch<'_> {
         if let Some(command) = self.pending.take() {
             self.command_all(&command)?;
         }
-        next = next.min(Instant::now() + OUTAGE_LOOK);
+        next = next.min(Instant::now() + OUTAGE_CHECK_INTERVAL);
         if let Some(deadline) = self.deadline {
             if deadline <= Instant::now() {
                 self.deadline = None;
@@ -235,11 +235,11 @@ impl Watch<'_> {
         Ok(next)
     }
 
-    /// Whether it is time to leave.
-    fn take(&mut self, happening: Happening) -> Result<bool> {
-        match happening {
-            Happening::Facts(at, facts) => self.facts(at, &facts)?,
-            Happening::Over(at) => {
+    /// Handles one event. Returns whether to exit.
+    fn take(&mut self, event: LoopEvent) -> Result<bool> {
+        match event {
+            LoopEvent::Facts(at, facts) => self.facts(at, &facts)?,
+            LoopEvent::Over(at) => {
                 self.open -= 1;
                 let run = &self.runs[at];
                 if run.followed.ended.is_none() {
@@ -250,12 +250,12 @@ impl Watch<'_> {
                 }
                 self.outlived_by(run.id, &run.name.clone())?;
             }
-            Happening::ChildOver(run) => {
+            LoopEvent::ChildOver(run) => {
                 self.open -= 1;
                 self.children.retain(|child| *child != run);
                 self.outlived_by(run, "it")?;
             }
-            Happening::Signal(signal) => {
+            LoopEvent::Signal(signal) => {
                 let (step, words) = self.interrupts.signal(signal);
                 self.progress.talk(words);
                 match step {
@@ -264,9 +264,9 @@ impl Watch<'_> {
                     Step::Leave => return Ok(true),
                 }
             }
-            Happening::Broken(why) => bail!("{why}"),
-            Happening::Asked(message, reply) => {
-                // Whoever asked may have left already.
+            LoopEvent::Broken(why) => bail!("{why}"),
+            LoopEvent::Asked(message, reply) => {
+                // The asking process may be gone already.
                 let _ = reply.send(self.answer(&message));
             }
         }
@@ -288,14 +288,14 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Waits for what a run made and left behind.
+    /// Waits for open runs that a finished run created.
     fn outlived_by(&mut self, run: RunId, name: &str) -> Result<()> {
         for (child, title) in self.controller.open_children(run)? {
             self.progress.talk(&format!("waiting for workflow {title}, which {name} made"));
             let (facts, tell) = (self.controller.watch(child), self.tell.clone());
             self.controller.spawn("child", move || {
                 facts.iter().for_each(drop);
-                let _ = tell.send(Happening::ChildOver(child));
+                let _ = tell.send(LoopEvent::ChildOver(child));
             })?;
             self.children.push(child);
             self.open += 1;
@@ -303,12 +303,12 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Tells every run that is not over. One that ends at this very moment may refuse, and that is fine.
+    /// Sends a command to every open run. One that ends at this moment may refuse, which is fine.
     fn command_all(&mut self, command: &Command) -> Result<()> {
         let runs = self.runs.iter().filter(|run| run.followed.ended.is_none()).map(|run| run.id);
         for run in runs.chain(self.children.iter().copied()) {
             match self.controller.command(run, command.clone()) {
-                // It is told again; whoever does not want to wait interrupts once more.
+                // It is sent again later; a user who does not want to wait interrupts once more.
                 Err(error) if is_outage(&error) => {
                     self.pending = Some(command.clone());
                     return Ok(());
@@ -321,13 +321,13 @@ impl Watch<'_> {
     }
 
     fn answer(&self, message: &Message) -> Result<(), String> {
-        let meant = |run: &&Seen| {
+        let meant = |run: &&WatchedRun| {
             run.name == message.run
                 && run.namespace == message.namespace
                 && message.kind.as_deref().is_none_or(|kind| kind == run.kind)
         };
         let ours = self.runs.iter().find(meant);
-        // A run that ours made is ours too.
+        // A run that ours created belongs to this process too.
         let made = || self.controller.open_run(&message.namespace, message.kind.as_deref(), &message.run);
         let Some(run) = ours.map(|run| run.id).or_else(made) else {
             return Err(format!("the process that holds the data directory is not running `{}`", message.run));
@@ -347,23 +347,27 @@ impl Watch<'_> {
     }
 }
 
-fn listen_to_signals(controller: &LocalController, tell: Sender<Happening>) -> Result<()> {
+fn listen_to_signals(controller: &LocalController, tell: Sender<LoopEvent>) -> Result<()> {
     let signals = system::signals().context("cannot listen to signals")?;
     controller.spawn("signals", move || {
         for signal in signals {
-            if tell.send(Happening::Signal(signal)).is_err() {
+            if tell.send(LoopEvent::Signal(signal)).is_err() {
                 return;
             }
         }
     })
 }
 
-/// Without the socket everything works but the commands of other processes, so that is worth a warning only.
-fn listen_to_others(controller: &LocalController, context: &Context, tell: Sender<Happening>) -> Option<Listener> {
-    let started = Listener::start(&context.data_dir, controller.supervisor(), move |message| {
+/// Without the socket only commands of other processes do not work, so that is a warning.
+fn listen_to_others(
+    controller: &LocalController,
+    context: &Context,
+    tell: Sender<LoopEvent>,
+) -> Option<RequestListener> {
+    let started = RequestListener::start(&context.data_dir, controller.supervisor(), move |message| {
         let (reply, answer) = mpsc::channel();
         let ended = || "the run has just ended".to_owned();
-        tell.send(Happening::Asked(message, reply)).map_err(|_| ended())?;
+        tell.send(LoopEvent::Asked(message, reply)).map_err(|_| ended())?;
         answer.recv().unwrap_or_else(|_| Err(ended()))
     });
     match started {
@@ -375,13 +379,13 @@ fn listen_to_others(controller: &LocalController, context: &Context, tell: Sende
     }
 }
 
-fn forward(controller: &LocalController, at: usize, facts: Facts, tell: Sender<Happening>) -> Result<()> {
+fn forward(controller: &LocalController, at: usize, facts: Facts, tell: Sender<LoopEvent>) -> Result<()> {
     controller.spawn("watch", move || {
         for batch in facts {
-            if tell.send(Happening::Facts(at, batch)).is_err() {
+            if tell.send(LoopEvent::Facts(at, batch)).is_err() {
                 return;
             }
         }
-        let _ = tell.send(Happening::Over(at));
+        let _ = tell.send(LoopEvent::Over(at));
     })
 }

@@ -83,16 +83,16 @@ fn colours_stay_and_are_ended_with_their_line() {
     assert_eq!(one_line(b"\x1b[7minverse"), "\x1b[7minverse\x1b[0m");
     assert_eq!(streamed(&[b"\x1b[3", b"1mx"], Policy::Colours), "\x1b[31mx\x1b[0m");
     assert_eq!(streamed(&[b"\x1b[31mx\x1b[0m"], Policy::Plain), "x");
-    let long = format!("\x1b[{}m", "1;".repeat(SGR_MOST));
+    let long = format!("\x1b[{}m", "1;".repeat(MAX_SGR));
     assert_eq!(of(&format!("a{long}b")), "ab");
 }
 
 #[test]
 fn a_sequence_without_an_end_does_not_hide_the_rest() {
     assert_eq!(of("a\x1b]52;c;AAAA\nnext line"), "a\nnext line");
-    let long = format!("\x1b]0;{}end", "x".repeat(STRING_MOST));
+    let long = format!("\x1b]0;{}end", "x".repeat(MAX_STRING));
     assert!(of(&long).ends_with("end"), "{}", of(&long));
-    let long = format!("\x1b[{}end", "1".repeat(SEQUENCE_MOST + 1));
+    let long = format!("\x1b[{}end", "1".repeat(MAX_SEQUENCE + 1));
     assert!(of(&long).ends_with("nd"), "{}", of(&long));
     assert_eq!(of("a\x1b[12\nb"), "a\nb");
     assert_eq!(of("a\x1b"), "a");

@@ -1,4 +1,4 @@
-//! Command lines one after another: their exit codes and what they say.
+//! Command lines one after another: their exit codes and output.
 
 use std::{process::Child, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// What may stand in one of the commands.
+/// Keys that a command may have.
 const WORDS: [&str; 11] =
     ["run", "stdin", "exit", "stdout", "stderr", "object", "background", "eventually", "signal", "wait", "write"];
 
@@ -55,7 +55,7 @@ pub(crate) fn commands(scenario: &Scenario) -> Misses {
                 found.is_empty()
             });
         }
-        // What comes after a surprise only confuses.
+        // Results after a difference would only be confusing.
         if !found.is_empty() {
             break;
         }
@@ -63,7 +63,7 @@ pub(crate) fn commands(scenario: &Scenario) -> Misses {
     found
 }
 
-/// The command in the background, which does not outlive its scenario.
+/// Command in the background, which does not outlive its scenario.
 struct Behind(Option<Child>);
 
 impl Drop for Behind {

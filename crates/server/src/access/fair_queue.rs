@@ -1,5 +1,5 @@
-//! Turns at the slow hash of passwords. One is computed at a time, and everybody who waits has the same right: parties take
-//! turns, so whoever sends a thousand guesses delays a neighbour by one. It decides nothing about passwords.
+//! A fair queue for the slow password hash. One is computed at a time, and parties take turns (round robin), so a
+//! client with a thousand guesses delays another by one. It knows nothing about passwords.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,18 +11,18 @@ use tokio::sync::oneshot;
 
 use crate::addresses::network;
 
-/// So many of one party wait; more are asked to come again.
-const WAITING: usize = 32;
+/// Maximum queue length of one party; more are asked to retry.
+const MAX_WAITING: usize = 32;
 
-/// More parties than this do not wait at one time.
-const PARTIES: usize = 1024;
+/// Maximum number of waiting parties.
+const MAX_PARTIES: usize = 1024;
 
-/// Whoever is told apart from others.
+/// Unit of fairness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Party {
-    /// An address, or a network of IPv6.
+    /// IPv4 address, or IPv6 network.
     Network(IpAddr),
-    /// A user of this machine, over loopback or the unix socket.
+    /// User of this machine, over loopback or the unix socket.
     User(u32),
 }
 
@@ -33,51 +33,51 @@ impl Party {
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Turns(Arc<Mutex<State>>);
+pub(super) struct FairQueue(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     busy: bool,
-    /// Whose turn it is next; each party that waits stands here once.
+    /// Round robin order; each waiting party is in it once.
     order: VecDeque<Party>,
-    waiting: HashMap<Party, VecDeque<oneshot::Sender<Turn>>>,
+    waiting: HashMap<Party, VecDeque<oneshot::Sender<Slot>>>,
 }
 
-/// Somebody's turn, until it is dropped.
-pub(super) struct Turn(Option<Turns>);
+/// A turn, held until it is dropped.
+pub(super) struct Slot(Option<FairQueue>);
 
-/// Too many wait already.
+/// The queue is full.
 #[derive(Debug)]
 pub(super) struct Full;
 
-impl Turns {
-    /// A turn, if nobody has it or waits for it.
-    pub(super) fn take(&self) -> Option<Turn> {
+impl FairQueue {
+    /// Takes the turn if it is free.
+    pub(super) fn take(&self) -> Option<Slot> {
         let mut state = self.lock();
         if state.busy {
             return None;
         }
         state.busy = true;
-        Some(Turn(Some(self.clone())))
+        Some(Slot(Some(self.clone())))
     }
 
     /// Waits for a turn.
-    pub(super) async fn wait(&self, party: Party) -> Result<Turn, Full> {
+    pub(super) async fn wait(&self, party: Party) -> Result<Slot, Full> {
         let told = {
             let mut state = self.lock();
             if !state.busy {
                 state.busy = true;
-                return Ok(Turn(Some(self.clone())));
+                return Ok(Slot(Some(self.clone())));
             }
             let known = state.waiting.contains_key(&party);
-            if !known && state.waiting.len() >= PARTIES {
+            if !known && state.waiting.len() >= MAX_PARTIES {
                 return Err(Full);
             }
             let (tell, told) = oneshot::channel();
             let queue = state.waiting.entry(party).or_default();
-            // Those who gave up make room.
+            // Cancelled waiters make room.
             queue.retain(|waiting| !waiting.is_closed());
-            if queue.len() >= WAITING {
+            if queue.len() >= MAX_WAITING {
                 return Err(Full);
             }
             queue.push_back(tell);
@@ -89,15 +89,15 @@ impl Turns {
         told.await.map_err(|_| Full)
     }
 
-    /// Gives the turn to the next who still waits.
+    /// Hands the turn to the next waiter.
     fn pass_on(&self) {
         loop {
             let next = self.lock().next();
             let Some(next) = next else { return };
-            match next.send(Turn(Some(self.clone()))) {
+            match next.send(Slot(Some(self.clone()))) {
                 Ok(()) => return,
-                // It gave up; the turn is still ours to give.
-                Err(mut turn) => turn.0 = None,
+                // The waiter was cancelled; try the next one.
+                Err(mut slot) => slot.0 = None,
             }
         }
     }
@@ -108,7 +108,7 @@ impl Turns {
 }
 
 impl State {
-    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+    fn next(&mut self) -> Option<oneshot::Sender<Slot>> {
         while let Some(party) = self.order.pop_front() {
             let Some(queue) = self.waiting.get_mut(&party) else { continue };
             let first = queue.pop_front();
@@ -126,10 +126,10 @@ impl State {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some(turns) = self.0.take() {
-            turns.pass_on();
+        if let Some(queue) = self.0.take() {
+            queue.pass_on();
         }
     }
 }
@@ -143,15 +143,15 @@ mod tests {
     const GUESSER: Party = Party::User(1);
     const OTHER: Party = Party::User(2);
 
-    /// Waits in the background, and says so in the order in which turns came.
-    async fn waiter(turns: &Turns, party: Party, heard: &tokio::sync::mpsc::UnboundedSender<Party>) {
-        let (turns, heard) = (turns.clone(), heard.clone());
-        let before = turns.lock().waiting.get(&party).map_or(0, VecDeque::len);
-        let seen = turns.clone();
+    /// Waits in the background and reports the order in which turns came.
+    async fn waiter(queue: &FairQueue, party: Party, heard: &tokio::sync::mpsc::UnboundedSender<Party>) {
+        let (queue, heard) = (queue.clone(), heard.clone());
+        let before = queue.lock().waiting.get(&party).map_or(0, VecDeque::len);
+        let seen = queue.clone();
         tokio::spawn(async move {
-            let turn = turns.wait(party).await;
+            let slot = queue.wait(party).await;
             let _ = heard.send(party);
-            drop(turn);
+            drop(slot);
         });
         while seen.lock().waiting.get(&party).map_or(0, VecDeque::len) == before {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -160,35 +160,35 @@ mod tests {
 
     #[tokio::test]
     async fn somebody_else_waits_for_one_turn_however_many_guess() {
-        let turns = Turns::default();
+        let queue = FairQueue::default();
         let (heard, mut order) = tokio::sync::mpsc::unbounded_channel();
-        let first = turns.wait(GUESSER).await.unwrap();
-        for _ in 0..WAITING {
-            waiter(&turns, GUESSER, &heard).await;
+        let first = queue.wait(GUESSER).await.unwrap();
+        for _ in 0..MAX_WAITING {
+            waiter(&queue, GUESSER, &heard).await;
         }
-        assert!(turns.wait(GUESSER).await.is_err(), "more are asked to come again");
-        waiter(&turns, OTHER, &heard).await;
+        assert!(queue.wait(GUESSER).await.is_err(), "more are asked to come again");
+        waiter(&queue, OTHER, &heard).await;
         drop(first);
         assert_eq!(order.recv().await, Some(GUESSER));
         assert_eq!(order.recv().await, Some(OTHER));
-        for _ in 1..WAITING {
+        for _ in 1..MAX_WAITING {
             assert_eq!(order.recv().await, Some(GUESSER));
         }
-        // Everybody had a turn, and the next one has it at once.
-        assert!(turns.wait(GUESSER).await.is_ok());
-        assert!(turns.lock().waiting.is_empty() && turns.lock().order.is_empty());
+        // Everybody had a turn, and the next one gets it at once.
+        assert!(queue.wait(GUESSER).await.is_ok());
+        assert!(queue.lock().waiting.is_empty() && queue.lock().order.is_empty());
     }
 
     #[tokio::test]
     async fn a_turn_is_not_lost_with_those_who_gave_up() {
-        let turns = Turns::default();
-        let first = turns.wait(GUESSER).await.unwrap();
-        for _ in 0..3 * WAITING {
-            let gave_up = tokio::time::timeout(Duration::from_millis(1), turns.wait(GUESSER)).await;
+        let queue = FairQueue::default();
+        let first = queue.wait(GUESSER).await.unwrap();
+        for _ in 0..3 * MAX_WAITING {
+            let gave_up = tokio::time::timeout(Duration::from_millis(1), queue.wait(GUESSER)).await;
             assert!(gave_up.is_err(), "those who gave up do not count");
         }
         drop(first);
-        let turn = tokio::time::timeout(Duration::from_secs(10), turns.wait(OTHER)).await.unwrap();
-        assert!(turn.is_ok());
+        let slot = tokio::time::timeout(Duration::from_secs(10), queue.wait(OTHER)).await.unwrap();
+        assert!(slot.is_ok());
     }
 }

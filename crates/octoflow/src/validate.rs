@@ -1,5 +1,5 @@
-//! Judges loaded objects against each other. `run` and `lint` share it, so that what one refuses is what the other
-//! calls an error. It tells problems; it prints and stores nothing.
+//! Validates loaded objects against each other. Shared by `run` and `lint`, so that both report the same errors. It
+//! prints and stores nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +17,11 @@ use serde_json::Value;
 
 use crate::{adjust, load::Loaded, workflow::text};
 
-/// The code of an object without a name.
+/// Error code of an object without a name.
 const NAME_MISSING: &str = "OF1014";
 
-/// Everything there is to tell about one object, warnings too, each at its place in the text.
-pub(crate) fn judge(one: &Loaded, catalog: &FileCatalog<'_>) -> Problems {
+/// Returns all problems and warnings of one object, each at its place in the text.
+pub(crate) fn validate(one: &Loaded, catalog: &FileCatalog<'_>) -> Problems {
     let found = match one.known().filter(|kind| kind.is_kept()) {
         Some(kind) => {
             let (mut problems, warnings) = match kind.examine {
@@ -44,7 +44,7 @@ pub(crate) fn judge(one: &Loaded, catalog: &FileCatalog<'_>) -> Problems {
     Problems(found.into_iter().map(|problem| one.locate(problem)).collect())
 }
 
-/// Problems and warnings of an object that does nothing by itself, not yet located.
+/// Returns problems and warnings of an object that does not run, not yet located.
 pub(crate) fn check_beside(kind: &Kind, one: &Loaded) -> (Vec<Problem>, Vec<Problem>) {
     let (mut problems, warnings) = kind.check(&one.value);
     let told = problems.iter().any(|problem| problem.path == Some(Path::root().join("metadata")));
@@ -65,22 +65,22 @@ pub(crate) fn nameless(workflow: &Value) -> Option<Problem> {
     })
 }
 
-/// What an object that runs is called in a sentence.
+/// Returns the noun for an object that runs, for messages.
 fn noun(object: &Value) -> &'static str {
     kinds::of_manifest(object).map_or(kinds::UNKNOWN.noun, |kind| kind.noun)
 }
 
-/// What workflows may refer to: the objects of the files, and those of earlier runs.
+/// Catalog of objects that workflows may refer to: those of the files, and stored ones.
 pub(crate) struct FileCatalog<'a> {
     objects: BTreeMap<(&'static str, &'a str, &'a str), &'a Value>,
     stored: Option<Box<dyn ObjectSource>>,
 }
 
-/// Objects that are kept somewhere and may be referred to.
+/// Store of objects that may be referred to.
 pub(crate) trait ObjectSource {
     fn object(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Value>;
     fn names(&self, kind: &'static Kind, namespace: &str) -> Vec<String>;
-    /// Whether it is there, also where nobody may look into it.
+    /// Returns whether the object exists, also if its content cannot be read.
     fn has(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
         self.object(kind, namespace, name).is_some()
     }
@@ -95,7 +95,7 @@ impl ObjectSource for Reader {
     fn has(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
         match Self::object(self, kind.key, namespace, name) {
             Ok(found) => found.is_some(),
-            // It is there; only whoever runs it needs to look into it.
+            // It exists; only running it needs its content.
             Err(error) => matches!(error, octoflow_store::Error::NoSecretsKey),
         }
     }
@@ -126,7 +126,7 @@ impl<'a> FileCatalog<'a> {
 }
 
 impl FileCatalog<'_> {
-    /// From the files, else as earlier runs left it.
+    /// Returns an object from the files, else a stored one.
     fn given(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Value> {
         if let Some(object) = self.objects.get(&(kind.key, namespace, name)) {
             return Some((*object).clone());
@@ -134,7 +134,8 @@ impl FileCatalog<'_> {
         self.stored.as_ref()?.object(kind, namespace, name)
     }
 
-    /// Only objects of the files are looked into; what earlier runs brought is believed.
+    /// Returns whether an object has a key. Only objects of the files are inspected; stored ones are assumed to have
+    /// it.
     fn has_key(&self, kind: &'static Kind, namespace: &str, name: &str, fields: &[&str], key: &str) -> bool {
         let object = self.objects.get(&(kind.key, namespace, name));
         object.is_none_or(|object| fields.iter().any(|field| object[*field].get(key).is_some()))
@@ -184,7 +185,7 @@ impl Catalog for FileCatalog<'_> {
     }
 }
 
-/// Where templates of this reach are kept.
+/// Returns the namespace under which templates of this reach are stored.
 fn objects(reach: Reach, namespace: &str) -> &str {
     match reach {
         Reach::Namespace => namespace,

@@ -1,14 +1,14 @@
-//! What a workflow may be given on the way: arguments, another entrypoint, a name. `run`, `plan` and `submit` share it.
+//! Options that override parts of a workflow: arguments, entrypoint, name. Shared by `run`, `plan` and `submit`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::format::key_value;
-use crate::adjust::Wishes;
+use crate::adjust::Overrides;
 
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Wished {
+pub(crate) struct OverrideArgs {
     /// Set a parameter of the workflow
     #[arg(short = 'p', long = "parameter", value_name = "NAME=VALUE", value_parser = key_value)]
     pub parameters: Vec<(String, String)>,
@@ -30,14 +30,14 @@ pub(crate) struct Naming {
     pub generate_name: Option<String>,
 }
 
-impl Wished {
-    /// What is to be changed in the workflows, without what stands in the file of parameters.
-    pub(crate) fn wishes(&self, namespace: Option<&str>) -> Wishes {
-        Wishes {
+impl OverrideArgs {
+    /// Returns the overrides, without those of the parameter file.
+    pub(crate) fn overrides(&self, namespace: Option<&str>) -> Overrides {
+        Overrides {
             parameters: self.parameters.clone(),
             entrypoint: self.entrypoint.clone(),
             namespace: namespace.map(str::to_owned),
-            ..Wishes::default()
+            ..Overrides::default()
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What a watch has told of things nobody keeps, so that it tells only what changed. Bounded: of runs that nothing was
-//! heard of for long it forgets what they looked like, and tells them anew if they change after all.
+//! Tracks the views that a watch has reported, so that it reports only changes. Bounded: the views of runs without
+//! recent changes are forgotten, and reported as new if they change after all.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque, hash_map::DefaultHasher},
@@ -9,96 +9,96 @@ use std::{
 use octoflow_model::{RunId, Time};
 use serde_json::{Value, json};
 
-use super::Sight;
+use super::Views;
 use crate::registry::watch::{Change, Event};
 
-/// Of so many runs it is remembered what they looked like.
-const RUNS: usize = 1000;
+/// Maximum number of runs whose views are remembered.
+const MAX_RUNS: usize = 1000;
 
 #[derive(Default)]
-pub(in crate::registry) struct Told {
-    runs: HashMap<RunId, Seen>,
+pub(in crate::registry) struct ViewTracker {
+    runs: HashMap<RunId, RunViews>,
     order: VecDeque<RunId>,
-    /// When which run looks otherwise though nothing happens to it.
+    /// Times at which views of a run disappear without any change to the run.
     due: BTreeSet<(Time, RunId)>,
 }
 
 #[derive(Default)]
-struct Seen {
-    looks: BTreeMap<String, Look>,
+struct RunViews {
+    views_seen: BTreeMap<String, ViewState>,
     until: Option<Time>,
 }
 
-struct Look {
+struct ViewState {
     hash: u64,
     uid: Value,
     labels: Value,
 }
 
-impl Told {
-    /// What is new about a run, given all there is to see of it.
-    pub(in crate::registry) fn changes(&mut self, run: RunId, sight: Sight, kind: &str, namespace: &str) -> Vec<Event> {
+impl ViewTracker {
+    /// Compares the current views of a run with those reported, and returns the changes.
+    pub(in crate::registry) fn changes(&mut self, run: RunId, views: Views, kind: &str, namespace: &str) -> Vec<Event> {
         let mut before = self.forget(run);
         let mut now = BTreeMap::new();
         let mut events = Vec::new();
-        for (_, object) in sight.items {
+        for (_, object) in views.items {
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            let look = Look::of(&object);
+            let state = ViewState::of(&object);
             let change = match before.remove(&name) {
                 None => Some(Change::Added),
-                Some(earlier) if earlier.hash != look.hash => Some(Change::Modified),
+                Some(earlier) if earlier.hash != state.hash => Some(Change::Modified),
                 Some(_) => None,
             };
             events.extend(change.map(|change| Event { change, object }));
-            now.insert(name, look);
+            now.insert(name, state);
         }
-        events.extend(before.into_iter().map(|(name, look)| look.last(&name, kind, namespace)));
-        self.due.extend(sight.until.map(|until| (until, run)));
-        self.runs.insert(run, Seen { looks: now, until: sight.until });
+        events.extend(before.into_iter().map(|(name, state)| state.last(&name, kind, namespace)));
+        self.due.extend(views.until.map(|until| (until, run)));
+        self.runs.insert(run, RunViews { views_seen: now, until: views.until });
         if !self.order.contains(&run) {
             self.order.push_back(run);
         }
-        while self.order.len() > RUNS {
+        while self.order.len() > MAX_RUNS {
             let oldest = self.order.pop_front();
             oldest.map(|run| self.forget(run));
         }
         events
     }
 
-    /// When a run looks otherwise that nothing happens to.
+    /// Returns the next time at which a view disappears without any change to its run.
     pub(in crate::registry) fn next_due(&self) -> Option<Time> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// A run that looks otherwise by now.
+    /// Returns a run whose views have changed by time alone.
     pub(in crate::registry) fn due(&self, now: Time) -> Option<RunId> {
         self.due.first().filter(|(at, _)| *at <= now).map(|(_, run)| *run)
     }
 
-    /// The run is gone, and everything that was seen of it.
+    /// Removes a deleted run and returns DELETED events for all its views.
     pub(in crate::registry) fn gone(&mut self, run: RunId, kind: &str, namespace: &str) -> Vec<Event> {
         self.order.retain(|known| *known != run);
-        self.forget(run).into_iter().map(|(name, look)| look.last(&name, kind, namespace)).collect()
+        self.forget(run).into_iter().map(|(name, state)| state.last(&name, kind, namespace)).collect()
     }
 
-    /// Nothing of the run is due, whatever was expected.
-    pub(in crate::registry) fn rest(&mut self, run: RunId) {
+    /// Cancels the timer of a run.
+    pub(in crate::registry) fn cancel_timer(&mut self, run: RunId) {
         if let Some(until) = self.runs.get_mut(&run).and_then(|seen| seen.until.take()) {
             self.due.remove(&(until, run));
         }
     }
 
-    fn forget(&mut self, run: RunId) -> BTreeMap<String, Look> {
+    fn forget(&mut self, run: RunId) -> BTreeMap<String, ViewState> {
         let seen = self.runs.remove(&run).unwrap_or_default();
         if let Some(until) = seen.until {
             self.due.remove(&(until, run));
         }
-        seen.looks
+        seen.views_seen
     }
 }
 
-impl Look {
-    /// What is told of something that is not there any more; whoever tells it says at which revision.
+impl ViewState {
+    /// Makes the DELETED event of a view that is gone; the caller stamps the revision.
     fn last(self, name: &str, kind: &str, namespace: &str) -> Event {
         let metadata = json!({"name": name, "namespace": namespace, "uid": self.uid, "labels": self.labels});
         Event { change: Change::Deleted, object: json!({"apiVersion": "v1", "kind": kind, "metadata": metadata}) }
@@ -109,7 +109,7 @@ impl Look {
         let mut hasher = DefaultHasher::new();
         for (field, value) in object.as_object().into_iter().flatten() {
             match field.as_str() {
-                // They speak of the run's revision, which changes with every fact.
+                // These contain the run's revision, which changes with every fact.
                 "metadata" | "involvedObject" => {}
                 _ => (field, value.to_string()).hash(&mut hasher),
             }
@@ -131,21 +131,21 @@ mod tests {
         (name.to_owned(), object)
     }
 
-    fn changes(told: &mut Told, run: u64, items: Vec<(String, Value)>) -> Vec<Event> {
-        told.changes(RunId(run), Sight { items, until: None }, "Pod", "n")
+    fn changes(told: &mut ViewTracker, run: u64, items: Vec<(String, Value)>) -> Vec<Event> {
+        told.changes(RunId(run), Views { items, until: None }, "Pod", "n")
     }
 
     #[test]
     fn what_goes_by_itself_is_due_in_time_and_told_once() {
-        let mut told = Told::default();
-        let sight = |items, until: Option<i64>| Sight { items, until: until.map(Time) };
+        let mut told = ViewTracker::default();
+        let views = |items, until: Option<i64>| Views { items, until: until.map(Time) };
         let both = vec![pod("a", "Succeeded", 1), pod("b", "Succeeded", 1)];
-        told.changes(RunId(2), sight(both, Some(20)), "Pod", "n");
-        told.changes(RunId(1), sight(vec![pod("c", "Succeeded", 1)], Some(10)), "Pod", "n");
+        told.changes(RunId(2), views(both, Some(20)), "Pod", "n");
+        told.changes(RunId(1), views(vec![pod("c", "Succeeded", 1)], Some(10)), "Pod", "n");
         assert_eq!((told.next_due(), told.due(Time(9)), told.due(Time(10))), (Some(Time(10)), None, Some(RunId(1))));
         told.gone(RunId(1), "Pod", "n");
         assert_eq!((told.next_due(), told.due(Time(20))), (Some(Time(20)), Some(RunId(2))));
-        let events = told.changes(RunId(2), sight(vec![pod("b", "Succeeded", 1)], None), "Pod", "n");
+        let events = told.changes(RunId(2), views(vec![pod("b", "Succeeded", 1)], None), "Pod", "n");
         assert_eq!((events.len(), events[0].change), (1, Change::Deleted));
         assert_eq!(events[0].object["metadata"]["name"], "a");
         assert_eq!((told.next_due(), told.due(Time(99))), (None, None));
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn only_what_changed_is_told_and_everything_goes_with_its_run() {
-        let mut told = Told::default();
+        let mut told = ViewTracker::default();
         let words = |events: Vec<Event>| -> Vec<(Change, String)> {
             let name = |event: Event| (event.change, event.object["metadata"]["name"].as_str().unwrap().to_owned());
             events.into_iter().map(name).collect()
@@ -170,10 +170,10 @@ mod tests {
 
     #[test]
     fn it_remembers_so_many_runs_and_no_more() {
-        let mut told = Told::default();
-        for run in 0..RUNS as u64 + 10 {
+        let mut told = ViewTracker::default();
+        for run in 0..MAX_RUNS as u64 + 10 {
             changes(&mut told, run, vec![pod("a", "Running", run)]);
         }
-        assert_eq!((told.runs.len(), told.order.len()), (RUNS, RUNS));
+        assert_eq!((told.runs.len(), told.order.len()), (MAX_RUNS, MAX_RUNS));
     }
 }

@@ -1,5 +1,5 @@
-//! The tokens there are and the admin's password: kept as hashes in the store, looked up in memory.
-//! A change is on disk before it counts, and counts for the very next request.
+//! Tokens and the admin's password: stored as hashes, looked up in memory. A change is durable before it takes effect,
+//! and takes effect for the next request.
 
 use std::{
     collections::HashMap,
@@ -23,40 +23,40 @@ use crate::{Error, fault::Fault};
 
 pub(crate) const ADMIN: &str = "admin";
 
-/// The password of an admin who has not chosen one. Everybody knows it.
+/// Password of an admin who has not chosen one. It is public knowledge.
 pub(crate) const DEFAULT: &str = "admin";
 
-/// Who may come in with the default password.
+/// Who may use the default password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DefaultPassword {
-    /// The owner of the server over the unix socket, who would not need it.
+    /// Only the owner of the server over the unix socket, who would not need it.
     Owner,
     /// Everybody who reaches the server.
     Everybody,
 }
 
-/// What somebody hears who comes with the default password over TCP.
+/// Error for the default password over TCP.
 const NOT_OVER_TCP: &str = "the default password `admin` is not accepted over TCP: any process of this machine could \
     use it. On the server's machine, as its user or root, `octoflow` with the server's data directory needs no token \
     and `octoflow kubeconfig` writes one for kubectl; the first token lies in `admin.token` of that directory; \
     `octoflow token set-admin -` chooses a password; `octoflow server --allow-default-password` accepts `admin` \
     from everybody who reaches the port";
 
-/// More tokens than any team needs; all of them are in memory.
-const MOST: usize = 10_000;
-const LONGEST_NAME: usize = 253;
-const LONGEST_NOTE: usize = 1024;
+/// Maximum number of tokens, more than any team needs; all of them are in memory.
+const MAX_COUNT: usize = 10_000;
+const MAX_NAME_BYTES: usize = 253;
+const MAX_NOTE_BYTES: usize = 1024;
 
-/// With what the admin comes in at this start.
+/// Source of the admin's credential for this start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Opening {
-    /// With the password of the controller.
-    Controller,
-    /// With what a file says, and with nothing else.
+pub(crate) enum AdminSource {
+    /// The password stored in the data directory.
+    Stored,
+    /// The token from a file, and nothing else.
     File(Hash),
 }
 
-pub(crate) struct Book {
+pub(crate) struct Credentials {
     registry: Registry,
     tokens: RwLock<HashMap<Hash, Arc<Entry>>>,
     admin: RwLock<Admin>,
@@ -64,7 +64,7 @@ pub(crate) struct Book {
     verifier: Verifier,
 }
 
-/// A token without the token.
+/// Stored token, without its secret.
 pub(crate) struct Entry {
     pub token: Token,
     pub privileges: Privileges,
@@ -73,19 +73,19 @@ pub(crate) struct Entry {
 
 #[derive(Clone)]
 enum Admin {
-    /// Nobody has chosen a password. The first token is valid, once there is one.
+    /// No password was chosen. The first token is valid, once it exists.
     Default(Option<FirstToken>),
     File(Hash),
-    /// With what was found to fit it, so that the slow hash is done once.
+    /// Chosen password, with the hash of a text that matched it, so that the slow hash is computed once.
     Chosen(Arc<Password>, Option<Hash>),
 }
 
-/// The hash of the first token and the directory of its file.
+/// Hash of the first token, and the directory of its file.
 #[derive(Clone)]
 struct FirstToken(Hash, PathBuf);
 
-/// What a new token is to be.
-pub(crate) struct Wish {
+/// Request for a new token.
+pub(crate) struct NewToken {
     pub who: String,
     pub note: String,
     pub privileges: Privileges,
@@ -93,16 +93,16 @@ pub(crate) struct Wish {
     pub expires: Option<Time>,
 }
 
-impl Book {
+impl Credentials {
     pub(super) fn open(
         registry: Registry,
-        opening: &Opening,
+        opening: &AdminSource,
         default: DefaultPassword,
     ) -> Result<Self, registry::Fault> {
         let mut tokens = HashMap::new();
         for token in registry.tokens()? {
             let hash: Result<Hash, _> = token.hash.as_slice().try_into();
-            // What cannot be understood lets nobody in.
+            // A token that cannot be parsed is not accepted.
             let (Ok(hash), Ok((privileges, scope))) = (hash, read(&token.privileges)) else {
                 tracing::warn!(token = token.id, "a token cannot be understood and is not accepted");
                 continue;
@@ -110,8 +110,8 @@ impl Book {
             tokens.insert(hash, Arc::new(Entry { token, privileges, scope }));
         }
         let admin = match opening {
-            Opening::File(hash) => Admin::File(*hash),
-            Opening::Controller => match registry.password(ADMIN)? {
+            AdminSource::File(hash) => Admin::File(*hash),
+            AdminSource::Stored => match registry.password(ADMIN)? {
                 Some(password) => Admin::Chosen(Arc::new(password), None),
                 None => Admin::Default(None),
             },
@@ -120,7 +120,7 @@ impl Book {
         Ok(Self { registry, tokens, admin, default, verifier: Verifier::new() })
     }
 
-    /// Draws or reads the first token while nobody has chosen a password, and removes its file otherwise.
+    /// Generates or reads the first token while no password was chosen; otherwise removes its file.
     pub(crate) fn prepare_first_token(&self, data_dir: &Path) -> Result<(), Error> {
         let mut admin = self.admin.write().unwrap_or_else(PoisonError::into_inner);
         if let Admin::Default(first) = &mut *admin {
@@ -131,19 +131,19 @@ impl Book {
         Ok(())
     }
 
-    /// Whether nobody has chosen the admin's password.
+    /// Returns whether the admin's password is still the default.
     pub(crate) fn has_default(&self) -> bool {
         matches!(*self.admin.read().unwrap_or_else(PoisonError::into_inner), Admin::Default(_))
     }
 
-    /// Whether everybody who reaches the server is let in as admin with the default password.
-    pub(crate) fn default_lets_everybody_in(&self) -> bool {
+    /// Returns whether the default password admits everybody who reaches the server.
+    pub(crate) fn default_admits_everybody(&self) -> bool {
         self.default == DefaultPassword::Everybody && self.has_default()
     }
 
-    /// Who this is, if that can be told without a slow hash; an expired token is known and refused.
-    /// `by_owner`: the token came over the unix socket from the owner of the server.
-    pub(super) fn known(&self, text: &str, by_owner: bool) -> Option<Result<Caller, Fault>> {
+    /// Identifies a caller without the slow hash, if possible; an expired token is known and refused. `by_owner`: the
+    /// token came over the unix socket from the owner of the server.
+    pub(super) fn identify(&self, text: &str, by_owner: bool) -> Option<Result<Caller, Fault>> {
         let hash = digest(text.as_bytes());
         let found = self.tokens.read().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned();
         if let Some(entry) = found {
@@ -168,8 +168,8 @@ impl Book {
         fits.then(|| Ok(Caller::admin()))
     }
 
-    /// Whether this is the password that the admin chose; nothing when none was chosen.
-    pub(super) async fn is_admins(&self, text: &str, client: Client) -> Result<Option<bool>, Fault> {
+    /// Checks the text against the chosen password; `None` if none was chosen.
+    pub(super) async fn check_password(&self, text: &str, client: Client) -> Result<Option<bool>, Fault> {
         let chosen = match &*self.admin.read().unwrap_or_else(PoisonError::into_inner) {
             Admin::Chosen(password, _) => password.clone(),
             Admin::Default(_) | Admin::File(_) => return Ok(None),
@@ -179,7 +179,7 @@ impl Book {
         }
         let mut admin = self.admin.write().unwrap_or_else(PoisonError::into_inner);
         match &mut *admin {
-            // It may have been changed while we computed.
+            // The password may have changed during the computation.
             Admin::Chosen(password, verified) if **password == *chosen => {
                 *verified = Some(digest(text.as_bytes()));
                 Ok(Some(true))
@@ -188,7 +188,7 @@ impl Book {
         }
     }
 
-    /// All tokens that are for no more namespaces than the caller's, oldest first.
+    /// Returns all tokens within the caller's scope, oldest first.
     pub(crate) fn all(&self, by: &Caller) -> Vec<Arc<Entry>> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<_> = tokens.values().filter(|entry| by.scope.includes(&entry.scope)).cloned().collect();
@@ -197,8 +197,7 @@ impl Book {
         all
     }
 
-    /// A token by its id, or by the name it is for if there is only one of that name.
-    /// Those for other namespaces are not there.
+    /// Finds a token by id, or by name if it is unique. Tokens outside of the caller's scope are not found.
     pub(crate) fn get(&self, id: &str, by: &Caller) -> Result<Arc<Entry>, Fault> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let seen = || tokens.values().filter(|entry| by.scope.includes(&entry.scope));
@@ -216,11 +215,11 @@ impl Book {
         }
     }
 
-    /// Makes a token; its text is told once and never again. Waits for the disk.
-    pub(crate) fn create(&self, wish: Wish, by: &Caller) -> Result<(Arc<Entry>, String), Fault> {
-        let Wish { who, note, privileges, scope, expires } = wish;
-        if who.is_empty() || who.len() > LONGEST_NAME || who.chars().any(char::is_control) {
-            let text = format!("`forwho` names whom the token is for, in 1 to {LONGEST_NAME} plain characters");
+    /// Creates a token; its text is returned once and never again. Blocks on the disk.
+    pub(crate) fn create(&self, wanted: NewToken, by: &Caller) -> Result<(Arc<Entry>, String), Fault> {
+        let NewToken { who, note, privileges, scope, expires } = wanted;
+        if who.is_empty() || who.len() > MAX_NAME_BYTES || who.chars().any(char::is_control) {
+            let text = format!("`forwho` names whom the token is for, in 1 to {MAX_NAME_BYTES} plain characters");
             return Err(Fault::bad_request(text));
         }
         if who == ADMIN {
@@ -229,17 +228,19 @@ impl Book {
         if who.starts_with("uid ") {
             return Err(Fault::bad_request("names such as `uid 1000` are for users of the unix socket"));
         }
-        if note.len() > LONGEST_NOTE {
-            return Err(Fault::bad_request(format!("`note` may have {LONGEST_NOTE} bytes at most")));
+        if note.len() > MAX_NOTE_BYTES {
+            return Err(Fault::bad_request(format!("`note` may have {MAX_NOTE_BYTES} bytes at most")));
         }
         if expires.is_some_and(|at| at <= now()) {
             return Err(Fault::bad_request("`expires` is in the past"));
         }
         allowed(privileges, &scope, by)?;
-        if self.tokens.read().unwrap_or_else(PoisonError::into_inner).len() >= MOST {
-            return Err(Fault::conflict(format!("there are {MOST} tokens already; delete some that are not in use")));
+        if self.tokens.read().unwrap_or_else(PoisonError::into_inner).len() >= MAX_COUNT {
+            return Err(Fault::conflict(format!(
+                "there are {MAX_COUNT} tokens already; delete some that are not in use"
+            )));
         }
-        let text = secret::draw()?;
+        let text = secret::generate()?;
         let hash = digest(text.as_bytes());
         let token = Token {
             id: new_uid()?,
@@ -253,7 +254,7 @@ impl Book {
         Ok((self.keep(hash, Entry { token, privileges, scope })?, text))
     }
 
-    /// Gives a token other privileges, and other namespaces if some are named. Waits for the disk.
+    /// Changes the privileges of a token, and its namespaces if given. Blocks on the disk.
     pub(crate) fn change(
         &self,
         id: &str,
@@ -262,7 +263,7 @@ impl Book {
         by: &Caller,
     ) -> Result<Arc<Entry>, Fault> {
         let entry = self.get(id, by)?;
-        outranked(&entry, by)?;
+        check_covers(&entry, by)?;
         let scope = scope.unwrap_or_else(|| entry.scope.clone());
         allowed(privileges, &scope, by)?;
         let hash: Hash = entry.token.hash.as_slice().try_into().expect("only hashes of this length are in the book");
@@ -272,24 +273,25 @@ impl Book {
 
     fn keep(&self, hash: Hash, entry: Entry) -> Result<Arc<Entry>, Fault> {
         let entry = Arc::new(entry);
-        // The lock is held across the write, so that what is in memory is always what is on disk.
+        // The lock is held across the write, so that memory and disk always agree.
         let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.put_token(&entry.token)?;
         tokens.insert(hash, entry.clone());
         Ok(entry)
     }
 
-    /// Waits for the disk. The very next request with that token is refused.
+    /// Deletes a token. The next request with it is refused. Blocks on the disk.
     pub(crate) fn delete(&self, id: &str, by: &Caller) -> Result<Arc<Entry>, Fault> {
         let entry = self.get(id, by)?;
-        outranked(&entry, by)?;
+        check_covers(&entry, by)?;
         let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.delete_token(&entry.token.id)?;
         tokens.retain(|_, known| known.token.id != entry.token.id);
         Ok(entry)
     }
 
-    /// Changes the admin's password; the old one is refused from the next request on. Waits for the disk, and computes.
+    /// Changes the admin's password; the old one is refused from the next request on. Blocks on the disk and on the
+    /// slow hash.
     pub(crate) fn set_admin(&self, text: &str) -> Result<(), Fault> {
         if text == DEFAULT {
             return Err(Fault::bad_request("everybody knows this password; choose another one"));
@@ -310,7 +312,7 @@ impl Book {
     }
 }
 
-/// Nobody gives what they do not have.
+/// Checks that a caller grants only what it has itself.
 fn allowed(privileges: Privileges, scope: &Scope, by: &Caller) -> Result<(), Fault> {
     if privileges.is_empty() {
         return Err(Fault::bad_request("`privileges` names at least one privilege"));
@@ -326,7 +328,7 @@ fn allowed(privileges: Privileges, scope: &Scope, by: &Caller) -> Result<(), Fau
     Ok(())
 }
 
-/// Privileges and namespaces as they are kept.
+/// Encodes privileges and namespaces for storage.
 fn written(privileges: Privileges, scope: &Scope) -> String {
     let names = scope.names();
     let words = privileges.words().into_iter().map(str::to_owned);
@@ -339,8 +341,8 @@ fn read(kept: &str) -> Result<(Privileges, Scope), String> {
     Ok((Privileges::read(words().filter(|word| !word.starts_with(NAMESPACE_WORD)))?, scope))
 }
 
-/// Nobody takes away from those who may more.
-fn outranked(entry: &Entry, by: &Caller) -> Result<(), Fault> {
+/// Checks that the caller's own rights cover those of the token to change.
+fn check_covers(entry: &Entry, by: &Caller) -> Result<(), Fault> {
     if by.privileges.include(entry.privileges) && by.scope.includes(&entry.scope) {
         return Ok(());
     }

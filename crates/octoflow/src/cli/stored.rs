@@ -1,5 +1,5 @@
-//! Arguments of the commands about what a server keeps: templates, cron workflows, finished runs, tokens, and the file
-//! that says which server.
+//! Arguments of commands about stored objects of a server: templates, cron workflows, finished runs, tokens; and of the
+//! settings file.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -7,53 +7,53 @@ use clap::{Args, Subcommand};
 
 use super::{
     After, Labels, Namespace,
-    format::{Format, GetFormats, KeptFormats, ObjectFormats, RunFormats, key_value, one_of},
+    format::{Format, GetFormats, ObjectFormats, RunFormats, StoredFormats, key_value, one_of},
     label_selector,
 };
 use crate::span;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum KeptCommand {
-    /// Make new ones from files
-    Create(KeptFiles),
-    /// Put other versions in the place of those that are there
-    Update(KeptFiles),
+pub(crate) enum StoredCommand {
+    /// Create from files
+    Create(StoredFiles),
+    /// Replace existing ones from files
+    Update(StoredFiles),
     /// Print some by name
-    Get(KeptNames),
+    Get(StoredNames),
     /// List them
     #[command(visible_alias = "ls")]
-    List(KeptList),
+    List(StoredList),
     /// Delete some
     #[command(visible_alias = "rm")]
-    Delete(KeptDelete),
+    Delete(StoredDelete),
     /// Check files against what the server has
-    Lint(KeptFiles),
+    Lint(StoredFiles),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct KeptFiles {
+pub(crate) struct StoredFiles {
     /// Manifests; `-` is standard input, a directory means its .yaml, .yml and .json files
     #[arg(value_name = "FILE", required = true)]
     pub manifests: Vec<PathBuf>,
     #[command(flatten)]
     pub namespace: Namespace,
-    #[arg(short, long, value_parser = one_of::<KeptFormats>, value_name = "name|json|yaml|jsonpath=…")]
+    #[arg(short, long, value_parser = one_of::<StoredFormats>, value_name = "name|json|yaml|jsonpath=…")]
     pub output: Option<Format>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct KeptNames {
+pub(crate) struct StoredNames {
     /// Names
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
     #[command(flatten)]
     pub namespace: Namespace,
-    #[arg(short, long, value_parser = one_of::<KeptFormats>, value_name = "name|json|yaml|jsonpath=…")]
+    #[arg(short, long, value_parser = one_of::<StoredFormats>, value_name = "name|json|yaml|jsonpath=…")]
     pub output: Option<Format>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct KeptList {
+pub(crate) struct StoredList {
     #[command(flatten)]
     pub namespace: Namespace,
     /// Those of every namespace
@@ -62,7 +62,7 @@ pub(crate) struct KeptList {
     /// Only those with these labels, like app=x,tier!=db
     #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = label_selector)]
     pub selector: Option<Labels>,
-    #[arg(short, long, value_parser = one_of::<KeptFormats>, value_name = "wide|name|json|yaml|jsonpath=…")]
+    #[arg(short, long, value_parser = one_of::<StoredFormats>, value_name = "wide|name|json|yaml|jsonpath=…")]
     pub output: Option<Format>,
     /// Leave out the titles of the columns
     #[arg(long)]
@@ -70,7 +70,7 @@ pub(crate) struct KeptList {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct KeptDelete {
+pub(crate) struct StoredDelete {
     /// Names
     #[arg(value_name = "NAME", required_unless_present_any = ["all", "selector"])]
     pub names: Vec<String>,
@@ -94,10 +94,10 @@ pub(crate) enum ArchiveCommand {
     /// Delete some
     #[command(visible_alias = "rm")]
     Delete(ArchiveUids),
-    /// Do what failed in them again
-    Retry(ArchiveAgain),
+    /// Rerun what failed in them
+    Retry(ArchiveRerun),
     /// Submit them once more as new runs
-    Resubmit(ArchiveAgain),
+    Resubmit(ArchiveRerun),
 }
 
 #[derive(Debug, Args)]
@@ -116,7 +116,7 @@ pub(crate) struct ArchiveList {
     /// At most this many; 0 means all
     #[arg(long, default_value_t = 500)]
     pub limit: usize,
-    #[arg(short, long, value_parser = one_of::<KeptFormats>, value_name = "wide|name|json|yaml|jsonpath=…")]
+    #[arg(short, long, value_parser = one_of::<StoredFormats>, value_name = "wide|name|json|yaml|jsonpath=…")]
     pub output: Option<Format>,
     /// Leave out the titles of the columns
     #[arg(long)]
@@ -139,7 +139,7 @@ pub(crate) struct ArchiveUids {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ArchiveAgain {
+pub(crate) struct ArchiveRerun {
     /// The uids of runs
     #[arg(value_name = "UID", required = true)]
     pub uids: Vec<String>,
@@ -170,9 +170,9 @@ pub(crate) enum TokenCommand {
         #[arg(short, long, value_parser = one_of::<ObjectFormats>, value_name = "json|yaml")]
         output: Option<Format>,
     },
-    /// Make a token and print it, this one time
+    /// Create a token and print it, this one time
     Create(TokenCreate),
-    /// Take tokens away
+    /// Delete tokens
     #[command(visible_alias = "rm")]
     Delete {
         /// Ids of tokens, or names that one token has

@@ -1,4 +1,4 @@
-//! What people see of templates and schedules: columns of lists, and a block for each one.
+//! Human-readable form of templates and schedules: columns of lists, and a block for each object.
 
 use std::fmt::Write;
 
@@ -53,7 +53,7 @@ pub(super) fn table(kind: &str, found: &[Value], namespaces: bool, without_title
     table
 }
 
-/// Each as a block of names and values.
+/// Formats each object as a block of names and values.
 pub(super) fn described(kind: &str, found: &[Value]) -> String {
     let blocks: Vec<String> = found.iter().map(|object| block(kind, object)).collect();
     blocks.join("\n")

@@ -1,5 +1,5 @@
-//! Which server is meant: flag, then environment, then the file of settings, then the server that holds the data
-//! directory. Nothing is connected here.
+//! Chooses the server: flag, then environment, then the settings file, then the server that holds the data directory.
+//! Does not connect.
 
 use std::{
     net::IpAddr,
@@ -7,41 +7,40 @@ use std::{
 };
 
 use anyhow::Result;
-use octoflow_server::{Beacon, first_token};
+use octoflow_server::{ServerFile, first_token};
 
-use crate::{cli::Reach, exit::Failure, settings::Settings};
+use crate::{cli::ServerArgs, exit::Failure, settings::Settings};
 
-/// What is meant when a command needs a server and nobody named one.
-const ASSUMED: &str = "http://127.0.0.1:2746";
+/// Default address for commands that need a server.
+const DEFAULT_URL: &str = "http://127.0.0.1:2746";
 
-/// The token of a server that was started with `--allow-default-password`. Everybody knows it, so nothing is given away
-/// by sending it.
+/// Token of a server with `--allow-default-password`. It is public knowledge, so sending it reveals nothing.
 const DEFAULT_TOKEN: &str = "admin";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     pub url: String,
     pub token: Option<String>,
-    /// The unix socket of a server on this machine, to which nobody needs to send a token.
+    /// Unix socket of a server on this machine, which needs no token.
     pub socket: Option<PathBuf>,
     pub ca_file: Option<PathBuf>,
     pub skip_verify: bool,
-    /// Nobody named it.
+    /// True if it is the default.
     pub assumed: bool,
 }
 
-/// What was found.
+/// How the server was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ChosenServer {
     Named(Endpoint),
     /// It holds the data directory.
     Holder(Endpoint),
-    /// Nobody said anything; this is where a server would be.
+    /// The default, because none was named.
     Assumed(Endpoint),
 }
 
-impl Found {
+impl ChosenServer {
     pub(crate) fn endpoint(self) -> Endpoint {
         match self {
             Self::Named(endpoint) | Self::Holder(endpoint) | Self::Assumed(endpoint) => endpoint,
@@ -49,40 +48,40 @@ impl Found {
     }
 }
 
-pub(crate) fn find(reach: &Reach, settings: &Settings, data_dir: &Path) -> Result<Found> {
-    // An empty word in the environment says nothing.
+pub(crate) fn find(server_args: &ServerArgs, settings: &Settings, data_dir: &Path) -> Result<ChosenServer> {
+    // An empty environment variable counts as unset.
     let said = |word: &Option<String>| word.clone().filter(|word| !word.trim().is_empty());
-    let named = said(&reach.server).or_else(|| settings.get("server").map(str::to_owned));
+    let named = said(&server_args.server).or_else(|| settings.get("server").map(str::to_owned));
     let named = named.as_deref().map(normal).transpose()?;
-    let token = said(&reach.token).or_else(|| settings.get("token").map(str::to_owned));
-    let holder = Beacon::find(data_dir);
-    // The first token is told to nobody but the server whose it is.
+    let token = said(&server_args.token).or_else(|| settings.get("token").map(str::to_owned));
+    let holder = ServerFile::find(data_dir);
+    // The first token is sent only to the server it belongs to.
     let first = |url: &str| holder.as_ref().filter(|holder| is_at(url, holder)).and_then(|_| first_token(data_dir));
     let of = |url: String, assumed: bool, ca: Option<PathBuf>, socket: Option<PathBuf>| {
         let otherwise = || first(&url).or_else(|| is_loopback(&url).then(|| DEFAULT_TOKEN.to_owned()));
         Endpoint {
             token: if socket.is_some() { token.clone() } else { token.clone().or_else(otherwise) },
             socket,
-            ca_file: reach.ca_file.clone().or_else(|| settings.get("ca-file").map(PathBuf::from)).or(ca),
-            skip_verify: reach.insecure_skip_verify || settings.get("insecure-skip-verify") == Some("true"),
+            ca_file: server_args.ca_file.clone().or_else(|| settings.get("ca-file").map(PathBuf::from)).or(ca),
+            skip_verify: server_args.insecure_skip_verify || settings.get("insecure-skip-verify") == Some("true"),
             url,
             assumed,
         }
     };
     if let Some(url) = named {
-        return Ok(Found::Named(of(url, false, None, None)));
+        return Ok(ChosenServer::Named(of(url, false, None, None)));
     }
     Ok(match &holder {
         Some(holder) => {
             let socket = holder.socket.clone().filter(|path| path.exists());
-            Found::Holder(of(normal(&holder.url)?, false, holder.ca_file.clone(), socket))
+            ChosenServer::Holder(of(normal(&holder.url)?, false, holder.ca_file.clone(), socket))
         }
-        None => Found::Assumed(of(ASSUMED.to_owned(), true, None, None)),
+        None => ChosenServer::Assumed(of(DEFAULT_URL.to_owned(), true, None, None)),
     })
 }
 
-/// Whether a URL leads to this server: its own, or another name of this machine with its scheme and port.
-fn is_at(url: &str, server: &Beacon) -> bool {
+/// Returns whether a URL leads to this server: its own, or another name of this machine with its scheme and port.
+fn is_at(url: &str, server: &ServerFile) -> bool {
     let parts = |url: &str| {
         let (scheme, rest) = url.split_once("://")?;
         let port = rest.split('/').next()?.rsplit_once(':')?.1;
@@ -92,7 +91,7 @@ fn is_at(url: &str, server: &Beacon) -> bool {
     url == own || is_loopback(url) && is_loopback(own) && parts(url).is_some_and(|found| parts(own) == Some(found))
 }
 
-/// With a scheme, without a slash at the end.
+/// Adds a scheme and removes a trailing slash.
 fn normal(url: &str) -> Result<String> {
     let url = url.trim().trim_end_matches('/');
     let full = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
@@ -120,22 +119,22 @@ mod tests {
 
     use super::*;
 
-    fn reach(server: Option<&str>) -> Reach {
-        Reach { server: server.map(str::to_owned), token: None, ca_file: None, insecure_skip_verify: false }
+    fn server_args(server: Option<&str>) -> ServerArgs {
+        ServerArgs { server: server.map(str::to_owned), token: None, ca_file: None, insecure_skip_verify: false }
     }
 
     #[test]
     fn flag_file_and_assumption_come_in_this_order() {
         let dir = tempdir().unwrap();
         let mut settings = Settings::default();
-        let found = find(&reach(None), &settings, dir.path()).unwrap();
-        assert!(matches!(&found, Found::Assumed(endpoint) if endpoint.url == ASSUMED), "{found:?}");
+        let found = find(&server_args(None), &settings, dir.path()).unwrap();
+        assert!(matches!(&found, ChosenServer::Assumed(endpoint) if endpoint.url == DEFAULT_URL), "{found:?}");
         settings.set("server", "flows.example.org:80/").unwrap();
-        let found = find(&reach(None), &settings, dir.path()).unwrap().endpoint();
+        let found = find(&server_args(None), &settings, dir.path()).unwrap().endpoint();
         assert_eq!((found.url.as_str(), found.token), ("http://flows.example.org:80", None));
-        let found = find(&reach(Some("https://localhost:1")), &settings, dir.path()).unwrap().endpoint();
+        let found = find(&server_args(Some("https://localhost:1")), &settings, dir.path()).unwrap().endpoint();
         assert_eq!((found.url.as_str(), found.token.as_deref()), ("https://localhost:1", Some("admin")));
-        assert!(find(&reach(Some("ftp://x")), &settings, dir.path()).is_err());
+        assert!(find(&server_args(Some("ftp://x")), &settings, dir.path()).is_err());
     }
 
     #[test]

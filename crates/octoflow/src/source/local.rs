@@ -1,4 +1,4 @@
-//! The data directory of this machine as a source: read without asking anyone, steered through the process that runs it.
+//! The data directory of this machine as a source: read directly, commanded through the process that runs it.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -13,7 +13,7 @@ use octoflow_control::{
     self as control, Error, owned,
     read::{
         self,
-        lines::{self, Frame, Line, Listener, Logs, MOMENT, Sieve, Wanted},
+        lines::{self, Frame, Line, LineFilter, LineQuery, LineSink, Logs, POLL_INTERVAL},
     },
     sweep_deleted,
 };
@@ -30,19 +30,19 @@ use crate::{
     system,
 };
 
-/// How often a run that is watched is looked at.
-const LOOK: Duration = Duration::from_millis(200);
+/// Poll interval for a watched run.
+const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(crate) struct Here {
+pub(crate) struct LocalSource {
     data_dir: PathBuf,
-    /// Needed by whoever changes something.
+    /// Needed for changes only.
     secrets_key_file: Option<PathBuf>,
     output: Output,
-    /// None when nothing was ever run with this directory.
+    /// `None` if nothing was ever run with this directory.
     local: Option<Local>,
 }
 
-impl Here {
+impl LocalSource {
     pub(crate) fn open(data_dir: PathBuf, secrets_key_file: Option<PathBuf>, output: Output) -> Result<Self> {
         let local = Local::open(&data_dir)?;
         Ok(Self { data_dir, secrets_key_file, output, local })
@@ -53,7 +53,7 @@ impl Here {
     }
 
     fn nobody(&self, row: &RunRow) -> Failure {
-        self.output.detail("nobody listens on the data directory's socket");
+        self.output.detail("no process listens on the data directory's socket");
         Failure::conflict(format!("run `{}` was interrupted, no process is running it", row.name)).help(format!(
             "take it up again with: octoflow run --resume {0}, or delete it with: octoflow delete --force {0}",
             row.name
@@ -61,7 +61,7 @@ impl Here {
     }
 }
 
-impl Source for Here {
+impl Source for LocalSource {
     fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)> {
         match &self.local {
             Some(local) => local.list(filter, limit),
@@ -96,28 +96,34 @@ impl Source for Here {
         &self,
         row: &RunRow,
         query: &LogQuery,
-        hear: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
+        on_item: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
     ) -> Result<BTreeSet<String>> {
-        let sieve = Sieve::new(query.container.clone(), query.since, query.grep.as_deref())
+        let filter = LineFilter::new(query.container.clone(), query.since, query.grep.as_deref())
             .map_err(|error| Failure::usage(format!("--grep: {error}")))?;
-        let wanted = Wanted { names: query.names.clone(), tail: query.tail, follow: query.follow };
-        let mut ear = Ear { sieve, hear, failed: None };
-        lines::lines(self.local()?.reader(), &Logs::new(&self.data_dir), row.run, &wanted, &mut ear)?;
-        match ear.failed {
+        let wanted = LineQuery { names: query.names.clone(), tail: query.tail, follow: query.follow };
+        let mut forwarder = LineForwarder { filter, on_item, failed: None };
+        lines::lines(self.local()?.reader(), &Logs::new(&self.data_dir), row.run, &wanted, &mut forwarder)?;
+        match forwarder.failed {
             Some(error) => Err(error),
-            None => Ok(ear.sieve.heard().clone()),
+            None => Ok(forwarder.filter.containers_seen().clone()),
         }
     }
 
-    fn frames(&self, row: &RunRow, node: &str, follow: bool, hear: &mut dyn FnMut(&Frame) -> Result<()>) -> Result<()> {
+    fn frames(
+        &self,
+        row: &RunRow,
+        node: &str,
+        follow: bool,
+        on_item: &mut dyn FnMut(&Frame) -> Result<()>,
+    ) -> Result<()> {
         let mut failed = None;
         let logs = Logs::new(&self.data_dir);
         lines::frames(self.local()?.reader(), &logs, row.run, node, follow, &mut |frame| {
             let Some(frame) = frame else {
-                thread::sleep(MOMENT);
+                thread::sleep(POLL_INTERVAL);
                 return ControlFlow::Continue(());
             };
-            match hear(&frame) {
+            match on_item(&frame) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
                     failed = Some(error);
@@ -162,13 +168,13 @@ impl Source for Here {
     }
 
     fn delete(&self, rows: &[RunRow], gone: &mut dyn FnMut(&RunRow) -> Result<()>) -> Result<()> {
-        // Taking the lock proves that nobody is running any of them.
+        // Holding the lock proves that no process runs any of them.
         system::keep_files_private();
         let key = self.secrets_key_file.as_deref().map(SecretsKey::read).transpose().map_err(explained)?;
         let store = Store::open_keyed(&self.data_dir, key).map_err(explained)?;
         let policy = config::egress()?;
         for row in rows {
-            for warning in control::forget(&store, &self.data_dir, row).map_err(told)?.warnings {
+            for warning in control::remove_run(&store, &self.data_dir, row).map_err(with_exit_code)?.warnings {
                 self.output.warn(&warning);
             }
             gone(row)?;
@@ -189,7 +195,7 @@ impl Source for Here {
         let mut seen = None;
         loop {
             let reader = local.reader();
-            // Asked before looking, so that the last look sees the end.
+            // Checked before reading, so that the last read sees the end.
             let over = reader.run(row.run).map_err(explained)?.is_none_or(|row| row.archived);
             let revision = reader.run_revision(row.run).map_err(explained)?;
             let enough = (over || revision != seen) && see(&local.object(row)?)?.is_break();
@@ -197,7 +203,7 @@ impl Source for Here {
             if over || enough || until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(());
             }
-            thread::sleep(LOOK);
+            thread::sleep(WATCH_INTERVAL);
         }
     }
 
@@ -210,7 +216,7 @@ impl Source for Here {
     }
 }
 
-fn told(error: Error) -> anyhow::Error {
+fn with_exit_code(error: Error) -> anyhow::Error {
     match error {
         Error::Store(error) => explained(error),
         error => error.into(),
@@ -218,19 +224,19 @@ fn told(error: Error) -> anyhow::Error {
 }
 
 /// Passes lines on until that fails.
-struct Ear<'a> {
-    sieve: Sieve,
-    hear: &'a mut dyn FnMut(&str, u64, &Line) -> Result<()>,
+struct LineForwarder<'a> {
+    filter: LineFilter,
+    on_item: &'a mut dyn FnMut(&str, u64, &Line) -> Result<()>,
     failed: Option<anyhow::Error>,
 }
 
-impl Listener for Ear<'_> {
-    fn wants(&mut self, line: &Line) -> bool {
-        self.sieve.wants(line)
+impl LineSink for LineForwarder<'_> {
+    fn matches(&mut self, line: &Line) -> bool {
+        self.filter.matches(line)
     }
 
-    fn hear(&mut self, node: &str, number: u64, line: &Line) -> ControlFlow<()> {
-        match (self.hear)(node, number, line) {
+    fn line(&mut self, node: &str, number: u64, line: &Line) -> ControlFlow<()> {
+        match (self.on_item)(node, number, line) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 self.failed = Some(error);
@@ -239,8 +245,8 @@ impl Listener for Ear<'_> {
         }
     }
 
-    fn pause(&mut self) -> ControlFlow<()> {
-        thread::sleep(MOMENT);
+    fn idle(&mut self) -> ControlFlow<()> {
+        thread::sleep(POLL_INTERVAL);
         ControlFlow::Continue(())
     }
 }

@@ -1,5 +1,5 @@
-//! `octoflow template|cluster-template|cron …`: objects a server keeps, made, read, changed and deleted.
-//! All kinds go the same way; what a list of them shows is said in `columns`.
+//! `octoflow template|cluster-template|cron …`: creates, reads, changes and deletes stored objects of a server. All
+//! kinds share the code; `columns` defines what lists show.
 
 mod columns;
 
@@ -11,27 +11,27 @@ use serde_json::{Value, json};
 use super::{Context, submit::OfServer};
 use crate::{
     adjust,
-    cli::{Format, KeptCommand, KeptDelete, KeptFiles, KeptList, KeptNames},
+    cli::{Format, StoredCommand, StoredDelete, StoredFiles, StoredList, StoredNames},
     client::{Address, Client, selector},
     exit::{self, Exit, Failure},
-    judge::{FileCatalog, judge},
     load::{self, Loaded},
     output::json::objects,
+    validate::{FileCatalog, validate},
     workflow::{list, text},
 };
 
-pub(crate) fn kept(command: &KeptCommand, kind: &'static Kind, context: &Context) -> Result<Exit> {
+pub(crate) fn stored(command: &StoredCommand, kind: &'static Kind, context: &Context) -> Result<Exit> {
     match command {
-        KeptCommand::Create(args) => files(args, kind, Verb::Create, context),
-        KeptCommand::Update(args) => files(args, kind, Verb::Update, context),
-        KeptCommand::Lint(args) => files(args, kind, Verb::Lint, context),
-        KeptCommand::Get(args) => get(args, kind, context),
-        KeptCommand::List(args) => list_all(args, kind, context),
-        KeptCommand::Delete(args) => delete(args, kind, context),
+        StoredCommand::Create(args) => files(args, kind, Verb::Create, context),
+        StoredCommand::Update(args) => files(args, kind, Verb::Update, context),
+        StoredCommand::Lint(args) => files(args, kind, Verb::Lint, context),
+        StoredCommand::Get(args) => get(args, kind, context),
+        StoredCommand::List(args) => list_all(args, kind, context),
+        StoredCommand::Delete(args) => delete(args, kind, context),
     }
 }
 
-/// Where the Kubernetes-style face keeps objects of a kind: all of them, those of a namespace, or one.
+/// Returns the address of a kind in the Kubernetes-style API: all objects, those of a namespace, or one.
 pub(crate) fn address(kind: &'static Kind, namespace: Option<&str>, name: Option<&str>) -> Address {
     let mut parts: Vec<&str> =
         if kind.group.is_empty() { vec!["api", kind.version] } else { vec!["apis", kind.group, kind.version] };
@@ -43,7 +43,7 @@ pub(crate) fn address(kind: &'static Kind, namespace: Option<&str>, name: Option
     Address::of(&parts)
 }
 
-/// Makes the object, or puts it in the place of the one that is there.
+/// Creates the object, or replaces the existing one.
 pub(crate) fn put(client: &Client, object: &Value, dry_run: bool) -> Result<Value> {
     match send(client, object, Verb::Create, dry_run) {
         Err(error) if exit::of(&error) == Exit::Conflict => send(client, object, Verb::Update, dry_run),
@@ -69,7 +69,7 @@ fn send(client: &Client, object: &Value, verb: Verb, dry_run: bool) -> Result<Va
     }
 }
 
-pub(super) fn files(args: &KeptFiles, kind: &'static Kind, verb: Verb, context: &Context) -> Result<Exit> {
+pub(super) fn files(args: &StoredFiles, kind: &'static Kind, verb: Verb, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let loaded = match load::load(&args.manifests)? {
         Ok(loaded) => loaded,
@@ -87,7 +87,7 @@ pub(super) fn files(args: &KeptFiles, kind: &'static Kind, verb: Verb, context: 
         ours.iter_mut().for_each(|one| adjust::adjust_namespace(&mut one.value, args.namespace.namespace.as_deref()));
     }
     let catalog = FileCatalog::new(ours.iter().map(|one| &one.value), Some(Box::new(OfServer(client.clone()))));
-    let problems = Problems(ours.iter().flat_map(|one| judge(one, &catalog).0).collect());
+    let problems = Problems(ours.iter().flat_map(|one| validate(one, &catalog).0).collect());
     if problems.has_errors() {
         return Ok(refuse(&problems, context));
     }
@@ -122,7 +122,7 @@ fn refuse(problems: &Problems, context: &Context) -> Exit {
     Exit::InvalidManifest
 }
 
-pub(super) fn get(args: &KeptNames, kind: &'static Kind, context: &Context) -> Result<Exit> {
+pub(super) fn get(args: &StoredNames, kind: &'static Kind, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let one = |name: &String| find(&client, kind, args.namespace.or_default(), name);
     let found: Vec<Value> = args.names.iter().map(one).collect::<Result<_>>()?;
@@ -133,7 +133,7 @@ pub(super) fn get(args: &KeptNames, kind: &'static Kind, context: &Context) -> R
     Ok(Exit::Succeeded)
 }
 
-/// The object, or a word about names that are near.
+/// Finds the object; the error suggests a similar name.
 pub(super) fn find(client: &Client, kind: &'static Kind, namespace: &str, name: &str) -> Result<Value> {
     if let Some(found) = client.find(&address(kind, Some(namespace), Some(name)))? {
         return Ok(found);
@@ -147,7 +147,7 @@ pub(super) fn find(client: &Client, kind: &'static Kind, namespace: &str, name: 
     })
 }
 
-pub(super) fn list_all(args: &KeptList, kind: &'static Kind, context: &Context) -> Result<Exit> {
+pub(super) fn list_all(args: &StoredList, kind: &'static Kind, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let namespace = if args.all_namespaces { None } else { Some(args.namespace.or_default()) };
     let labels = args.selector.as_ref().map(|labels| selector(&labels.0));
@@ -166,7 +166,7 @@ pub(super) fn list_all(args: &KeptList, kind: &'static Kind, context: &Context) 
     Ok(Exit::Succeeded)
 }
 
-/// Items of a list come without what the list has said already.
+/// Adds kind and version to list items, which the API leaves out.
 fn dressed(kind: &Kind, items: &[Value]) -> Vec<Value> {
     let mut items = items.to_vec();
     for item in &mut items {
@@ -176,7 +176,7 @@ fn dressed(kind: &Kind, items: &[Value]) -> Vec<Value> {
     items
 }
 
-pub(super) fn delete(args: &KeptDelete, kind: &'static Kind, context: &Context) -> Result<Exit> {
+pub(super) fn delete(args: &StoredDelete, kind: &'static Kind, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let namespace = args.namespace.or_default();
     let mut names = args.names.clone();

@@ -1,5 +1,5 @@
-//! What a watch of namespaces has told. They come and go with what is in them, so each is looked at again when something
-//! in it came or went.
+//! Tracks the namespaces that a watch has reported. Namespaces exist while anything is in them, so each is checked
+//! again when something in it is created or deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,33 +12,33 @@ use super::{
     watch::{Change, Event},
 };
 
-pub(super) struct Homes(BTreeMap<String, Value>);
+pub(super) struct NamespaceTracker(BTreeMap<String, Value>);
 
-impl Homes {
-    /// Everything there is, to be told.
-    pub(super) fn now(registry: &Registry, kind: &'static Kind) -> Result<(Self, Vec<Value>), Fault> {
+impl NamespaceTracker {
+    /// Starts from the current namespaces, which are also returned for the first events.
+    pub(super) fn current(registry: &Registry, kind: &'static Kind) -> Result<(Self, Vec<Value>), Fault> {
         let all = registry.list_namespaces(kind, &ListOptions::default())?.items;
         let named =
             |object: &Value| (object["metadata"]["name"].as_str().unwrap_or_default().to_owned(), object.clone());
         Ok((Self(all.iter().map(named).collect()), all))
     }
 
-    /// As whoever listed at this revision knows them: what was touched since is told anew.
+    /// Starts from what a client that listed at this revision knows: namespaces touched since are reported again.
     pub(super) fn since(registry: &Registry, kind: &'static Kind, since: Revision) -> Result<Self, Fault> {
         let (notes, _) =
             registry.feed().since(since, |what| !matches!(what, ChangedItem::Run(_))).map_err(|_| Fault::Expired)?;
-        let (mut homes, _) = Self::now(registry, kind)?;
+        let (mut tracker, _) = Self::current(registry, kind)?;
         let names: BTreeSet<&str> = notes.iter().filter_map(|note| touched(&note.what)).collect();
         for name in names {
-            if homes.0.remove(name).is_none() {
+            if tracker.0.remove(name).is_none() {
                 let last = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-                homes.0.insert(name.to_owned(), last);
+                tracker.0.insert(name.to_owned(), last);
             }
         }
-        Ok(homes)
+        Ok(tracker)
     }
 
-    pub(super) fn hear(
+    pub(super) fn on_change(
         &mut self,
         registry: &Registry,
         kind: &'static Kind,
@@ -63,7 +63,7 @@ impl Homes {
     }
 }
 
-/// The namespace in which something came or went, or which did so itself.
+/// Returns the namespace that was created or deleted, or in which something was.
 fn touched(what: &ChangedItem) -> Option<&str> {
     let (kind, namespace, name) = match what {
         ChangedItem::Put { kind, namespace, name, .. } | ChangedItem::NewRun { kind, namespace, name, .. } => {

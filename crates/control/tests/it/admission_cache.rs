@@ -1,11 +1,12 @@
-//! Runs of the same manifest are judged once, and nothing that was judged outlives a change of what it rests on.
+//! The admission cache: runs of the same manifest are admitted once, and no cached result outlives a change of what it
+//! depends on.
 
 use octoflow_control::registry::Fault;
 use serde_json::{Value, json};
 
 use super::registry::{create, kind, registry, until};
 
-/// A workflow with a drawn name whose one step stands in a WorkflowTemplate.
+/// A workflow with a generated name whose one step is in a WorkflowTemplate.
 fn of_template() -> Value {
     json!({"metadata": {"generateName": "many-"}, "spec": {"entrypoint": "main", "templates": [
         {"name": "main", "steps": [[{"name": "one", "templateRef": {"name": "shared", "template": "work"}}]]},
@@ -18,7 +19,7 @@ fn template(command: &str) -> Value {
     ]}})
 }
 
-/// What the step of a run runs, as the run has kept it.
+/// Returns the command of the run's step, as the run has stored it.
 fn command(run: &Value) -> &Value {
     let stored = run["status"]["storedTemplates"].as_object().unwrap();
     &stored.values().next().unwrap()["container"]["command"][0]

@@ -1,4 +1,4 @@
-//! A connection that does not wait for ever: when what we have to say is not taken for too long, it ends.
+//! A connection with a write timeout: it ends when the peer takes nothing for too long.
 
 use std::{
     io,
@@ -12,20 +12,20 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-pub(crate) struct Patient<S> {
+pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
-    /// Runs while a write waits.
+    /// Runs while a write is pending.
     waiting: Pin<Box<Sleep>>,
     armed: bool,
 }
 
-impl<S> Patient<S> {
+impl<S> WriteTimeout<S> {
     pub(crate) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, waiting: Box::pin(sleep(limit)), armed: false }
     }
 
-    /// Looks at the clock whenever a write does not go on.
+    /// Checks the timeout whenever a write is pending.
     fn watch<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.armed = false;
@@ -43,13 +43,13 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch(cx, outcome)

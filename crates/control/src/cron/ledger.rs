@@ -1,4 +1,4 @@
-//! The ledger of a schedule, as the store has it.
+//! Ledger of a schedule's past times, read from the store.
 
 use std::cell::RefCell;
 
@@ -6,34 +6,34 @@ use octoflow_engine::cron::Ledger;
 use octoflow_model::Time;
 use octoflow_store::{Error, Reader};
 
-pub(super) struct Books<'a> {
+pub(super) struct StoredLedger<'a> {
     reader: &'a Reader,
     uid: &'a str,
-    trouble: RefCell<Option<Error>>,
+    error: RefCell<Option<Error>>,
 }
 
-impl<'a> Books<'a> {
+impl<'a> StoredLedger<'a> {
     pub(super) fn new(reader: &'a Reader, uid: &'a str) -> Self {
-        Self { reader, uid, trouble: RefCell::new(None) }
+        Self { reader, uid, error: RefCell::new(None) }
     }
 
-    /// What went wrong while somebody looked; nothing that was decided then counts.
-    pub(super) fn trouble(&self) -> Result<(), Error> {
-        self.trouble.take().map_or(Ok(()), Err)
+    /// Returns the read error, if any; decisions made before it must be discarded.
+    pub(super) fn error(&self) -> Result<(), Error> {
+        self.error.take().map_or(Ok(()), Err)
     }
 }
 
-impl Ledger for Books<'_> {
+impl Ledger for StoredLedger<'_> {
     fn has(&self, nominal: Time) -> bool {
         self.reader.tick(self.uid, nominal).map(|tick| tick.is_some()).unwrap_or_else(|error| {
-            self.trouble.replace(Some(error));
+            self.error.replace(Some(error));
             true
         })
     }
 
     fn newest(&self, until: Time) -> Option<Time> {
         self.reader.newest_tick(self.uid, until).unwrap_or_else(|error| {
-            self.trouble.replace(Some(error));
+            self.error.replace(Some(error));
             None
         })
     }

@@ -1,5 +1,5 @@
-//! What must be asked of other machines before the resource worker can go on: lists of keys, and manifests that lie elsewhere.
-//! Servers may be slow, so it is done beside the resource worker, a few at a time.
+//! Fetches from other machines on behalf of the resource worker: key listings and external manifests. Servers may be
+//! slow, so fetches run on helper threads, a few at a time.
 
 use std::{
     collections::VecDeque,
@@ -16,36 +16,36 @@ use octoflow_model::{
 };
 use octoflow_runtime::{artifacts::ArtifactClient, egress::Policy};
 
-use super::{Errand, ResourceWorker};
-use crate::supervisor::said;
+use super::{ResourceWorker, WorkItem};
+use crate::supervisor::panic_message;
 
-/// So many servers are spoken to at once.
-const AT_ONCE: usize = 8;
+/// Maximum number of concurrent fetches.
+const MAX_CONCURRENT: usize = 8;
 
-pub(super) struct Bringer {
+pub(super) struct Fetcher {
     data_dir: PathBuf,
     policy: Policy,
-    /// Made when it is needed first: most runs ask nothing of anybody.
+    /// Created on first use: most runs fetch nothing.
     artifact_client: Option<Arc<ArtifactClient>>,
-    /// Those whose time has not come, and all that are wanted still.
-    queue: VecDeque<(AttemptId, Wish)>,
+    /// Fetches not yet started, and all attempts that wait for one.
+    queue: VecDeque<(AttemptId, Fetch)>,
     wanted: std::collections::HashSet<AttemptId>,
     at_work: usize,
 }
 
-pub(super) enum Wish {
+pub(super) enum Fetch {
     Listing(ListingRequest),
-    /// The manifest of this request; the flag says that it may have been done before.
+    /// Manifest of this request; the flag says that the action may have been done before.
     Manifest(Box<ObjectRequest>, bool),
 }
 
-/// What came of a wish.
-pub(crate) enum Brought {
+/// Result of a fetch.
+pub(crate) enum Fetched {
     Listing(Result<Vec<String>, String>),
     Manifest(Result<(Box<ObjectRequest>, bool), String>),
 }
 
-impl Bringer {
+impl Fetcher {
     pub(super) fn new(data_dir: &Path, policy: Policy) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
@@ -66,7 +66,7 @@ impl Bringer {
         self.wanted.contains(&attempt)
     }
 
-    /// Nobody waits for it any more; says whether somebody did.
+    /// Cancels the fetch of an attempt. Returns whether there was one.
     pub(super) fn forget(&mut self, attempt: AttemptId) -> bool {
         self.queue.retain(|(waiting, _)| *waiting != attempt);
         self.wanted.remove(&attempt)
@@ -74,44 +74,44 @@ impl Bringer {
 }
 
 impl ResourceWorker {
-    pub(super) fn wish(&mut self, attempt: AttemptId, wish: Wish) {
-        self.bringer.wanted.insert(attempt);
-        self.bringer.queue.push_back((attempt, wish));
-        self.bring();
+    pub(super) fn fetch(&mut self, attempt: AttemptId, fetch: Fetch) {
+        self.fetcher.wanted.insert(attempt);
+        self.fetcher.queue.push_back((attempt, fetch));
+        self.start_fetches();
     }
 
-    pub(super) fn brought(&mut self, attempt: AttemptId, brought: Brought) {
-        self.bringer.at_work -= 1;
-        if self.bringer.forget(attempt) {
-            match brought {
-                Brought::Listing(found) => {
+    pub(super) fn fetched(&mut self, attempt: AttemptId, fetched: Fetched) {
+        self.fetcher.at_work -= 1;
+        if self.fetcher.forget(attempt) {
+            match fetched {
+                Fetched::Listing(found) => {
                     self.answer(attempt, found.map_or_else(Answer::Refused, Answer::Listing));
                 }
-                Brought::Manifest(Ok((request, again))) => self.object(attempt, &request, again),
-                Brought::Manifest(Err(why)) => self.answer(attempt, Answer::Refused(why)),
+                Fetched::Manifest(Ok((request, again))) => self.object(attempt, &request, again),
+                Fetched::Manifest(Err(why)) => self.answer(attempt, Answer::Refused(why)),
             }
         }
-        self.bring();
+        self.start_fetches();
     }
 
-    fn bring(&mut self) {
-        while self.bringer.at_work < AT_ONCE {
-            let Some((attempt, wish)) = self.bringer.queue.pop_front() else { return };
-            let (artifact_client, errands) = (self.bringer.artifact_client(), self.errands.clone());
+    fn start_fetches(&mut self) {
+        while self.fetcher.at_work < MAX_CONCURRENT {
+            let Some((attempt, fetch)) = self.fetcher.queue.pop_front() else { return };
+            let (artifact_client, queue) = (self.fetcher.artifact_client(), self.queue.clone());
             let work = move || {
-                let listing = matches!(wish, Wish::Listing(_));
-                let brought =
-                    catch_unwind(AssertUnwindSafe(|| fulfil(&artifact_client, wish))).unwrap_or_else(|panic| {
-                        let why = format!("a bug of octoflow: asking for it panicked: {}", said(&*panic));
-                        if listing { Brought::Listing(Err(why)) } else { Brought::Manifest(Err(why)) }
+                let listing = matches!(fetch, Fetch::Listing(_));
+                let fetched =
+                    catch_unwind(AssertUnwindSafe(|| perform(&artifact_client, fetch))).unwrap_or_else(|panic| {
+                        let why = format!("a bug of octoflow: asking for it panicked: {}", panic_message(&*panic));
+                        if listing { Fetched::Listing(Err(why)) } else { Fetched::Manifest(Err(why)) }
                     });
-                // A resource worker that has closed wants nothing.
-                let _ = errands.send(Errand::Brought(attempt, brought));
+                // The send fails only if the resource worker has closed.
+                let _ = queue.send(WorkItem::Fetched(attempt, fetched));
             };
-            match thread::Builder::new().name("bringer".to_owned()).spawn(work) {
-                Ok(_) => self.bringer.at_work += 1,
+            match thread::Builder::new().name("fetcher".to_owned()).spawn(work) {
+                Ok(_) => self.fetcher.at_work += 1,
                 Err(error) => {
-                    self.bringer.forget(attempt);
+                    self.fetcher.forget(attempt);
                     self.answer(attempt, Answer::Refused(format!("no thread could be started: {error}")));
                 }
             }
@@ -119,11 +119,11 @@ impl ResourceWorker {
     }
 }
 
-fn fulfil(artifact_client: &ArtifactClient, wish: Wish) -> Brought {
-    match wish {
-        Wish::Listing(request) => Brought::Listing(list(artifact_client, &request)),
-        Wish::Manifest(request, again) => {
-            Brought::Manifest(with_text(artifact_client, *request).map(|found| (found, again)))
+fn perform(artifact_client: &ArtifactClient, fetch: Fetch) -> Fetched {
+    match fetch {
+        Fetch::Listing(request) => Fetched::Listing(list(artifact_client, &request)),
+        Fetch::Manifest(request, again) => {
+            Fetched::Manifest(with_text(artifact_client, *request).map(|found| (found, again)))
         }
     }
 }

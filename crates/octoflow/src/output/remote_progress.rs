@@ -1,5 +1,5 @@
-//! How a run that is somewhere else goes on, told from its object each time it has changed: as lines, or as a tree that is
-//! drawn in place on a terminal.
+//! Progress of a run on a server, from its object each time it has changed: as lines, or as a tree drawn in place on a
+//! terminal.
 
 use std::{collections::HashMap, io::IsTerminal};
 
@@ -17,18 +17,18 @@ use super::{
 };
 use crate::workflow::{Node, Workflow, with_nodes};
 
-pub(crate) struct News {
+pub(crate) struct RemoteProgress {
     output: Output,
     zone: TimeZone,
-    /// On a terminal the tree is drawn.
+    /// Set on a terminal, where the tree is drawn.
     live: Option<Live>,
-    /// The phase of each node when it was last told.
+    /// Last reported phase of each node.
     told: HashMap<String, String>,
     phase: String,
     several: bool,
 }
 
-impl News {
+impl RemoteProgress {
     pub(crate) fn new(output: Output, several: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let live = (std::io::stderr().is_terminal() && !dumb).then(Live::default);
@@ -119,7 +119,7 @@ impl News {
     }
 }
 
-/// Groups and graphs end with their last step, which is told itself.
+/// Returns whether a node is reported. Groups and graphs end with their last step, which is reported itself.
 fn is_told(node: Node<'_>) -> bool {
     matches!(node.kind(), "Pod" | "HTTP" | "Suspend" | "Skipped" | "Plugin" | GROUP)
 }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn each_change_is_told_once() {
-        let mut news = News {
+        let mut news = RemoteProgress {
             output: Output::new(true, false),
             zone: TimeZone::UTC,
             live: None,
