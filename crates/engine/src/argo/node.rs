@@ -3,7 +3,7 @@
 
 use octoflow_model::{
     AttemptId, Claim, NodeIx, Time,
-    argo::{InputValues, Items, NodeKind, OutputValues, Phase, Role},
+    argo::{InputValues, Items, NodeKind, NodeList, OutputValues, Phase, Role},
     phases,
 };
 
@@ -37,7 +37,7 @@ pub struct Node {
     /// When the engine must look at it again without being told.
     pub wake: Option<Time>,
     pub children: Vec<NodeIx>,
-    pub outbound: Vec<NodeIx>,
+    pub outbound: NodeList,
     pub inputs: Option<Box<InputValues>>,
     pub outputs: Option<Box<OutputValues>>,
     /// How far its task says it is: so much of so much.
