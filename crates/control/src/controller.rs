@@ -23,7 +23,7 @@ use octoflow_runtime::{
     route::Router,
     threads::ThreadOwner,
 };
-use octoflow_store::{Batch, Pulse, Reader, RunRow, SecretsKey, Store};
+use octoflow_store::{Batch, Foreground, Pulse, Reader, RunRow, SecretsKey, Store};
 use serde_json::Value;
 
 use crate::{
@@ -51,6 +51,7 @@ mod start;
 pub(crate) mod unit;
 mod wait;
 mod watcher;
+mod yielding;
 
 use archiver::Archiver;
 pub(crate) use archiver::Packed;
@@ -337,6 +338,11 @@ impl Controller {
 
     pub fn store(&self) -> &Store {
         &self.handle.store
+    }
+
+    /// Where requests are noted that somebody waits for: large runs and the store's background work step back for them.
+    pub fn foreground(&self) -> &Foreground {
+        self.handle.store.foreground()
     }
 
     /// Hears of threads that end unasked.

@@ -42,6 +42,7 @@ pub use octoflow_engine::{
     schedule::Capacity,
 };
 pub use octoflow_runtime::port::{Condition, ConditionKind};
+pub use octoflow_store::Foreground;
 pub use random::{name_suffix, new_uid};
 pub use record::Record;
 pub use supervisor::{Supervisor, ThreadFailure};

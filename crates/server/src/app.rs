@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use octoflow_control::{StartProgress, registry::Registry};
+use octoflow_control::{Foreground, StartProgress, registry::Registry};
 use octoflow_model::Revision;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -61,6 +61,11 @@ impl App {
     /// How far the start is.
     pub(crate) fn progress(&self) -> &StartProgress {
         self.registry.controller().start_progress()
+    }
+
+    /// Where requests are noted that somebody waits for.
+    pub(crate) fn foreground(&self) -> &Foreground {
+        self.registry.controller().foreground()
     }
 
     /// Hears of every commit from now on. However many there are, one wake-up tells them all.

@@ -49,9 +49,15 @@ struct Visit {
 pub(crate) async fn pass(app: App, route: Route, params: Params, mut request: Request) -> Answer {
     basic::as_bearer(request.headers_mut());
     let visit = Visit::new(&app, route.face, &request);
+    // Background work steps back while it is answered.
+    let foreground = waits(&route, request.uri()).then(|| app.foreground().enter(visit.began));
     let object = audit::object(&params);
     let (answer, caller) = visit.handle(&app, &route, params, request).await;
-    visit.leave(&app, answer, caller, object).await
+    let answer = visit.leave(&app, answer, caller, object).await;
+    if let Some(foreground) = foreground {
+        foreground.leave(Instant::now());
+    }
+    answer
 }
 
 /// A request for something that is not in the table.
@@ -174,6 +180,13 @@ impl Visit {
         });
         answer
     }
+}
+
+/// Whether somebody waits for the whole answer now: not a probe, nor whoever watches or follows.
+fn waits(route: &Route, uri: &Uri) -> bool {
+    let query = Query::parse(uri.query().unwrap_or_default());
+    let lasts = ["watch", "follow", "logOptions.follow"].iter().any(|word| query.flag(word));
+    route.need != Need::Nothing && !lasts
 }
 
 /// Whether the request is for us, and not sent by a page of another site.

@@ -11,6 +11,7 @@ mod error;
 #[cfg(any(test, feature = "faults"))]
 pub mod faults;
 mod files;
+mod foreground;
 mod list;
 mod lock;
 mod marker;
@@ -38,6 +39,7 @@ pub use archive::{Archive, RecordId};
 pub use batch::{Batch, Change};
 pub use claim::Claim;
 pub use error::Error;
+pub use foreground::{Foreground, Load, Request};
 pub use list::{BadCursor, Cursor, Filter, LabelTest, MAX_PAGE, Page};
 pub use note::{Note, Observer, OnFailure, Told, What};
 pub use private::foreign_owner;

@@ -20,6 +20,7 @@ use crate::{
     connect,
     error::{Doing, is_full},
     files::OpenFiles,
+    foreground::Foreground,
     lock::Lock,
     note::{Ears, Observer, OnFailure, Told},
     pool::ReaderPool,
@@ -35,6 +36,9 @@ use crate::{
 
 /// Between two pieces of what is deleted when nobody writes: whoever comes finds the writer at rest most of the time.
 const DELETE_PAUSE: Duration = Duration::from_millis(4);
+
+/// The same while somebody is present, whose next commit would wait for the piece.
+const PRESENT_DELETE_PAUSE: Duration = Duration::from_millis(20);
 
 /// A piece is deleted this often although somebody always writes.
 const DELETE_WITHIN: Duration = Duration::from_millis(100);
@@ -53,6 +57,7 @@ struct Inner {
     key: Option<SecretsKey>,
     stats: Arc<Stats>,
     pulse: Pulse,
+    foreground: Foreground,
     left: Left,
     /// The next number of a record in parts, once one was given out.
     next_record: Mutex<Option<RecordId>>,
@@ -95,6 +100,7 @@ impl Store {
         let queue = Arc::new(Queue::default());
         let ears = Ears::default();
         let (stats, readers, pulse) = (Arc::new(Stats::default()), ReaderPool::default(), Pulse::default());
+        let foreground = Foreground::new(Instant::now());
         let writer = Writer {
             data_dir: data_dir.to_owned(),
             queue: Arc::clone(&queue),
@@ -102,6 +108,7 @@ impl Store {
             stats: Arc::clone(&stats),
             readers: readers.clone(),
             pulse: pulse.clone(),
+            foreground: foreground.clone(),
             key: key.clone(),
             faults,
             left: left.clone(),
@@ -126,6 +133,7 @@ impl Store {
                 key,
                 stats,
                 pulse,
+                foreground,
                 left,
                 next_record: Mutex::new(None),
                 writer: thread.thread().id(),
@@ -152,6 +160,21 @@ impl Store {
             tell.send(outcome).expect("the committer waits for the outcome");
         });
         told.recv().unwrap_or_else(|_| Err(panicked()))
+    }
+
+    /// The same for what nobody waits for soon and whose order among other commits does not matter: it shares the
+    /// transaction of a commit that somebody waits for, or has one of its own when none comes for a while.
+    pub(crate) fn commit_background(&self, batch: Batch) -> Result<Revision, Error> {
+        assert!(thread::current().id() != self.inner.writer, "the writer cannot wait for itself");
+        let (tell, told) = mpsc::sync_channel(1);
+        let then = move |outcome| tell.send(outcome).expect("the committer waits for the outcome");
+        self.inner.queue.push_background(Job { batch, then: Box::new(then) });
+        told.recv().unwrap_or_else(|_| Err(panicked()))
+    }
+
+    /// Who waits for answers. Whoever serves requests notes them here; background work steps back for them.
+    pub fn foreground(&self) -> &Foreground {
+        &self.inner.foreground
     }
 
     /// Opens the database again after a failed write, once, and says where it stands. What was not acknowledged may be
@@ -316,6 +339,7 @@ struct Writer {
     stats: Arc<Stats>,
     readers: ReaderPool,
     pulse: Pulse,
+    foreground: Foreground,
     key: Option<SecretsKey>,
     faults: Faults,
     left: Left,
@@ -351,15 +375,20 @@ impl Writer {
                     let _ = reopened.send(self.reopen());
                 }
                 Some(Work::End) => return,
-                None => {}
+                Some(Work::Background) | None => {}
             }
         }
     }
 
     /// What comes next. Nothing when it was quiet and something was done that waits for that.
     fn next(&mut self) -> Option<Work> {
+        let load = self.foreground.load(Instant::now());
+        if self.queue.has_background() {
+            let next = self.queue.take_within(load.share_within());
+            return next.or_else(|| self.queue.take_background().map(|job| Work::Jobs(vec![job])));
+        }
         if self.has_garbage() {
-            let next = self.queue.take_within(DELETE_PAUSE);
+            let next = self.queue.take_within(if load.is_active() { PRESENT_DELETE_PAUSE } else { DELETE_PAUSE });
             if next.is_none() {
                 self.delete_piece();
             }

@@ -24,6 +24,7 @@ use super::{
     message::{Detail, Entered, Message, Reply, Shown, Terms},
     recover::Recovery,
     wait::{Backlog, NAP},
+    yielding::Yielding,
 };
 use crate::{
     Cut, Driver, Error, clock,
@@ -63,6 +64,8 @@ pub(super) struct EventLoop {
     pub(super) fresh: VecDeque<RunId>,
     pub(super) later: VecDeque<Report>,
     pub(super) backlog: Backlog,
+    /// How a run with more to decide steps back for others.
+    pub(super) yielding: Yielding,
     /// Since when a commit waits for more to share it.
     pub(super) gathering: Option<Instant>,
     /// While runs are still to be taken up, nothing is decided: a report about one of them would find no run.
@@ -139,6 +142,7 @@ impl EventLoop {
             fresh: VecDeque::new(),
             later: VecDeque::new(),
             backlog: Backlog::default(),
+            yielding: Yielding::default(),
             gathering: None,
             progress: Arc::default(),
             held_since: None,
@@ -180,11 +184,11 @@ impl EventLoop {
             if !starting && (closing || self.busy(Instant::now()).is_none()) {
                 self.catch_up(now);
             }
-            let due = self.driver.engine.wake_at().is_some_and(|at| at <= now) && !self.throttled();
+            let due = self.driver.engine.wake_at().is_some_and(|at| at <= now) && self.held_back().is_none();
             // Whoever waits for a commit does not wait for another slice as well.
             let after = due && self.driver.engine.has_more() && self.awaited();
             if due && !after {
-                self.input(Input::Tick, now).ok();
+                self.tick(now);
             }
             let lingered = closing || self.lingered() >= LINGER;
             let wanted = self.driver.urgent() && !self.shares() || self.awaited();
@@ -193,7 +197,7 @@ impl EventLoop {
                 self.commit()?;
             }
             if after {
-                self.input(Input::Tick, now).ok();
+                self.tick(now);
             }
             self.forget_leaving()?;
             self.held_since = if self.driver.holds() { self.held_since.or_else(|| Some(Instant::now())) } else { None };

@@ -11,10 +11,12 @@ use std::{
 
 use octoflow_engine::Input;
 use octoflow_model::Time;
+use octoflow_store::Load;
 
 use super::{
     counts,
     event_loop::{EventLoop, LINGER},
+    yielding::Yielding,
 };
 use crate::clock;
 
@@ -65,8 +67,8 @@ impl EventLoop {
         const IDLE: Duration = Duration::from_secs(3600);
         let now = Instant::now();
         let mut due = self.driver.engine.wake_at().map_or(IDLE, |at| at.since(clock::steady()));
-        if self.throttled() {
-            due = NAP;
+        if let Some(wait) = self.held_back() {
+            due = wait;
         }
         if !self.starting() && (!self.fresh.is_empty() || !self.later.is_empty()) {
             due = due.min(self.busy(now).map_or(Duration::ZERO, |until| until - now));
@@ -122,14 +124,39 @@ impl EventLoop {
         self.driver.engine.has_more() && self.driver.held_bytes() >= PIECE
     }
 
-    /// What such a run has decided is committed while nobody else's commit is under way.
+    /// What such a run has decided is committed while nobody else's commit is under way, and while others are active with
+    /// theirs rather than by itself.
     pub(super) fn commits_piece(&self) -> bool {
-        self.has_piece() && self.backlog.is_empty()
+        self.has_piece() && self.backlog.is_empty() && Yielding::alone_in(self.lingered(), self.load()).is_zero()
     }
 
-    /// Such a run waits for the store: otherwise everybody else would wait behind what it decides meanwhile.
-    pub(super) fn throttled(&self) -> bool {
-        self.has_piece() && !self.backlog.is_empty()
+    /// How long such a run does not go on, if it may not: it waits for the store, because everybody else would wait behind
+    /// what it decides meanwhile, or it leaves the processor and the disk to others.
+    pub(super) fn held_back(&self) -> Option<Duration> {
+        if !self.driver.engine.has_more() {
+            return None;
+        }
+        if !self.has_piece() {
+            return self.yielding.rest(Instant::now(), self.load());
+        }
+        if !self.backlog.is_empty() {
+            return Some(NAP);
+        }
+        Some(Yielding::alone_in(self.lingered(), self.load())).filter(|wait| !wait.is_zero())
+    }
+
+    /// What is due now, and one slice of a run that has more to decide.
+    pub(super) fn tick(&mut self, now: Time) {
+        let began = Instant::now();
+        self.input(Input::Tick, now).ok();
+        if self.driver.engine.has_more() {
+            let ended = Instant::now();
+            self.yielding.worked(began, ended, self.store.foreground().load(ended));
+        }
+    }
+
+    fn load(&self) -> Load {
+        self.store.foreground().load(Instant::now())
     }
 
     /// What a run decides in slices is not committed slice by slice.
