@@ -18,6 +18,7 @@ mod fields;
 mod history;
 mod homes;
 mod judge;
+mod kept;
 mod lint;
 mod list;
 mod logs;
@@ -44,6 +45,7 @@ pub use artifact::{Artifact, Lent, Side};
 pub use fault::{Cause, Fault};
 pub use fields::{Unknown, idle, prune};
 pub use history::{History, NameTest, Wanted};
+pub use kept::KeptList;
 pub use list::{ListOptions, Listing};
 pub use logs::{
     LogBatch, LogBytes, LogChunk, LogLine, LogPiece, LogQuery, LogReader, RunFrame, RunFrames, RunLine, RunLines,

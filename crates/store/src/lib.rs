@@ -44,7 +44,7 @@ pub use list::{BadCursor, Cursor, Filter, LabelTest, MAX_PAGE, Page};
 pub use note::{Note, Observer, OnFailure, Told, What};
 pub use private::foreign_owner;
 pub use pulse::Pulse;
-pub use reader::{FactRows, Reader};
+pub use reader::{FactRows, ObjectPage, Reader};
 pub use rewrite::PlaintextLeft;
 pub use row::{Object, RunRow, RunUpdate};
 pub use seal::{SecretsKept, SecretsKey};

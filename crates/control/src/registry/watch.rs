@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::{
     Fault, Kind, ListOptions, Registry, Selection,
     homes::Homes,
+    kept::place,
     list::as_fields,
     stored::dress,
     view::{Told, may_want},
@@ -74,7 +75,7 @@ pub struct Watch {
     backlog: VecDeque<Event>,
     /// What was there when the watch began and has not been told yet.
     initial: VecDeque<Initial>,
-    /// Where the rest of it begins, while there is more.
+    /// Where the rest of it begins, while there is more: after a cursor of runs, or after a namespace and a name.
     rest: Option<Option<String>>,
     /// What happened and has not been told yet: whole commits.
     notes: VecDeque<Note>,
@@ -142,11 +143,6 @@ impl Registry {
                 watch.homes = Some(homes);
                 all.into_iter().for_each(|object| watch.tell(Change::Added, object));
             }
-            None if kind.is_kept() => {
-                watch.cursor = self.0.feed.latest();
-                let kept = self.read(|reader| Ok(reader.objects(kind.key, watch.namespace.as_deref())?))?;
-                watch.initial = kept.into_iter().map(|kept| Initial::Kept(kept.namespace, kept.name)).collect();
-            }
             None => {
                 // What happens between the two is told twice rather than not at all.
                 watch.cursor = self.0.feed.latest();
@@ -199,11 +195,7 @@ impl Watch {
             return Ok(true);
         }
         if let Some(after) = self.rest.take() {
-            let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
-            let options = ListOptions { namespace, selection, limit: Some(SOME), after };
-            let page = self.registry.list_rows(self.kind, &options)?;
-            self.initial.extend(page.items.into_iter().map(|row| Initial::Run(row.run)));
-            self.rest = page.next.map(Some);
+            self.fetch_initial(after)?;
             return Ok(true);
         }
         if let Some(note) = self.notes.pop_front() {
@@ -235,6 +227,26 @@ impl Watch {
         self.look_at(run, now)?;
         self.backlog.iter_mut().for_each(|event| event.stamp(latest));
         Ok(true)
+    }
+
+    /// Some more of what was there when the watch began.
+    fn fetch_initial(&mut self, after: Option<String>) -> Result<(), Fault> {
+        if self.kind.is_kept() {
+            let begin = after.as_deref().map(place).unwrap_or_default();
+            let (kind, within) = (self.kind.key, self.namespace.as_deref());
+            let names = self
+                .registry
+                .read(|reader| Ok(reader.object_names_after(kind, within, Some((&begin.0, &begin.1)), SOME)?))?;
+            self.rest = names.last().map(|(namespace, name)| Some(format!("{namespace}/{name}")));
+            self.initial.extend(names.into_iter().map(|(namespace, name)| Initial::Kept(namespace, name)));
+            return Ok(());
+        }
+        let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
+        let options = ListOptions { namespace, selection, limit: Some(SOME), after };
+        let page = self.registry.list_rows(self.kind, &options)?;
+        self.initial.extend(page.items.into_iter().map(|row| Initial::Run(row.run)));
+        self.rest = page.next.map(Some);
+        Ok(())
     }
 
     fn tell_initial(&mut self, initial: Initial) -> Result<(), Fault> {
