@@ -22,7 +22,7 @@ use octoflow_runtime::{
     route::Router,
     threads::ThreadOwner,
 };
-use octoflow_store::{Batch, BusyTimer, Reader, SecretsKey, Store};
+use octoflow_store::{Batch, BusyTimer, Foreground, Reader, SecretsKey, Store};
 use serde_json::Value;
 
 use crate::{
@@ -329,6 +329,11 @@ impl Controller {
 
     pub fn store(&self) -> &Store {
         &self.handle.store
+    }
+
+    /// Where requests are noted that somebody waits for: large runs and the store's background work step back for them.
+    pub fn foreground(&self) -> &Foreground {
+        self.handle.store.foreground()
     }
 
     /// Hears of threads that end unasked.

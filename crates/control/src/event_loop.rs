@@ -24,6 +24,7 @@ use self::{
     outage::Outage,
     pacing::Backlog,
     port::{Clock, Outlet, Storage},
+    yielding::Yielding,
 };
 use crate::{
     Error,
@@ -49,6 +50,7 @@ mod submit;
 pub(crate) mod unit;
 pub(crate) mod virtual_loop;
 pub(crate) mod watcher;
+mod yielding;
 
 pub(crate) use backpressure::InFlight;
 pub(crate) use driver::{Cut, Driver};
@@ -148,6 +150,8 @@ pub(crate) struct EventLoop {
     /// Reports that the engine has not seen. They wait under backpressure and during an outage.
     reports: VecDeque<Report>,
     backlog: Backlog,
+    /// How a run with more to decide steps back for foreground requests.
+    yielding: Yielding,
     /// Since when a commit waits for others to share it.
     gathering: Option<Time>,
     /// A slice was due but came after a commit somebody waited for; it is taken in the next step whoever waits then.
@@ -213,6 +217,7 @@ impl EventLoop {
             accepted: VecDeque::new(),
             reports: VecDeque::new(),
             backlog: Backlog::default(),
+            yielding: Yielding::default(),
             gathering: None,
             slice_owed: false,
             progress,
@@ -257,16 +262,16 @@ impl EventLoop {
         if !self.starting() && (closing || self.busy(now).is_none()) {
             self.catch_up(now);
         }
-        let due = self.driver.engine.wake_at().is_some_and(|at| at <= now) && !self.throttled();
+        let due = self.driver.engine.wake_at().is_some_and(|at| at <= now) && self.held_back(now).is_none();
         // Whoever waits for a commit does not wait for another slice as well.
         let owed = due && self.driver.engine.has_more() && self.awaited() && !self.slice_owed;
         if due && !owed {
-            self.input(Input::Tick, now).ok();
+            self.tick(now);
         }
         self.slice_owed = owed;
         let lingered = closing || self.lingered(now) >= LINGER;
         let wanted = self.driver.urgent() && !self.shares(now) || self.awaited();
-        if self.commits_piece() || lingered && self.driver.holds() || wanted && (closing || !self.gathers(now)) {
+        if self.commits_piece(now) || lingered && self.driver.holds() || wanted && (closing || !self.gathers(now)) {
             self.commit()?;
         }
         self.forget_leaving()?;

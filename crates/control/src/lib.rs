@@ -47,6 +47,7 @@ pub use octoflow_engine::{
     schedule::Capacity,
 };
 pub use octoflow_runtime::port::{Condition, ConditionKind};
+pub use octoflow_store::Foreground;
 pub use random::{name_suffix, new_uid};
 pub use supervisor::{Supervisor, ThreadFailure};
 pub use sweep::{queue_artifact_deletion, sweep_deleted};

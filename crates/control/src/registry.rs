@@ -18,6 +18,7 @@ mod fault;
 mod feed;
 mod fields;
 mod history;
+mod kept;
 mod lint;
 mod list;
 mod logs;
@@ -45,6 +46,7 @@ pub use artifact::{Artifact, ArtifactRead, Side};
 pub use fault::{Cause, Fault};
 pub use fields::{Unknown, ineffective_fields, prune};
 pub use history::{History, HistoryFilter, NameTest};
+pub use kept::KeptList;
 pub use list::{ListOptions, Listing};
 pub use logs::{
     LogBatch, LogBytes, LogChunk, LogLine, LogPiece, LogQuery, LogReader, RunFrame, RunFrames, RunLine, RunLines,

@@ -7,6 +7,7 @@ pub mod call;
 pub mod fact;
 pub mod items;
 pub mod location;
+pub mod nodes;
 pub mod phase;
 pub mod synchronization;
 pub mod template;
@@ -20,6 +21,7 @@ pub use fact::{
 };
 pub use items::{Items, NumberRange};
 pub use location::{ArtifactGc, ArtifactLocation, RepositoryRef};
+pub use nodes::NodeList;
 pub use phase::{NodeKind, Phase};
 pub use synchronization::Synchronization;
 pub use template::{

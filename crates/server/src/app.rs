@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use octoflow_control::{StartProgress, registry::Registry};
+use octoflow_control::{Foreground, StartProgress, registry::Registry};
 use octoflow_model::Revision;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -63,7 +63,12 @@ impl App {
         self.registry.controller().start_progress()
     }
 
-    /// Subscribes to commits from now on. One wake-up covers any number of commits.
+    /// Where requests are noted that somebody waits for.
+    pub(crate) fn foreground(&self) -> &Foreground {
+        self.registry.controller().foreground()
+    }
+
+    /// Hears of every commit from now on. However many there are, one wake-up tells them all.
     pub(crate) fn changes(&self) -> watch::Receiver<Revision> {
         let mut changes = self.0.changes.clone();
         changes.mark_unchanged();

@@ -49,9 +49,15 @@ struct RequestInfo {
 pub(crate) async fn handle(app: App, route: Route, params: Params, mut request: Request) -> Answer {
     basic::as_bearer(request.headers_mut());
     let info = RequestInfo::new(&app, route.face, &request);
+    // Background work steps back while it is answered.
+    let foreground = waits(&route, request.uri()).then(|| app.foreground().enter(info.began));
     let object = audit::object(&params);
     let (answer, caller) = info.handle(&app, &route, params, request).await;
-    info.finish(&app, answer, caller, object).await
+    let answer = info.finish(&app, answer, caller, object).await;
+    if let Some(foreground) = foreground {
+        foreground.leave(Instant::now());
+    }
+    answer
 }
 
 /// Handles a request for a path that is not in the table.
@@ -176,7 +182,14 @@ impl RequestInfo {
     }
 }
 
-/// Checks that the request is addressed to this server and was not sent by a page of another site.
+/// Whether somebody waits for the whole answer now: not a probe, nor whoever watches or follows.
+fn waits(route: &Route, uri: &Uri) -> bool {
+    let query = Query::parse(uri.query().unwrap_or_default());
+    let lasts = ["watch", "follow", "logOptions.follow"].iter().any(|word| query.flag(word));
+    route.need != Need::Nothing && !lasts
+}
+
+/// Whether the request is for us, and not sent by a page of another site.
 fn check_origin(app: &App, need: Need, request: &Request) -> Result<(), Fault> {
     let asked = app.hosts.check(request.uri(), request.headers())?;
     browser::check(&app.hosts, &asked, need, request)

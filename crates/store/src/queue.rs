@@ -36,6 +36,8 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
+    /// Nobody waits for these soon: each shares the transaction of a job, or has its own after a while.
+    background: VecDeque<Job>,
     bytes: usize,
     /// Reason why nothing is written any more, for good.
     ended: Option<Error>,
@@ -50,16 +52,23 @@ pub(crate) type Reopened = mpsc::Sender<Result<Revision, Error>>;
 
 /// Next work of the writer.
 pub(crate) enum Work {
-    /// Jobs that have waited longest, in order.
+    /// What has waited longest, in order, and behind it a background job if there is one.
     Jobs(Vec<Job>),
+    /// Nothing but background jobs, which can wait.
+    Background,
     Reopen(Reopened),
     /// The queue has ended and is empty.
     End,
 }
 
 impl State {
-    fn is_idle(&self) -> bool {
+    /// Nothing is to be done at once.
+    fn is_calm(&self) -> bool {
         self.jobs.is_empty() && self.ended.is_none() && self.reopen.is_none()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_calm() && self.background.is_empty()
     }
 
     fn refusal(&self) -> Option<&Error> {
@@ -85,17 +94,40 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Waits for the next work.
+    /// The same for a job that shares a transaction with others. Its order among other jobs does not matter, and who waits
+    /// for it has time.
+    pub(crate) fn push_background(&self, job: Job) {
+        let mut state = self.lock();
+        if let Some(reason) = state.refusal().cloned() {
+            drop(state);
+            return (job.then)(Err(reason));
+        }
+        state.background.push_back(job);
+        drop(state);
+        self.work.notify_one();
+    }
+
+    /// The background job that has waited longest.
+    pub(crate) fn take_background(&self) -> Option<Job> {
+        self.lock().background.pop_front()
+    }
+
+    /// Background jobs wait.
+    pub(crate) fn has_background(&self) -> bool {
+        !self.lock().background.is_empty()
+    }
+
+    /// What is to be done next.
     pub(crate) fn take(&self) -> Work {
         let state = self.lock();
         let state = self.work.wait_while(state, |state| state.is_idle()).expect(UNBROKEN);
         self.next(state)
     }
 
-    /// Waits for the next work with a timeout; `None` after it.
+    /// The same, or nothing when nobody came for so long. Background jobs are nobody.
     pub(crate) fn take_within(&self, patience: Duration) -> Option<Work> {
         let state = self.lock();
-        let (state, late) = self.work.wait_timeout_while(state, patience, |state| state.is_idle()).expect(UNBROKEN);
+        let (state, late) = self.work.wait_timeout_while(state, patience, |state| state.is_calm()).expect(UNBROKEN);
         (!late.timed_out()).then(|| self.next(state))
     }
 
@@ -105,7 +137,9 @@ impl Queue {
         }
         match state.reopen.take() {
             Some(reopened) => Work::Reopen(reopened),
-            None => Work::End,
+            None if state.background.is_empty() => Work::End,
+            None if state.ended.is_some() => Work::Jobs(state.background.drain(..).collect()),
+            None => Work::Background,
         }
     }
 
@@ -116,8 +150,9 @@ impl Queue {
             bytes <= GROUP_BYTES
         };
         let count = state.jobs.iter().take_while(fits).count().max(1);
-        let jobs: Vec<Job> = state.jobs.drain(..count).collect();
+        let mut jobs: Vec<Job> = state.jobs.drain(..count).collect();
         state.bytes -= jobs.iter().map(|job| job.batch.bytes).sum::<usize>();
+        jobs.extend(state.background.pop_front());
         drop(state);
         self.room.notify_all();
         jobs
@@ -127,7 +162,8 @@ impl Queue {
     pub(crate) fn drain(&self) -> Vec<Job> {
         let mut state = self.lock();
         state.bytes = 0;
-        let jobs = mem::take(&mut state.jobs);
+        let mut jobs = mem::take(&mut state.jobs);
+        jobs.append(&mut state.background);
         drop(state);
         self.room.notify_all();
         jobs.into()
@@ -208,7 +244,7 @@ mod tests {
     fn sizes(queue: &Queue) -> Vec<usize> {
         match queue.take() {
             Work::Jobs(jobs) => jobs.iter().map(|job| job.batch.bytes >> 10).collect(),
-            Work::Reopen(_) | Work::End => panic!("there are jobs"),
+            Work::Reopen(_) | Work::End | Work::Background => panic!("there are jobs"),
         }
     }
 
@@ -235,6 +271,32 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(sizes(&queue), [800]);
         }
+        assert!(matches!(queue.take(), Work::End));
+    }
+
+    #[test]
+    fn a_background_job_shares_a_group_or_waits_to_be_asked_for() {
+        let queue = Queue::default();
+        queue.push_background(job(64 << 10));
+        queue.push_background(job(32 << 10));
+        assert!(matches!(queue.take(), Work::Background));
+        assert!(queue.take_within(Duration::ZERO).is_none(), "nobody has come");
+        queue.push(job(10 << 10), true);
+        assert_eq!(sizes(&queue), [10, 64], "one of them in each group");
+        assert_eq!(queue.take_background().map(|job| job.batch.bytes >> 10), Some(32));
+        assert!(!queue.has_background() && queue.take_background().is_none());
+    }
+
+    #[test]
+    fn background_jobs_are_written_before_the_end_and_told_of_a_failure() {
+        let queue = Queue::default();
+        queue.push_background(job(1 << 10));
+        queue.fail(Error::Closed);
+        assert_eq!(queue.drain().len(), 1);
+        queue.recover();
+        queue.push_background(job(2 << 10));
+        queue.end(Error::Closed);
+        assert_eq!(sizes(&queue), [2]);
         assert!(matches!(queue.take(), Work::End));
     }
 }

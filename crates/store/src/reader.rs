@@ -18,6 +18,9 @@ use crate::{
 };
 
 mod access;
+mod objects;
+
+pub use objects::ObjectPage;
 
 /// Read access to the committed state. Each call sees the newest commit; `snapshot` makes several calls see the same
 /// one.

@@ -24,8 +24,8 @@ impl Store {
         let record = self.next_record()?;
         for (part, body) in (0..).zip(packed.chunks(PART_BYTES)) {
             let began = Instant::now();
-            self.commit_wait(Change::StageRecord { record, run, part, body: body.to_vec() }.into())?;
-            // Other committers get the writer and the disk at least half of the time.
+            self.commit_background(Change::StageRecord { record, run, part, body: body.to_vec() }.into())?;
+            // Others get the writer and the disk at least half of the time.
             thread::sleep(began.elapsed());
         }
         Ok(Archive { size, content: Content::Staged(record) })

@@ -19,6 +19,7 @@ mod disk;
 mod faults;
 mod large;
 mod log;
+mod objects;
 mod opening;
 mod owners;
 mod revisions;

@@ -22,6 +22,7 @@ use crate::{
     connect,
     error::{Doing, is_full},
     files::OpenFiles,
+    foreground::Foreground,
     lock::Lock,
     pool::ReaderPool,
     private,
@@ -37,7 +38,10 @@ use crate::{
 /// the time.
 const DELETE_PAUSE: Duration = Duration::from_millis(4);
 
-/// Interval at which a chunk of garbage is deleted under constant load.
+/// The same while somebody is present, whose next commit would wait for the piece.
+const PRESENT_DELETE_PAUSE: Duration = Duration::from_millis(20);
+
+/// A piece is deleted this often although somebody always writes.
 const DELETE_WITHIN: Duration = Duration::from_millis(100);
 
 /// Exclusive write access to a data directory. Shared by clones; ends with `close` or with the last clone.
@@ -54,8 +58,9 @@ struct Inner {
     key: Option<SecretsKey>,
     stats: Arc<Stats>,
     busy: BusyTimer,
+    foreground: Foreground,
     left: PlaintextStatus,
-    /// Next number of a staged record, once one was assigned.
+    /// The next number of a record in parts, once one was given out.
     next_record: Mutex<Option<RecordId>>,
     writer: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -96,6 +101,7 @@ impl Store {
         let queue = Arc::new(Queue::default());
         let observers = Observers::default();
         let (stats, readers, busy) = (Arc::new(Stats::default()), ReaderPool::default(), BusyTimer::default());
+        let foreground = Foreground::new(Instant::now());
         let writer = Writer {
             data_dir: data_dir.to_owned(),
             queue: Arc::clone(&queue),
@@ -103,6 +109,7 @@ impl Store {
             stats: Arc::clone(&stats),
             readers: readers.clone(),
             busy: busy.clone(),
+            foreground: foreground.clone(),
             key: key.clone(),
             faults,
             left: left.clone(),
@@ -127,6 +134,7 @@ impl Store {
                 key,
                 stats,
                 busy,
+                foreground,
                 left,
                 next_record: Mutex::new(None),
                 writer: thread.thread().id(),
@@ -155,9 +163,24 @@ impl Store {
         receive.recv().unwrap_or_else(|_| Err(panicked()))
     }
 
-    /// Tries once to reopen the database after a failed write, and returns its revision. Unacknowledged commits may be
-    /// in it or not: a caller that holds unacknowledged state in memory must have discarded it. Until this succeeds
-    /// every commit is refused. The directory stays locked all the time.
+    /// The same for what nobody waits for soon and whose order among other commits does not matter: it shares the
+    /// transaction of a commit that somebody waits for, or has one of its own when none comes for a while.
+    pub(crate) fn commit_background(&self, batch: Batch) -> Result<Revision, Error> {
+        assert!(thread::current().id() != self.inner.writer, "the writer cannot wait for itself");
+        let (tell, told) = mpsc::sync_channel(1);
+        let then = move |outcome| tell.send(outcome).expect("the committer waits for the outcome");
+        self.inner.queue.push_background(Job { batch, then: Box::new(then) });
+        told.recv().unwrap_or_else(|_| Err(panicked()))
+    }
+
+    /// Who waits for answers. Whoever serves requests notes them here; background work steps back for them.
+    pub fn foreground(&self) -> &Foreground {
+        &self.inner.foreground
+    }
+
+    /// Opens the database again after a failed write, once, and says where it stands. What was not acknowledged may be
+    /// in it or not: whoever holds more in memory than was acknowledged must have let go of it. Until this succeeds every
+    /// commit is turned down. The directory stays taken all the time.
     pub fn reopen(&self) -> Result<Revision, Error> {
         assert!(thread::current().id() != self.inner.writer, "the writer cannot wait for itself");
         let (send, receive) = mpsc::channel();
@@ -321,6 +344,7 @@ struct Writer {
     stats: Arc<Stats>,
     readers: ReaderPool,
     busy: BusyTimer,
+    foreground: Foreground,
     key: Option<SecretsKey>,
     faults: Faults,
     left: PlaintextStatus,
@@ -356,15 +380,20 @@ impl Writer {
                     let _ = reopened.send(self.reopen());
                 }
                 Some(Work::End) => return,
-                None => {}
+                Some(Work::Background) | None => {}
             }
         }
     }
 
     /// Waits for the next work; `None` if the writer was idle and did background work instead.
     fn next(&mut self) -> Option<Work> {
+        let load = self.foreground.load(Instant::now());
+        if self.queue.has_background() {
+            let next = self.queue.take_within(load.share_within());
+            return next.or_else(|| self.queue.take_background().map(|job| Work::Jobs(vec![job])));
+        }
         if self.has_garbage() {
-            let next = self.queue.take_within(DELETE_PAUSE);
+            let next = self.queue.take_within(if load.is_active() { PRESENT_DELETE_PAUSE } else { DELETE_PAUSE });
             if next.is_none() {
                 self.delete_piece();
             }

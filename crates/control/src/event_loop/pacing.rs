@@ -12,7 +12,7 @@ use std::{
 use octoflow_engine::Input;
 use octoflow_model::Time;
 
-use super::{EventLoop, LINGER, State, counts, effect::Wait};
+use super::{EventLoop, LINGER, State, counts, effect::Wait, yielding::Yielding};
 
 /// How long a submission waits for others to share a commit. Much of its cost, the sync above all, does not grow
 /// with them.
@@ -64,8 +64,7 @@ impl EventLoop {
             State::Outage(outage) => return Wait::Message(outage.retry_in(now)),
             State::Serving => {}
         }
-        let timer = self.driver.engine.wake_at().map(|at| at.since(now));
-        let timer = if self.throttled() { Some(NAP) } else { timer };
+        let timer = self.held_back(now).or_else(|| self.driver.engine.wake_at().map(|at| at.since(now)));
         let put_off = !self.starting() && (!self.accepted.is_empty() || !self.reports.is_empty());
         let put_off = put_off.then(|| self.busy(now).map_or(Duration::ZERO, |until| until.since(now)));
         let lingers = self.driver.holds().then(|| LINGER.saturating_sub(self.lingered(now)));
@@ -129,14 +128,35 @@ impl EventLoop {
         self.driver.engine.has_more() && self.driver.held_bytes() >= PIECE
     }
 
-    /// What such a run has decided is committed while nobody else's commit is under way.
-    pub(super) fn commits_piece(&self) -> bool {
-        self.has_piece() && self.backlog.is_empty()
+    /// What such a run has decided is committed while nobody else's commit is under way, and while others are active with
+    /// theirs rather than by itself.
+    pub(super) fn commits_piece(&self, now: Time) -> bool {
+        self.has_piece()
+            && self.backlog.is_empty()
+            && Yielding::alone_in(self.lingered(now), self.storage.load()).is_zero()
     }
 
-    /// Such a run waits for the store: otherwise everybody else would wait behind what it decides meanwhile.
-    pub(super) fn throttled(&self) -> bool {
-        self.has_piece() && !self.backlog.is_empty()
+    /// How long such a run does not go on, if it may not: it waits for the store, because everybody else would wait behind
+    /// what it decides meanwhile, or it leaves the processor and the disk to others.
+    pub(super) fn held_back(&self, now: Time) -> Option<Duration> {
+        if !self.driver.engine.has_more() {
+            return None;
+        }
+        if !self.has_piece() {
+            return self.yielding.rest(now, self.storage.load());
+        }
+        if !self.backlog.is_empty() {
+            return Some(NAP);
+        }
+        Some(Yielding::alone_in(self.lingered(now), self.storage.load())).filter(|wait| !wait.is_zero())
+    }
+
+    /// Does what is due now, and one slice of a run that has more to decide.
+    pub(super) fn tick(&mut self, now: Time) {
+        self.input(Input::Tick, now).ok();
+        if self.driver.engine.has_more() {
+            self.yielding.worked(now, self.clock.now(), self.storage.load());
+        }
     }
 
     /// What a run decides in slices is not committed slice by slice.

@@ -1,19 +1,28 @@
 //! The ports of the event loop: where it reads what is stored, which time it is, and who carries out orders once they are
 //! durable. Production puts a database, the system's clocks and a runtime behind them, a virtual loop puts memory there.
 
+use std::time::Instant;
+
 use octoflow_model::{Order, Time};
-use octoflow_store::{Error as StoreError, Reader, Store};
+use octoflow_store::{Error as StoreError, Load, Reader, Store};
 
 use crate::{clock, sweep::LocatedDeletion};
 
 /// Reads what is durable. Writing is an effect, so it is not here.
 pub(crate) trait Storage: Send {
     fn reader(&self) -> Result<Reader, StoreError>;
+
+    /// The foreground requests that are waiting for answers, or were a moment ago.
+    fn load(&self) -> Load;
 }
 
 impl Storage for Store {
     fn reader(&self) -> Result<Reader, StoreError> {
         Self::reader(self)
+    }
+
+    fn load(&self) -> Load {
+        self.foreground().load(Instant::now())
     }
 }
 

@@ -6,7 +6,7 @@ use octoflow_model::Revision;
 use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
 use serde_json::{Value, json};
 
-use super::{Fault, Kind, Registry, Selection, Storage, run::of_row, stored::with_identity};
+use super::{Fault, Kind, Registry, Selection, Storage, run::of_row};
 
 #[derive(Clone, Debug, Default)]
 pub struct ListOptions {
@@ -101,20 +101,6 @@ impl Registry {
                 }
             }
         })
-    }
-
-    fn list_stored(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
-        let (revision, objects) = self.read(|reader| {
-            reader.snapshot(|reader| Ok((reader.revision()?, reader.objects(kind.key, options.namespace.as_deref())?)))
-        })?;
-        let mut items = Vec::new();
-        for object in &objects {
-            let kept = with_identity(kind, object)?.object;
-            if options.selection.matches(&kept) {
-                items.push((format!("{}/{}", object.namespace, object.name), kept));
-            }
-        }
-        Ok(page(items, revision, options))
     }
 }
 

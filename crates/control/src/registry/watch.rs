@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     Fault, Kind, ListOptions, Registry, Selection,
+    kept::place,
     list::as_fields,
     namespace_tracker::NamespaceTracker,
     stored::with_identity,
@@ -76,7 +77,7 @@ pub struct Watch {
     backlog: VecDeque<Event>,
     /// Objects that existed when the watch began and are not yet reported.
     initial: VecDeque<Initial>,
-    /// Continuation of the initial list, while it has more pages.
+    /// Where the rest of it begins, while there is more: after a cursor of runs, or after a namespace and a name.
     rest: Option<Option<String>>,
     /// Changes not yet reported; always whole commits.
     notes: VecDeque<ChangeEvent>,
@@ -146,11 +147,6 @@ impl Registry {
                 watch.namespaces = Some(namespaces);
                 all.into_iter().for_each(|object| watch.emit(Change::Added, object));
             }
-            None if kind.is_kept() => {
-                watch.cursor = self.0.feed.latest();
-                let kept = self.read(|reader| Ok(reader.objects(kind.key, watch.namespace.as_deref())?))?;
-                watch.initial = kept.into_iter().map(|kept| Initial::Stored(kept.namespace, kept.name)).collect();
-            }
             None => {
                 // A change between the two reads is reported twice rather than not at all.
                 watch.cursor = self.0.feed.latest();
@@ -203,11 +199,7 @@ impl Watch {
             return Ok(true);
         }
         if let Some(after) = self.rest.take() {
-            let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
-            let options = ListOptions { namespace, selection, limit: Some(BATCH), after };
-            let page = self.registry.list_rows(self.kind, &options)?;
-            self.initial.extend(page.items.into_iter().map(|row| Initial::Run(row.run)));
-            self.rest = page.next.map(Some);
+            self.fetch_initial(after)?;
             return Ok(true);
         }
         if let Some(note) = self.notes.pop_front() {
@@ -240,6 +232,26 @@ impl Watch {
         self.emit_views_of(run, now)?;
         self.backlog.iter_mut().for_each(|event| event.stamp(latest));
         Ok(true)
+    }
+
+    /// Some more of what was there when the watch began.
+    fn fetch_initial(&mut self, after: Option<String>) -> Result<(), Fault> {
+        if self.kind.is_kept() {
+            let begin = after.as_deref().map(place).unwrap_or_default();
+            let (kind, within) = (self.kind.key, self.namespace.as_deref());
+            let names = self
+                .registry
+                .read(|reader| Ok(reader.object_names_after(kind, within, Some((&begin.0, &begin.1)), BATCH)?))?;
+            self.rest = names.last().map(|(namespace, name)| Some(format!("{namespace}/{name}")));
+            self.initial.extend(names.into_iter().map(|(namespace, name)| Initial::Stored(namespace, name)));
+            return Ok(());
+        }
+        let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
+        let options = ListOptions { namespace, selection, limit: Some(BATCH), after };
+        let page = self.registry.list_rows(self.kind, &options)?;
+        self.initial.extend(page.items.into_iter().map(|row| Initial::Run(row.run)));
+        self.rest = page.next.map(Some);
+        Ok(())
     }
 
     fn emit_initial(&mut self, initial: Initial) -> Result<(), Fault> {

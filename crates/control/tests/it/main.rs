@@ -8,6 +8,7 @@ mod cron;
 mod events;
 mod expire;
 mod journals;
+mod kept;
 mod logs;
 mod maintenance;
 mod meters;

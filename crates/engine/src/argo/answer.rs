@@ -3,7 +3,7 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{OutputValues, Phase, Template, template::Parameter},
+    argo::{NodeList, OutputValues, Phase, Template, template::Parameter},
     request::{Answer, Request},
     task::WantedOutputs,
 };
@@ -33,7 +33,7 @@ impl Turn<'_> {
         if phase == Phase::Succeeded {
             self.export(at, &outputs);
         }
-        self.finish_with(at, phase, message, outputs, Vec::new());
+        self.finish_with(at, phase, message, outputs, NodeList::default());
     }
 }
 

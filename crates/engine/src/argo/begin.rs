@@ -2,7 +2,7 @@
 
 use octoflow_model::{
     NodeIx, RunFact, RunPhase, Shutdown, Time,
-    argo::{Hook, Phase, Role, WorkflowFact, template::Parameter},
+    argo::{Hook, NodeList, Phase, Role, WorkflowFact, template::Parameter},
 };
 
 use super::{
@@ -196,7 +196,7 @@ impl View<'_> {
 
     pub(super) fn run_birth(&self, suffix: String, role: Role) -> Birth {
         let name = format!("{}{suffix}", self.run.state.head.name);
-        Birth { name, role, parent: None, boundary: None, after: Vec::new(), followed: false, place: None }
+        Birth { name, role, parent: None, boundary: None, after: NodeList::default(), followed: false, place: None }
     }
 
     /// Returns the message of work that never began because the run is shutting down.

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use octoflow_model::{
     NodeIx,
-    argo::{Call, InputValues, NodeAdded, NodeKind, Phase, Role, Template, TemplateRef, WorkflowFact},
+    argo::{Call, InputValues, NodeAdded, NodeKind, NodeList, Phase, Role, Template, TemplateRef, WorkflowFact},
 };
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(super) struct Birth {
     pub role: Role,
     pub parent: Option<NodeIx>,
     pub boundary: Option<NodeIx>,
-    pub after: Vec<NodeIx>,
+    pub after: NodeList,
     pub followed: bool,
     /// The call site, if a step or task calls it.
     pub place: Option<CallSite>,

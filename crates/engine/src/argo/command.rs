@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use octoflow_model::{
     NodeIx, RunFact, Shutdown,
-    argo::{NodeKind, Phase, WorkflowFact},
+    argo::{NodeKind, NodeList, Phase, WorkflowFact},
 };
 
 use super::{
@@ -97,7 +97,7 @@ impl Turn<'_> {
                 Some(Phase::Succeeded) => self.resume_node(at, outputs, message),
                 Some(phase) => {
                     let outputs = self.view().given_outputs(at, outputs);
-                    self.finish_with(at, phase, message, outputs, Vec::new());
+                    self.finish_with(at, phase, message, outputs, NodeList::default());
                 }
                 None => {
                     let parameters = outputs.iter().map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use octoflow_model::{
     NodeIx,
-    argo::{InputValues, NodeKind, Phase, Role, WorkflowFact},
+    argo::{InputValues, NodeKind, NodeList, Phase, Role, WorkflowFact},
 };
 
 use super::{
@@ -79,11 +79,11 @@ impl Turn<'_> {
         let place = CallSite::Task(task);
         let call = instance.call(place);
         let needs = &instance.recipe.graph().tasks[task as usize].needs;
-        let mut after: Vec<NodeIx> = Vec::new();
+        let mut after = NodeList::default();
         for needed in needs {
-            after.extend(
-                self.view().dag(dag).nodes[*needed as usize].into_iter().flat_map(|node| self.view().outbound(node)),
-            );
+            if let Some(node) = self.view().dag(dag).nodes[*needed as usize] {
+                self.view().add_outbound(node, &mut after);
+            }
         }
         if after.is_empty() {
             after.push(dag);
@@ -161,7 +161,7 @@ impl Turn<'_> {
                 role: Role::Item(index as u32),
                 parent: Some(at),
                 boundary: Some(dag),
-                after: vec![at],
+                after: at.into(),
                 followed,
                 place: Some(place),
             };
@@ -268,10 +268,13 @@ impl<'a> View<'a> {
         if first { bad.next() } else { bad.last() }
     }
 
-    fn targets_outbound(&self, at: NodeIx, instance: &Instance) -> Vec<NodeIx> {
+    fn targets_outbound(&self, at: NodeIx, instance: &Instance) -> NodeList {
         let dag = self.dag(at);
-        let nodes = instance.aim().targets.iter().filter_map(|target| dag.nodes[*target as usize]);
-        nodes.flat_map(|node| self.outbound(node)).collect()
+        let mut ends = NodeList::default();
+        for node in instance.aim().targets.iter().filter_map(|target| dag.nodes[*target as usize]) {
+            self.add_outbound(node, &mut ends);
+        }
+        ends
     }
 
     fn items(self, at: NodeIx) -> &'a Fan {

@@ -9,7 +9,7 @@ use std::{
 
 use octoflow_model::{
     Fact, NodeIx, RunId, RunPhase,
-    argo::{NodeAdded, NodeFinished, NodeKind, Phase, Role, WorkflowFact},
+    argo::{NodeAdded, NodeFinished, NodeKind, NodeList, Phase, Role, WorkflowFact},
     submission::Submission,
 };
 
@@ -183,7 +183,7 @@ impl<'a> Fold<'a> {
     fn add(&mut self, added: &NodeAdded) {
         let at = NodeIx(self.state.nodes.len() as u32);
         self.state.weight += added.name.len() as u64 + room::of_inputs(&added.inputs);
-        for before in &added.after {
+        for before in added.after.iter() {
             self.state.nodes[before.at()].children.push(at);
         }
         let above = added.parent.map(|parent| self.state.node(parent));
@@ -216,7 +216,7 @@ impl<'a> Fold<'a> {
             finished: added.phase.fulfilled().then_some(added.at),
             wake: added.wake,
             children: Vec::new(),
-            outbound: Vec::new(),
+            outbound: NodeList::default(),
             inputs: (!added.inputs.is_empty()).then(|| Box::new(added.inputs.clone())),
             outputs: None,
             progress: None,

@@ -54,7 +54,7 @@ impl Turn<'_> {
             role: Role::Hook(EXIT.to_owned()),
             parent: Some(at),
             boundary: node.boundary,
-            after: vec![at],
+            after: at.into(),
             followed: false,
             place: None,
         };

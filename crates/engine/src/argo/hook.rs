@@ -47,7 +47,7 @@ impl Turn<'_> {
                 role: Role::Hook(name.clone()),
                 parent: Some(at),
                 boundary: node.boundary,
-                after: vec![at],
+                after: at.into(),
                 followed: false,
                 place: None,
             };

@@ -2,7 +2,7 @@
 
 use octoflow_model::{
     AttemptId, NodeIx, Order, Report, Shutdown, Time,
-    argo::{InputValues, NodeKind, OutputValues, Phase, Role, WorkflowFact},
+    argo::{InputValues, NodeKind, NodeList, OutputValues, Phase, Role, WorkflowFact},
     order::End,
 };
 
@@ -150,7 +150,7 @@ impl Turn<'_> {
             self.export(at, &outputs);
         }
         self.close_containers(at, &end.members, phase, &message);
-        self.finish_logged(at, phase, message, outputs, Vec::new(), end.log_bytes);
+        self.finish_logged(at, phase, message, outputs, NodeList::default(), end.log_bytes);
     }
 
     /// Computes the deadline of a task that starts now: its own limits, and those of the retry around it.

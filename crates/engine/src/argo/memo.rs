@@ -3,7 +3,7 @@
 
 use octoflow_model::{
     NodeIx, Time,
-    argo::{Memoize, OutputArtifactValue, OutputValues, Phase, WorkflowFact},
+    argo::{Memoize, NodeList, OutputArtifactValue, OutputValues, Phase, WorkflowFact},
     meta::KeyedData,
 };
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ impl Turn<'_> {
                 self.decide(WorkflowFact::Recalled { node: at, cache, key, hit });
                 if let Some(outputs) = found {
                     self.export(at, &outputs);
-                    self.finish_with(at, Phase::Succeeded, String::new(), outputs, Vec::new());
+                    self.finish_with(at, Phase::Succeeded, String::new(), outputs, NodeList::default());
                 }
                 hit
             }

@@ -3,7 +3,7 @@
 
 use octoflow_model::{
     AttemptId, Claim, NodeIx, Time,
-    argo::{InputValues, Items, NodeKind, OutputValues, Phase, Role},
+    argo::{InputValues, Items, NodeKind, NodeList, OutputValues, Phase, Role},
     phases,
 };
 
@@ -37,7 +37,7 @@ pub struct Node {
     /// Time of the next visit that no event triggers: a deadline or a backoff.
     pub wake: Option<Time>,
     pub children: Vec<NodeIx>,
-    pub outbound: Vec<NodeIx>,
+    pub outbound: NodeList,
     pub inputs: Option<Box<InputValues>>,
     pub outputs: Option<Box<OutputValues>>,
     /// Progress that its task reported, as (done, total).

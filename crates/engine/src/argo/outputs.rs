@@ -3,7 +3,7 @@
 use octoflow_model::{
     NodeIx,
     argo::{
-        Artifact, OutputArtifactValue, OutputValues, Phase, Template, WorkflowFact,
+        Artifact, NodeList, OutputArtifactValue, OutputValues, Phase, Template, WorkflowFact,
         template::{Parameter, ValueFrom},
     },
     order::{End, Found},
@@ -76,8 +76,8 @@ fn source(from: &ValueFrom) -> Option<&str> {
 }
 
 impl Turn<'_> {
-    /// Ends a steps or DAG node successfully, with outputs made from those of its calls.
-    pub(super) fn complete(&mut self, at: NodeIx, outbound: Vec<NodeIx>) {
+    /// A steps or DAG node ended well: its outputs are made from its calls', then it is over.
+    pub(super) fn complete(&mut self, at: NodeIx, outbound: NodeList) {
         let made = self.instance(at).and_then(|instance| self.view().of_boundary(at, &instance));
         match made {
             Ok(outputs) => {

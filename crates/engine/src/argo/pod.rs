@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use octoflow_model::{
     NodeIx,
-    argo::{NodeAdded, NodeFinished, NodeKind, OutputValues, Phase, Role, Template, WorkflowFact, body::SetContainer},
+    argo::{
+        NodeAdded, NodeFinished, NodeKind, NodeList, OutputValues, Phase, Role, Template, WorkflowFact,
+        body::SetContainer,
+    },
     order::{End, Exit},
     pod::MemberEnd,
 };
@@ -32,7 +35,7 @@ impl Turn<'_> {
         for index in order {
             let container = &set.containers[index];
             let after = container.dependencies.iter().filter_map(|name| nodes.get(name.as_str()).copied());
-            let mut after: Vec<NodeIx> = after.collect();
+            let mut after: NodeList = after.collect();
             if after.is_empty() {
                 after.push(at);
             }
@@ -120,7 +123,7 @@ impl Turn<'_> {
                 // Clamp to the start, in case the clock was set back meanwhile.
                 at: reported.ended.unwrap_or(self.now).max(self.run.state.node(node).started),
                 outputs: OutputValues::default(),
-                outbound: Vec::new(),
+                outbound: NodeList::default(),
                 log_bytes: 0,
             })));
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use octoflow_model::{
     NodeIx, Time,
-    argo::{Phase, RetryStrategy, Role, WorkflowFact},
+    argo::{NodeList, Phase, RetryStrategy, Role, WorkflowFact},
 };
 
 use super::{
@@ -39,14 +39,14 @@ impl Turn<'_> {
         }
         if !last_node.phase.bad() {
             let (phase, outputs) = (last_node.phase, last_node.outputs.as_deref().cloned().unwrap_or_default());
-            return self.finish_with(at, phase, String::new(), outputs, Vec::new());
+            return self.finish_with(at, phase, String::new(), outputs, NodeList::default());
         }
         if node.wake.is_some_and(|wake| self.now < wake) && !self.run.state.closes(at) {
             return;
         }
         if let Some((phase, message)) = self.view().gave_up_before(at, last, count) {
             let outputs = self.run.state.node(last).outputs.as_deref().cloned().unwrap_or_default();
-            return self.finish_with(at, phase, message, outputs, Vec::new());
+            return self.finish_with(at, phase, message, outputs, NodeList::default());
         }
         if self.view().attempted_before(at, count) {
             return self.attempt(at, count);
@@ -57,7 +57,7 @@ impl Turn<'_> {
             Next::Stop(message) => {
                 let last = self.run.state.node(last);
                 let (phase, outputs) = (last.phase, last.outputs.as_deref().cloned().unwrap_or_default());
-                self.finish_with(at, phase, message, outputs, Vec::new());
+                self.finish_with(at, phase, message, outputs, NodeList::default());
             }
         }
     }
@@ -88,7 +88,7 @@ impl Turn<'_> {
             role: Role::Attempt(number),
             parent: Some(retry),
             boundary: node.boundary,
-            after: vec![retry],
+            after: retry.into(),
             followed: false,
             place: None,
         };
@@ -103,7 +103,7 @@ impl Turn<'_> {
         let last = self.run.state.node(last);
         let (phase, message) = (last.phase, last.message.as_deref().unwrap_or_default().to_owned());
         let outputs = last.outputs.as_deref().cloned().unwrap_or_default();
-        self.finish_with(retry, phase, message, outputs, Vec::new());
+        self.finish_with(retry, phase, message, outputs, NodeList::default());
     }
 
     fn after_failure(&mut self, at: NodeIx, last: NodeIx, count: u32) -> Next {

@@ -304,12 +304,12 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
     if let Some(outputs) = &node.outputs {
         put("outputs", output_values(outputs));
     }
-    let ids = |list: &[NodeIx]| list.iter().map(|at| json!(state.id_of(*at))).collect::<Vec<_>>();
+    let id = |at: NodeIx| json!(state.id_of(at));
     if !node.children.is_empty() {
-        put("children", Value::Array(ids(&node.children)));
+        put("children", Value::Array(node.children.iter().copied().map(id).collect()));
     }
     if !node.outbound.is_empty() {
-        put("outboundNodes", Value::Array(ids(&node.outbound)));
+        put("outboundNodes", Value::Array(node.outbound.iter().map(id).collect()));
     }
     Value::Object(fields)
 }

@@ -2,7 +2,7 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{InputValues, NodeKind, Phase, Role, WorkflowFact},
+    argo::{InputValues, NodeKind, NodeList, Phase, Role, WorkflowFact},
 };
 
 use super::{
@@ -63,7 +63,7 @@ impl Turn<'_> {
         }
         let after = match last {
             Some(last) => self.view().last_outbound(last),
-            None => vec![at],
+            None => at.into(),
         };
         let name = format!("{}[{index}]", node.name);
         let birth = Birth {
@@ -116,7 +116,7 @@ impl Turn<'_> {
             role: Role::Step { step, item: None },
             parent: Some(at),
             boundary: Some(steps),
-            after: vec![at],
+            after: at.into(),
             followed,
             place: Some(place),
         };
@@ -194,12 +194,14 @@ impl Turn<'_> {
 }
 
 impl<'a> View<'a> {
-    /// Returns the last nodes of a group in the drawing: those of its children, or the group itself without children.
-    fn last_outbound(&self, group: NodeIx) -> Vec<NodeIx> {
-        let Body::Group(body) = &self.run.state.node(group).body else { return vec![group] };
-        let ends: Vec<NodeIx> =
-            body.calls.iter().flat_map(|fan| &fan.nodes).flat_map(|child| self.outbound(*child)).collect();
-        if ends.is_empty() { vec![group] } else { ends }
+    /// The ends of a group's drawing: those of its children, or the group itself when it has none.
+    fn last_outbound(&self, group: NodeIx) -> NodeList {
+        let Body::Group(body) = &self.run.state.node(group).body else { return group.into() };
+        let mut ends = NodeList::default();
+        for child in body.calls.iter().flat_map(|fan| &fan.nodes) {
+            self.add_outbound(*child, &mut ends);
+        }
+        if ends.is_empty() { group.into() } else { ends }
     }
 
     fn next_call(&self, group: NodeIx) -> Option<u32> {

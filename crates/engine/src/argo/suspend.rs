@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use octoflow_model::{
     NodeIx,
-    argo::{OutputValues, Phase, template::Parameter},
+    argo::{NodeList, OutputValues, Phase, template::Parameter},
 };
 
 use super::{turn::Turn, view::View};
@@ -28,7 +28,7 @@ impl Turn<'_> {
         match self.supplied_outputs(at, supplied) {
             Ok(outputs) => {
                 self.export(at, &outputs);
-                self.finish_with(at, Phase::Succeeded, message, outputs, Vec::new());
+                self.finish_with(at, Phase::Succeeded, message, outputs, NodeList::default());
             }
             Err(why) => self.finish(at, Phase::Failed, why),
         }

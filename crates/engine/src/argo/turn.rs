@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use octoflow_model::{
     Fact, NodeIx, Time,
-    argo::{NodeFinished, NodeKind, OutputValues, Phase, WorkflowFact},
+    argo::{NodeFinished, NodeKind, NodeList, OutputValues, Phase, WorkflowFact},
 };
 
 use super::{meter::MeterTrigger, node::Body, run::Run, view::View};
@@ -188,7 +188,7 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn finish(&mut self, at: NodeIx, phase: Phase, message: impl Into<String>) {
-        self.finish_with(at, phase, message.into(), OutputValues::default(), Vec::new());
+        self.finish_with(at, phase, message.into(), OutputValues::default(), NodeList::default());
     }
 
     pub(super) fn finish_with(
@@ -197,7 +197,7 @@ impl<'a> Turn<'a> {
         phase: Phase,
         message: String,
         outputs: OutputValues,
-        outbound: Vec<NodeIx>,
+        outbound: NodeList,
     ) {
         self.finish_logged(at, phase, message, outputs, outbound, 0);
     }
@@ -209,7 +209,7 @@ impl<'a> Turn<'a> {
         phase: Phase,
         message: String,
         outputs: OutputValues,
-        outbound: Vec<NodeIx>,
+        outbound: NodeList,
         log_bytes: u64,
     ) {
         let room = (self.run.state.weight, self.world.max_bytes);
@@ -239,11 +239,12 @@ impl View<'_> {
         self.run.has_room()
     }
 
-    /// Finds the nodes that the successors of this one are drawn below.
-    pub(super) fn outbound(&self, at: NodeIx) -> Vec<NodeIx> {
-        let mut found = Vec::new();
-        let mut open = vec![at];
-        while let Some(at) = open.pop() {
+    /// Adds the nodes that whatever comes after this one hangs off in the drawing. Most nodes are their own end: those of
+    /// a loop of a million items must not cost an allocation each.
+    pub(super) fn add_outbound(&self, at: NodeIx, found: &mut NodeList) {
+        let mut open = Vec::new();
+        let mut next = Some(at);
+        while let Some(at) = next.take().or_else(|| open.pop()) {
             let node = self.run.state.node(at);
             match node.kind {
                 NodeKind::Pod | NodeKind::Http | NodeKind::Container | NodeKind::Skipped | NodeKind::Suspend => {
@@ -254,14 +255,13 @@ impl View<'_> {
                     None => found.push(at),
                 },
                 NodeKind::TaskGroup => match &node.body {
-                    Body::Fan(fan) if !fan.nodes.is_empty() => open.extend(fan.nodes.iter().rev()),
+                    Body::Fan(fan) if !fan.nodes.is_empty() => open.extend(fan.nodes.iter().rev().copied()),
                     _ => found.push(at),
                 },
                 NodeKind::Steps | NodeKind::Dag | NodeKind::StepGroup if node.outbound.is_empty() => found.push(at),
-                NodeKind::Steps | NodeKind::Dag | NodeKind::StepGroup => found.extend(&node.outbound),
+                NodeKind::Steps | NodeKind::Dag | NodeKind::StepGroup => found.extend(node.outbound.iter()),
             }
         }
-        found
     }
 
     /// Finds the last attempt of a retried call. Hooks are children of the retry node too, but not attempts.

@@ -281,6 +281,39 @@ templates:
     }
 }
 
+#[test]
+fn no_fact_grows_with_the_loop_before_or_below_it() {
+    let mut stage = Stage::new(1_000);
+    let spec = "
+templates:
+- name: main
+  dag:
+    tasks:
+    - {name: many, template: none, when: 1 == 2, withSequence: {count: 3000}}
+    - {name: each, template: group, depends: many, withSequence: {count: 300}}
+    - {name: last, template: group, depends: each}
+- name: group
+  steps:
+  - - {name: a, template: none, when: 1 == 2, withSequence: {count: 9}}
+  - - {name: b, template: none, when: 1 == 2}
+- {name: none, suspend: {}}";
+    stage.submit(RUN, spec);
+    while stage.step(1) {}
+    assert!(stage.finished(RUN));
+    stage.agrees();
+    let facts = stage.journal[&RUN].iter().skip(1);
+    let longest = facts.map(|fact| serde_json::to_string(fact).unwrap()).max_by_key(String::len).unwrap();
+    assert!(longest.len() < 500, "{longest}");
+    let nodes = stage.engine.run(RUN).unwrap().object()["status"]["nodes"].as_object().unwrap().clone();
+    let drawn = |name: &str, field: &str| {
+        let node = nodes.values().find(|node| node["name"] == name).unwrap();
+        node[field].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!(drawn("w1.many(2999:2999)", "children"), 1, "what follows hangs off every item");
+    assert_eq!(drawn("w1.each(0:0)", "outboundNodes"), 1);
+    assert_eq!(drawn("w1.each(0:0)[0].a(0:0)", "children"), 1);
+}
+
 /// A task, and beside it a loop that begins a second later.
 const LATE_LOOP: &str = "
 templates:

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ArtifactLocation, Items, NodeKind, Phase};
+use super::{ArtifactLocation, Items, NodeKind, NodeList, Phase};
 use crate::{
     fact::is_nothing,
     ids::NodeIx,
@@ -129,9 +129,9 @@ pub struct NodeAdded {
     /// The enclosing steps or DAG node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary: Option<NodeIx>,
-    /// Predecessors in the displayed graph.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub after: Vec<NodeIx>,
+    /// The nodes it hangs off in the drawing graph.
+    #[serde(default, skip_serializing_if = "NodeList::is_empty")]
+    pub after: NodeList,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     pub phase: Phase,
@@ -197,11 +197,10 @@ pub struct NodeFinished {
     pub at: Time,
     #[serde(default, skip_serializing_if = "OutputValues::is_empty")]
     pub outputs: OutputValues,
-    /// Steps and DAG nodes: the last nodes of their displayed graph.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outbound: Vec<NodeIx>,
-    /// Length of its log in bytes; 0 when it wrote nothing or the length is unknown. A log found shorter than this has
-    /// lost its end.
+    /// Steps and DAG nodes: the last nodes of their drawing.
+    #[serde(default, skip_serializing_if = "NodeList::is_empty")]
+    pub outbound: NodeList,
+    /// How long its log was; 0 when it wrote nothing, or nobody said. A log that is found shorter lost its end.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub log_bytes: u64,
 }

@@ -9,7 +9,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     Fact, NodeIx, Time,
-    argo::{InputValues, NodeAdded, NodeFinished, NodeKind, OutputValues, Phase, Role, WorkflowFact},
+    argo::{InputValues, NodeAdded, NodeFinished, NodeKind, NodeList, OutputValues, Phase, Role, WorkflowFact},
 };
 
 /// Returns a workflow that is followed from its beginning.
@@ -34,7 +34,7 @@ pub(crate) fn added(
         role,
         parent: parent.map(NodeIx),
         boundary: boundary.map(NodeIx),
-        after: Vec::new(),
+        after: NodeList::default(),
         template: Some("t".to_owned()),
         phase,
         message: String::new(),
@@ -56,7 +56,7 @@ pub(crate) fn finished(node: u32, phase: Phase, message: &str, at: Time) -> Fact
         message: message.to_owned(),
         at,
         outputs: OutputValues::default(),
-        outbound: Vec::new(),
+        outbound: NodeList::default(),
         log_bytes: 0,
     })))
 }

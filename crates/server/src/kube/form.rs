@@ -33,15 +33,20 @@ pub(super) fn one(form: Form, include: Include, kind: &Kind, object: Value, head
 
 /// Encodes the objects of a list.
 pub(super) fn list(form: Form, include: Include, kind: &Kind, metadata: Value, items: Vec<Value>) -> Value {
+    let items = items.into_iter().map(|object| item(form, include, kind, object)).collect();
     match form {
         Form::Whole => whole(kind, metadata, items),
-        Form::Metadata(version) => {
-            partials(version, metadata, items.iter().map(|item| partial(item, version)).collect())
-        }
-        Form::Table(version) => {
-            let rows = items.into_iter().map(|item| table::row(kind, item, include, version)).collect();
-            table::table(version, Some(table::heads(kind)), metadata, rows)
-        }
+        Form::Metadata(version) => partials(version, metadata, items),
+        Form::Table(version) => table::table(version, Some(table::heads(kind)), metadata, items),
+    }
+}
+
+/// One object as it stands in a list.
+pub(super) fn item(form: Form, include: Include, kind: &Kind, object: Value) -> Value {
+    match form {
+        Form::Whole => object,
+        Form::Metadata(version) => partial(&object, version),
+        Form::Table(version) => table::row(kind, object, include, version),
     }
 }
 

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use super::{
     accept::{self, Form},
-    form, options,
+    form,
+    kept::Kept,
+    options,
+    pieces::{self, Pieces},
     table::Include,
     target::Target,
     watch,
@@ -63,7 +66,19 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
             Ok::<_, RegistryFault>((runs, piece, more))
         });
         let (runs, piece, more) = first.await?;
-        return Ok(uncached(runs.answer(piece, more)));
+        return Ok(uncached(pieces::answer(runs, piece, more)));
+    }
+    // Namespaces are kept and seen: they are listed from both.
+    if kind.is_kept() && kind.name != "Namespace" {
+        let begun_with = move |revision, next| metadata(begun.unwrap_or(revision), next);
+        let first = call.work(move |registry| {
+            wanted.check(registry.revision()?)?;
+            let mut kept = Kept::new(registry, kind, form, include, &options, begun_with)?;
+            let (piece, more) = kept.piece()?;
+            Ok::<_, RegistryFault>((kept, piece, more))
+        });
+        let (kept, piece, more) = first.await?;
+        return Ok(uncached(pieces::answer(kept, piece, more)));
     }
     let body = call.work(move |registry| {
         wanted.check(registry.revision()?)?;

@@ -1,25 +1,13 @@
 //! Lists of whole runs, which may be large: encoded piece by piece, so that no list is in memory as a whole. One that
 //! fits into the first piece is answered at once.
 
-use std::{collections::VecDeque, io};
+use std::collections::VecDeque;
 
-use axum::{
-    body::{Body, Bytes},
-    http::StatusCode,
-};
-use futures_util::{StreamExt, stream};
 use octoflow_control::registry::{Fault as RegistryFault, Kind, ListOptions, Registry, RunRow, Selection};
 use serde_json::Value;
 
-use super::{
-    accept::Form,
-    form,
-    table::{self, Include},
-};
-use crate::{
-    answer::{self, Answer},
-    stream::{LOOKUPS, Piece},
-};
+use super::{accept::Form, form, pieces::Pieces, table::Include};
+use crate::stream::Piece;
 
 /// List that is being sent.
 pub(super) struct Runs {
@@ -63,9 +51,10 @@ impl Runs {
             told: false,
         })
     }
+}
 
-    /// Encodes the next piece and returns whether there are more. Blocks on the disk and the engine.
-    pub(super) fn piece(&mut self) -> Result<(Vec<u8>, bool), RegistryFault> {
+impl Pieces for Runs {
+    fn piece(&mut self) -> Result<(Vec<u8>, bool), RegistryFault> {
         let mut piece = Piece::new();
         piece.bytes.append(&mut std::mem::take(&mut self.head).into_bytes());
         while let Some(row) = self.rows.pop_front() {
@@ -76,11 +65,7 @@ impl Runs {
                 Err(RegistryFault::NotFound { .. }) => continue,
                 Err(fault) => return Err(fault),
             };
-            let item = match self.form {
-                Form::Whole => object,
-                Form::Metadata(version) => form::partial(&object, version),
-                Form::Table(version) => table::row(self.kind, object, self.include, version),
-            };
+            let item = form::item(self.form, self.include, self.kind, object);
             if std::mem::replace(&mut self.told, true) {
                 piece.bytes.push(b',');
             }
@@ -91,30 +76,5 @@ impl Runs {
         }
         piece.bytes.append(&mut std::mem::take(&mut self.tail).into_bytes());
         Ok((piece.bytes, false))
-    }
-
-    /// Makes the answer that begins with this piece.
-    pub(super) fn answer(self, first: Vec<u8>, more: bool) -> Answer {
-        let mut answer = answer::bytes_as(StatusCode::OK, "application/json", Vec::new());
-        if more {
-            let rest = stream::try_unfold(Some(self), Self::next);
-            *answer.body_mut() = Body::from_stream(stream::once(async { Ok(Bytes::from(first)) }).chain(rest));
-        } else {
-            *answer.body_mut() = Body::from(first);
-        }
-        answer
-    }
-
-    async fn next(list: Option<Self>) -> io::Result<Option<(Bytes, Option<Self>)>> {
-        let Some(mut list) = list else { return Ok(None) };
-        let turn = LOOKUPS.acquire().await.map_err(io::Error::other)?;
-        let made = tokio::task::spawn_blocking(move || {
-            let piece = list.piece();
-            drop(turn);
-            (piece, list)
-        });
-        let (piece, list) = made.await.map_err(io::Error::other)?;
-        let (bytes, more) = piece.map_err(|fault| io::Error::other(fault.to_string()))?;
-        Ok(Some((bytes.into(), more.then_some(list))))
     }
 }
