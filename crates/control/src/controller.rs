@@ -154,11 +154,11 @@ impl Controller {
             }
             Place::Nowhere => (Box::new(NullRuntime::new(sink())), Vec::new()),
         };
-        let (errands, to_do) = mpsc::channel();
+        let (work_items, to_do) = mpsc::channel();
         let machine = Machine { data_dir: config.data_dir.as_path().into(), host_paths: host_paths.into() };
-        let handle = Handle::new(messages.clone(), store.clone(), next_run, errands.clone(), machine);
+        let handle = Handle::new(messages.clone(), store.clone(), next_run, work_items.clone(), machine);
         let objects =
-            Objects::start(handle.clone(), &config.data_dir, policy.clone(), sink(), errands, to_do, &supervisor)
+            Objects::start(handle.clone(), &config.data_dir, policy.clone(), sink(), work_items, to_do, &supervisor)
                 .map_err(Error::Thread)?;
         let calls = HttpRuntime::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));

@@ -57,7 +57,7 @@ pub(crate) use driver::{Cut, Driver};
 use effect::{Answer, Commit, Effect, Effects, Settlement};
 pub(crate) use message::{Detail, Entered, Message, Reply, Shown, Terms};
 pub(crate) use restore::{Restored, StartProgress};
-pub(crate) use watcher::{Audience, Bell, Watcher};
+pub(crate) use watcher::{Audience, RunSignal, Watcher};
 
 /// How long a decision nobody waits for may stay in memory.
 const LINGER: Duration = Duration::from_millis(100);

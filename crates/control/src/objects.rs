@@ -318,7 +318,7 @@ impl ResourceWorker {
         if let Target::Run(run, _) = &target {
             let whole = dialect::of(&done.object).is_ok_and(|dialect| dialect.has_run_level_changes);
             let shallow = whole && [&success, &failure].into_iter().flatten().all(Condition::shallow);
-            self.handle.ring(*run, shallow);
+            self.handle.signal_changes(*run, shallow);
         }
         let wait = Wait { target, success, failure, owned: request.owner.is_some(), removes: done.removes };
         self.waits.insert(attempt, wait);

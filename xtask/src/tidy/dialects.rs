@@ -79,10 +79,6 @@ const EXCEPTIONS: &[Exception] = &[
         places: &["crates/control/src/registry/remove.rs", "crates/engine/src/input.rs"],
     },
     Exception {
-        why: "a bell that rings for the whole alone knows a workflow's beginning by its fact",
-        places: &["crates/control/src/controller/watcher.rs"],
-    },
-    Exception {
         why: "words that every dialect may use, such as phases of nodes and the plan of a rerun, still live in Argo's folder",
         places: &[
             "crates/engine/src/admit.rs",

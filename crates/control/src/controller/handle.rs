@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use super::Submit;
 use crate::{
     Claim, Error, clock,
-    event_loop::{Bell, Detail, Entered, InFlight, Message, Reply, Shown, Terms, Watcher, unit},
+    event_loop::{Detail, Entered, InFlight, Message, Reply, RunSignal, Shown, Terms, Watcher, unit},
     keyed, known,
     objects::{Key, Machine, StoreCatalog, WorkItem},
     park, read,
@@ -40,7 +40,7 @@ pub(crate) struct Handle {
     /// Held by whoever stores values that the engine knows, until it knows them.
     values: Arc<Mutex<()>>,
     /// Who waits for objects to change.
-    errands: Sender<WorkItem>,
+    work_items: Sender<WorkItem>,
     /// Who is handing in a run.
     pub(crate) in_flight: InFlight,
     /// The name of this machine.
@@ -54,7 +54,7 @@ impl Handle {
         messages: Sender<Message>,
         store: Store,
         next_run: u64,
-        errands: Sender<WorkItem>,
+        work_items: Sender<WorkItem>,
         machine: Machine,
     ) -> Self {
         let (next_run, values) = (Arc::new(Mutex::new(next_run)), Arc::default());
@@ -63,7 +63,7 @@ impl Handle {
             store,
             next_run,
             values,
-            errands,
+            work_items,
             in_flight: InFlight::default(),
             host: known::host().map(Into::into),
             machine,
@@ -172,7 +172,7 @@ impl Handle {
 
     fn changed(&self, key: Key) {
         // Nobody waits for anything once the controller closes.
-        let _ = self.errands.send(WorkItem::ObjectChanged(key));
+        let _ = self.work_items.send(WorkItem::ObjectChanged(key));
     }
 
     /// Accepts a run under this identity. When this returns it is on disk and will not be lost.
@@ -319,10 +319,10 @@ impl Handle {
         self.ask(|reply| Message::Size { run, reply })
     }
 
-    /// Rings whenever something happens to the run.
-    pub(crate) fn ring(&self, run: RunId, shallow: bool) {
-        let bell = Bell { run, to: self.errands.clone(), shallow };
-        let _ = self.messages.send(Message::Watch { run, watcher: Watcher::Bell(bell) });
+    /// Signals the resource worker whenever something happens to the run, or only when its lifecycle changes.
+    pub(crate) fn signal_changes(&self, run: RunId, lifecycle_only: bool) {
+        let signal = RunSignal { run, to: self.work_items.clone(), lifecycle_only };
+        let _ = self.messages.send(Message::Watch { run, watcher: Watcher::Signal(signal) });
     }
 
     pub(crate) fn open_children(&self, run: RunId) -> Result<Vec<(RunId, String)>, Error> {

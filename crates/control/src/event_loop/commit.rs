@@ -22,7 +22,7 @@ impl EventLoop {
         self.replaces.retain(|run, _| !cut.submitted.contains(run));
         let missions = self.doom(&cut);
         self.count(&cut);
-        let Cut { watched, orders, mut ended, .. } = cut;
+        let Cut { watched, lifecycle, orders, mut ended, .. } = cut;
         // Of those that are packed elsewhere the store keeps the facts until that is done.
         let mut packed = Vec::new();
         ended.retain(|run| {
@@ -33,6 +33,7 @@ impl EventLoop {
         let decisions = Decisions {
             waiting: std::mem::take(&mut self.waiting),
             watched,
+            lifecycle,
             orders,
             ended,
             named: std::mem::take(&mut self.named),

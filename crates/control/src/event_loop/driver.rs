@@ -34,6 +34,8 @@ pub(crate) struct Cut {
     pub submitted: BTreeSet<RunId>,
     /// Runs whose phase changes with this cut.
     pub changed: BTreeSet<RunId>,
+    /// Runs that begin, are suspended, resumed or shut down, or end with this cut.
+    pub lifecycle: BTreeSet<RunId>,
     /// Runs on which something else is written with this cut.
     pub marked: BTreeSet<RunId>,
     /// Runs whose last fact is in this cut.
@@ -53,10 +55,11 @@ pub(crate) struct Cut {
 impl Cut {
     /// Notes what others must hear of a run once this is durable.
     fn note(&mut self, run: RunId, change: Change, engine: &Engine) {
-        let Change { submitted, phase, lifecycle: _, marked, ended, caches, units, urgent } = change;
+        let Change { submitted, phase, lifecycle, marked, ended, caches, units, urgent } = change;
         let sets = [
             (submitted, &mut self.submitted),
             (phase, &mut self.changed),
+            (lifecycle, &mut self.lifecycle),
             (marked, &mut self.marked),
             (ended, &mut self.ended),
         ];

@@ -82,6 +82,8 @@ pub(crate) struct Decisions {
     pub(super) waiting: Vec<Answer>,
     /// The facts of watched runs.
     pub(crate) watched: Vec<(RunId, Vec<Fact>)>,
+    /// Runs whose lifecycle changes.
+    pub(super) lifecycle: BTreeSet<RunId>,
     pub(crate) orders: Vec<Order>,
     /// Runs whose records are in the batch.
     pub(super) ended: BTreeSet<RunId>,
@@ -99,7 +101,7 @@ pub(crate) struct Decisions {
 
 impl Decisions {
     fn settle(self, kept: Result<Revision, StoreError>) {
-        let Self { waiting, watched, orders, ended, named, claimed, missions, memory, .. } = self;
+        let Self { waiting, watched, lifecycle, orders, ended, named, claimed, missions, memory, .. } = self;
         drop(self.outstanding);
         let revision = match kept {
             Ok(revision) => revision,
@@ -126,7 +128,7 @@ impl Decisions {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         for (run, facts) in watched {
             if let Some(audience) = watchers.get_mut(&run) {
-                audience.tell(&facts);
+                audience.tell(&facts, lifecycle.contains(&run));
             }
         }
         for run in ended {

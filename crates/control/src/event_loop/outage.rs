@@ -50,13 +50,15 @@ impl Outage {
     }
 }
 
+/// Facts, by run and in order, that watchers were not told because their commit has no known outcome.
+type Untold = Arc<Mutex<Vec<(RunId, Vec<Fact>)>>>;
+
 /// What an outage must know of the commits before it. Settlements share it with the loop.
 #[derive(Clone, Default)]
 pub(super) struct OutageMemory {
     /// Unfinished runs that are worked on here, as far as anybody knows; the others are left as they are.
     ours: Arc<Mutex<HashSet<RunId>>>,
-    /// Facts, by run and in order, that watchers were not told because their commit has no known outcome.
-    untold: Arc<Mutex<Vec<(RunId, Vec<Fact>)>>>,
+    untold: Untold,
     /// Tries to open the store since a commit succeeded.
     tries: Arc<AtomicU32>,
 }
@@ -272,7 +274,7 @@ impl EventLoop {
         let Some(audience) = watchers.get_mut(&run) else { return };
         let next = usize::try_from(audience.next).unwrap_or(usize::MAX);
         let untold = facts.get(next..).unwrap_or_default();
-        audience.tell(untold);
+        audience.tell(untold, true);
         audience.next = facts.len() as u64;
     }
 
@@ -288,11 +290,11 @@ impl EventLoop {
         for run in gone {
             let Some(mut audience) = watchers.remove(&run) else { continue };
             if archived(run) {
-                untold.iter().filter(|(of, _)| *of == run).for_each(|(_, facts)| audience.tell(facts));
+                untold.iter().filter(|(of, _)| *of == run).for_each(|(_, facts)| audience.tell(facts, true));
             }
         }
         // Whoever only wants to look again looks again.
-        watchers.values_mut().for_each(Audience::ring);
+        watchers.values_mut().for_each(Audience::signal);
         self.watched = watchers.keys().copied().collect();
     }
 }

@@ -1,25 +1,27 @@
-//! Who hears of a run: somebody who wants every fact, or somebody who only wants to look again.
+//! Watchers of runs: those who want every fact, and those who only want to know that they should look again.
 
 use std::sync::mpsc::Sender;
 
-use octoflow_model::{Fact, RunFact, RunId, argo::WorkflowFact};
+use octoflow_model::{Fact, RunId};
 
 use crate::objects::WorkItem;
 
 pub(crate) enum Watcher {
+    /// Gets every fact.
     Facts(Sender<Vec<Fact>>),
-    Bell(Bell),
+    /// Is told that something happened.
+    Signal(RunSignal),
 }
 
-/// Rings when something happens to a run, and once more when the run is over and its end is on disk.
-pub(crate) struct Bell {
+/// Signals that something happened to a run, and once more when the run is over and its end is durable.
+pub(crate) struct RunSignal {
     pub run: RunId,
     pub to: Sender<WorkItem>,
-    /// Only what concerns the run as a whole.
-    pub shallow: bool,
+    /// Only changes of the run's lifecycle, not those of its parts.
+    pub lifecycle_only: bool,
 }
 
-/// Everybody who watches one run.
+/// The watchers of one run.
 #[derive(Default)]
 pub(crate) struct Audience {
     pub watchers: Vec<Watcher>,
@@ -28,18 +30,19 @@ pub(crate) struct Audience {
 }
 
 impl Audience {
-    pub(crate) fn tell(&mut self, facts: &[Fact]) {
+    /// Tells the watchers of these facts, which change the run's lifecycle or not. Those who are gone are dropped.
+    pub(crate) fn tell(&mut self, facts: &[Fact], lifecycle: bool) {
         if !facts.is_empty() {
-            self.watchers.retain(|watcher| watcher.tell(facts));
+            self.watchers.retain(|watcher| watcher.tell(facts, lifecycle));
             self.next = self.next.saturating_add(facts.len() as u64);
         }
     }
 
-    /// Whoever only wants to look again is told to.
-    pub(crate) fn ring(&mut self) {
+    /// Signals that something may have happened, without saying what.
+    pub(crate) fn signal(&mut self) {
         let listens = |watcher: &Watcher| match watcher {
             Watcher::Facts(_) => true,
-            Watcher::Bell(bell) => bell.to.send(WorkItem::RunChanged(bell.run)).is_ok(),
+            Watcher::Signal(signal) => signal.send(),
         };
         self.watchers.retain(listens);
     }
@@ -47,29 +50,24 @@ impl Audience {
 
 impl Watcher {
     /// Whether anybody still listens.
-    pub(crate) fn tell(&self, facts: &[Fact]) -> bool {
+    fn tell(&self, facts: &[Fact], lifecycle: bool) -> bool {
         match self {
             Self::Facts(watcher) => watcher.send(facts.to_vec()).is_ok(),
-            Self::Bell(bell) => {
-                let error_chain = |fact: &Fact| {
-                    matches!(
-                        fact,
-                        Fact::Workflow(WorkflowFact::Began { .. })
-                            | Fact::Run(RunFact::Ended { .. })
-                            | Fact::Run(RunFact::Suspended { .. })
-                            | Fact::Run(RunFact::Resumed { .. })
-                            | Fact::Run(RunFact::ShuttingDown { .. })
-                    )
-                };
-                bell.shallow && !facts.iter().any(error_chain) || bell.to.send(WorkItem::RunChanged(bell.run)).is_ok()
-            }
+            Self::Signal(signal) => signal.lifecycle_only && !lifecycle || signal.send(),
         }
     }
 }
 
-impl Drop for Bell {
+impl RunSignal {
+    /// Whether anybody still listens.
+    fn send(&self) -> bool {
+        self.to.send(WorkItem::RunChanged(self.run)).is_ok()
+    }
+}
+
+impl Drop for RunSignal {
     fn drop(&mut self) {
-        // Whoever is gone needs no bell.
-        let _ = self.to.send(WorkItem::RunChanged(self.run));
+        // Whoever is gone needs no signal.
+        self.send();
     }
 }

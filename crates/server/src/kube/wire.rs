@@ -159,7 +159,7 @@ fn message(bytes: &[u8], fields: &[Field]) -> Result<Value, WireError> {
                 let (key, value) = entry(bytes)?;
                 object.entry(*name).or_insert_with(|| json!({}))[key] = json!(base64::encode(value));
             }
-            _ => return Err(WireError::WrongType(*name)),
+            _ => return Err(WireError::WrongType(name)),
         }
     }
     Ok(Value::Object(object))

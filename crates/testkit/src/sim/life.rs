@@ -33,6 +33,9 @@ pub(super) struct Life {
     pub excess: usize,
 }
 
+/// The facts of one commit, by run.
+pub(super) type CommitFacts = Vec<(RunId, Vec<Fact>)>;
+
 /// A run as its facts alone describe it.
 pub(super) struct Shadow {
     pub run: Run,
@@ -70,7 +73,7 @@ impl Life {
     }
 
     /// Lets the loop take one step. Answers the facts of each commit it made.
-    pub(super) fn step(&mut self, now: Time) -> Result<Vec<Vec<(RunId, Vec<Fact>)>>, Broken> {
+    pub(super) fn step(&mut self, now: Time) -> Result<Vec<CommitFacts>, Broken> {
         let made = self.event_loop.step(now);
         let made = made.or_else(|error| broken(Guarantee::Owned, format!("the event loop ends: {error}")))?;
         let mut commits: Vec<_> = self.event_loop.commits().rev().take(made).map(<[_]>::to_vec).collect();

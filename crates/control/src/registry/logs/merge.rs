@@ -77,7 +77,7 @@ impl LogReader {
                 batch.more = self.merged.is_scanning();
                 return self.ended(batch);
             };
-            let line = self.to_log_line(line);
+            let line = self.next_log_line(line);
             bytes += line.content.len() + 64;
             batch.lines.push(line);
             if self.scope.query.limit_bytes.is_some_and(|limit| self.sent >= limit) {
@@ -117,7 +117,7 @@ impl LogReader {
         self.merged.add(&found, settled, &mut |line| matches(scope, filter, pods, line)).map_err(damage)
     }
 
-    fn to_log_line(&mut self, line: Line) -> LogLine {
+    fn next_log_line(&mut self, line: Line) -> LogLine {
         let mut content = line.bytes;
         if self.scope.query.timestamps {
             let stamp = line.at.timestamp().strftime("%Y-%m-%dT%H:%M:%S%.6fZ ").to_string();
