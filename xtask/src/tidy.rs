@@ -12,6 +12,7 @@ mod paths;
 mod purity;
 mod reliability;
 mod retired;
+mod roots;
 mod sizes;
 mod source;
 mod words;
@@ -66,6 +67,7 @@ pub fn check(root: &Path) -> Result<Vec<Problem>> {
     problems.extend(arrows::check(&packages));
     problems.extend(purity::dependencies(&packages));
     problems.extend(purity::text(&files));
+    problems.extend(roots::check(&files));
     problems.extend(sizes::check(&files));
     problems.extend(names::check(&files));
     problems.extend(opening::check(&files));

@@ -26,16 +26,16 @@ use octoflow_store::{Batch, BusyTimer, Foreground, Reader, SecretsKey, Store};
 use serde_json::Value;
 
 use crate::{
-    Capacity, Claim, Error, Explanation, Supervisor, cache, clock,
+    Capacity, Claim, Error, Explanation, Supervisor, clock,
     event_loop::{
-        EventLoop, Limits, Message, Ports, StartProgress, Watcher,
+        EventLoop, Limits, Message, Ports, StartProgress, Watcher, cache,
         port::SystemClock,
         restore::{self, each_keyed},
     },
+    maintenance::sweep::{self, LocatedDeletion, Sweeper},
     new_uid,
     objects::{Machine, Objects, StoreCatalog},
     read,
-    sweep::{self, LocatedDeletion, Sweeper},
 };
 
 mod archiver;

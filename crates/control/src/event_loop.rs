@@ -2,6 +2,11 @@
 //! It reads the store and the clock through ports, and writes nothing itself: a commit is an effect, and whatever others
 //! may learn of a decision follows the commit.
 
+pub(crate) mod cache;
+pub(crate) mod claim;
+pub(crate) mod meters;
+pub(crate) mod record;
+
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, PoisonError, mpsc::Sender},

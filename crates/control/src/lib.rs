@@ -3,43 +3,31 @@
 //! runtimes, callers and watchers.
 
 pub mod access;
-mod brief;
-mod cache;
-mod claim;
 mod clock;
 mod controller;
-pub mod cron;
-mod delete;
 mod error;
 mod event_loop;
-pub mod events;
-pub mod expire;
 pub mod gauge;
-pub mod keyed;
-mod known;
 pub mod lines;
 mod maintenance;
-mod meters;
 mod objects;
 mod park;
 mod random;
 pub mod read;
-mod record;
 pub mod registry;
 mod supervisor;
-mod sweep;
 
-pub use claim::{CLAIM_RETENTION, Claim};
 pub use clock::now;
 pub use controller::{Config, Controller, Place, Submit, owned};
-pub use delete::{Removed, RunLeftovers, remove_run, with_owned_runs};
 pub use error::Error;
+pub use event_loop::claim::{CLAIM_RETENTION, Claim};
+pub use event_loop::meters::metrics;
 pub use event_loop::{
     Limits,
     restore::StartProgress,
     virtual_loop::{Acceptance, Adoption, Ticket, VirtualDisk, VirtualLoop, Written},
 };
-pub use meters::metrics;
+pub use maintenance::sweep::{queue_artifact_deletion, sweep_deleted};
 pub use octoflow_engine::Explanation;
 pub use octoflow_engine::{
     Command,
@@ -49,5 +37,9 @@ pub use octoflow_engine::{
 pub use octoflow_runtime::port::{Condition, ConditionKind};
 pub use octoflow_store::Foreground;
 pub use random::{name_suffix, new_uid};
+pub use registry::delete::{Removed, RunLeftovers, remove_run, with_owned_runs};
 pub use supervisor::{Supervisor, ThreadFailure};
-pub use sweep::{queue_artifact_deletion, sweep_deleted};
+
+pub use maintenance::{cron, expire};
+pub use objects::keyed;
+pub use registry::events;

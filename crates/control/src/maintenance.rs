@@ -1,6 +1,10 @@
 //! The maintenance thread: runs schedules and deletes what has expired. It sleeps until the next due time, wakes on
 //! commits, and checks the clock once a minute while there is a schedule, because clocks jump.
 
+pub mod cron;
+pub mod expire;
+pub(crate) mod sweep;
+
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread::JoinHandle,
@@ -9,8 +13,10 @@ use std::{
 
 use crate::{
     Error, clock,
-    cron::CronScheduler,
-    expire::{Expirer, Overdue, RetentionPolicy},
+    maintenance::{
+        cron::CronScheduler,
+        expire::{Expirer, Overdue, RetentionPolicy},
+    },
     registry::Registry,
 };
 
@@ -71,7 +77,7 @@ impl Registry {
             maintenance.shared.state.lock().unwrap_or_else(PoisonError::into_inner).overdue.clone()
         };
         let mut found = place.as_ref().map(seen).unwrap_or_default();
-        found.extend(crate::sweep::overdue(self.controller().data_dir()));
+        found.extend(sweep::overdue(self.controller().data_dir()));
         found
     }
 }

@@ -1,6 +1,9 @@
 //! The runtime of resource templates: carries out their actions on objects of this controller and waits for conditions.
 //! It implements the same port as the process runtime, and reaches objects and runs through the public handle only.
 
+pub mod keyed;
+pub(crate) mod known;
+
 use std::{
     collections::{BTreeMap, HashMap},
     io, iter,

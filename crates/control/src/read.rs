@@ -1,5 +1,7 @@
 //! Reads runs without running them: finished ones from the archive, open ones by folding their journal.
 
+pub(crate) mod brief;
+
 use std::collections::HashMap;
 
 use octoflow_engine::{Explanation, Run, dialect};
@@ -7,7 +9,7 @@ use octoflow_model::{AttemptId, Fact, NodeIx, RunId, garbage::Garbage};
 use octoflow_store::{Reader, RunRow};
 use serde_json::{Value, json};
 
-use crate::{Error, brief, record, supervisor::error_chain};
+use crate::{Error, event_loop::record, supervisor::error_chain};
 
 pub mod lines;
 

@@ -2,6 +2,9 @@
 //! and stored objects look the same to callers. It owns identity, revisions and admission; the encoding of answers
 //! belongs to the callers.
 
+pub(crate) mod delete;
+pub mod events;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use octoflow_model::Revision;
@@ -40,7 +43,7 @@ mod view;
 mod watch;
 mod write;
 
-pub use crate::{known::looks_back, objects::patch};
+pub use crate::objects::{known::looks_back, patch};
 pub use apply::{Applied, ApplyOptions};
 pub use artifact::{Artifact, ArtifactRead, Side};
 pub use fault::{Cause, Fault};

@@ -1,12 +1,16 @@
 //! Admission of runs of every dialect: the only way a manifest becomes something the engine may run.
 
+pub mod code;
+pub(crate) mod findings;
+pub mod shape;
+
 use octoflow_manifest::{Problem, Problems, Severity};
 use octoflow_model::submission::Stored;
 use serde_json::Value;
 
 use crate::kinds;
 
-pub use crate::argo::refer::Reach;
+pub use crate::dialects::argo::refer::Reach;
 
 /// An admitted manifest. Only admission creates one.
 #[derive(Debug, Clone)]

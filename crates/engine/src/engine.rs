@@ -1,6 +1,10 @@
 //! The engine: open runs, the scheduler, the timers, and the single entry point [`Engine::handle`]. It is a pure state
 //! machine: its owner makes the returned facts durable before it sends the returned orders.
 
+pub mod input;
+pub mod locks;
+pub mod slice;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use octoflow_model::{
@@ -9,15 +13,21 @@ use octoflow_model::{
 };
 
 use crate::{
-    argo::{self, memo},
-    dialect::{DialectRun, DialectTurn, Program, TaskState},
-    effect::{Change, Decided, Effects},
-    input::{Input, Outcome, Refusal},
-    locks::{Holder, LockDecision, Locks, Ready},
+    dialects::{
+        argo::{self, memo},
+        dialect::{DialectRun, DialectTurn, Program, TaskState},
+    },
+    engine::{
+        input::{Input, Outcome, Refusal},
+        locks::{Holder, LockDecision, Locks, Ready},
+        slice::Work,
+    },
     meters::{Live, Meters},
-    run::{OpenError, Run},
+    run::{
+        OpenError, Run,
+        effect::{Change, Decided, Effects},
+    },
     schedule::{Scheduler, TaskRef},
-    slice::Work,
 };
 
 pub use crate::schedule::Capacity;
@@ -76,7 +86,7 @@ impl SharedState {
             (None, None) => return Err(format!("ConfigMap '{map}' not found in namespace '{namespace}'")),
         };
         text.trim().parse().map_err(|_| {
-            format!("the limit of {} is not a whole number from 0: '{}'", claim.key, crate::shape::short(&text))
+            format!("the limit of {} is not a whole number from 0: '{}'", claim.key, crate::admit::shape::short(&text))
         })
     }
 }

@@ -2,6 +2,8 @@
 //! and values in, a value or an [`Error`] with a column out. Nothing here reads a clock, draws random numbers or does
 //! IO, and no input can exhaust the stack.
 
+pub mod jsonpath;
+
 pub(crate) mod base32;
 pub mod budget;
 mod calendar;

@@ -14,11 +14,11 @@ use octoflow_model::Time;
 use serde_json::Value;
 
 use crate::{
-    admit::Catalog,
-    argo,
-    dialect::Dialect,
-    shape::{self, Shape},
-    taskset,
+    admit::{
+        Catalog,
+        shape::{self, Shape},
+    },
+    dialects::{argo, dialect::Dialect, taskset},
 };
 
 pub use column::Column;

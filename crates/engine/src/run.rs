@@ -1,5 +1,14 @@
 //! A run of any dialect, for callers that must not know which one it is. Only delegates.
 
+pub mod effect;
+pub mod explain;
+pub mod follow;
+pub mod head;
+pub(crate) mod mark;
+pub(crate) mod record;
+pub mod rerun;
+pub mod view;
+
 use std::{
     any::Any,
     fmt,
@@ -11,7 +20,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
-    dialect::{self, DialectRun, Program},
+    dialects::dialect::{self, DialectRun, Program},
     kinds::Kind,
 };
 

@@ -5,7 +5,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    RunPhase, Shutdown, argo::WorkflowFact, mark::MutableMetadata, submission::Submission, taskset::SetFact, time::Time,
+    RunPhase, Shutdown,
+    argo::WorkflowFact,
+    run::{mark::MutableMetadata, submission::Submission},
+    taskset::SetFact,
+    time::Time,
 };
 
 mod wire;

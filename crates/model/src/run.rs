@@ -1,6 +1,13 @@
 //! Run phases that every dialect shares, and how a run is ended early. The engine makes transitions and is checked
 //! against the list.
 
+pub mod lock;
+pub mod mark;
+pub mod meter;
+pub mod phase;
+pub mod previous;
+pub mod submission;
+
 use serde::{Deserialize, Serialize};
 
 use crate::phases;

@@ -1,14 +1,21 @@
 //! The unit of execution of every dialect: a Task describes what a runtime must run and knows no dialect. A DAG node, a
 //! replica and a pipeline step all become one before a runtime sees them.
 
+pub mod garbage;
+pub mod location;
+pub mod order;
+pub mod pod;
+pub mod podspec;
+pub mod request;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::location::Location;
+use crate::task::location::Location;
 
-use crate::request::Request;
+use crate::task::request::Request;
 
 /// A task: everything a runtime needs to run one attempt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,7 +41,7 @@ pub struct Task {
     pub call: Option<Box<Request>>,
     /// Further containers, if there are more than the main one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pod: Option<Box<crate::pod::Pod>>,
+    pub pod: Option<Box<pod::Pod>>,
     /// Name of the environment variable that holds the path of the progress file; the task writes `done/total` into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,

@@ -1,5 +1,8 @@
 //! Command line definitions: commands, arguments and accepted values. Types only; `commands` implements them.
 
+pub(crate) mod selector;
+pub(crate) mod span;
+
 mod client;
 mod cron;
 mod format;
@@ -26,7 +29,7 @@ pub(crate) use stored::*;
 pub(crate) use kubeconfig::Kubeconfig;
 pub(crate) use server::Server;
 
-use crate::{selector::Fields, span};
+use self::selector::Fields;
 
 /// One engine for batch work: runs workflows and TaskSets on this machine, no cluster needed.
 #[derive(Debug, Parser)]
@@ -383,7 +386,7 @@ pub(crate) struct Which {
 pub(crate) struct Labels(pub Vec<octoflow_store::LabelTest>);
 
 pub(crate) fn label_selector(text: &str) -> Result<Labels, String> {
-    crate::selector::labels(text).map(Labels)
+    selector::labels(text).map(Labels)
 }
 
 #[derive(Debug, Args)]

@@ -49,13 +49,14 @@ use octoflow_store::SecretsKey;
 use crate::{
     cli::{Cli, Command, NodeCommand, ServerArgs, StoredCommand},
     client::{self, ChosenServer, Client, Endpoint},
-    config,
+    config::{
+        self,
+        settings::{self, Settings},
+    },
     exit::Exit,
     local,
     output::Output,
-    remote::Request,
-    settings::{self, Settings},
-    source::{LocalSource, ServerSource, Source},
+    source::{LocalSource, ServerSource, Source, remote::Request},
 };
 
 /// Context of every command.

@@ -1,5 +1,9 @@
 //! Configuration from flags, then environment, then defaults. Only this file reads the environment.
 
+pub(crate) mod node;
+pub(crate) mod settings;
+pub(crate) mod system;
+
 use std::{env, ffi::OsString, path::PathBuf};
 
 use anyhow::Result;

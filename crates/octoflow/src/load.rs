@@ -1,6 +1,10 @@
 //! Loads documents from files, directories and standard input, with their places in the text. It reads and sorts;
 //! admission validates.
 
+pub(crate) mod adjust;
+pub(crate) mod names;
+pub(crate) mod validate;
+
 use std::{
     collections::HashSet,
     fs::{self, File},
@@ -14,7 +18,7 @@ use octoflow_engine::kinds::{self, Kind};
 use octoflow_manifest::{Document, Limits, Path, Problem, Problems, read};
 use serde_json::Value;
 
-use crate::{exit::Failure, logic::is_test, workflow::text};
+use crate::{exit::Failure, logic::is_test, source::workflow::text};
 
 /// Extensions of manifests in a directory.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];

@@ -1,7 +1,6 @@
 //! The `octoflow` command: parses the command line, dispatches, and returns the exit code. It only decides which role
 //! this process has: the command, the spawner behind it, or the supervisor of one task's containers.
 
-mod adjust;
 mod cli;
 mod client;
 mod commands;
@@ -10,19 +9,8 @@ mod exit;
 mod load;
 mod local;
 mod logic;
-mod names;
-mod node;
 mod output;
-mod pages;
-mod redact;
-mod remote;
-mod selector;
-mod settings;
 mod source;
-mod span;
-mod system;
-mod validate;
-mod workflow;
 
 use std::process::ExitCode;
 

@@ -1,6 +1,9 @@
 //! The only module that prints. Data goes to standard output, messages to standard error. It decides about colours, and
 //! ensures that no text can control the terminal.
 
+pub(crate) mod pages;
+pub(crate) mod redact;
+
 pub(crate) mod clock;
 pub(crate) mod colour;
 pub(crate) mod events;

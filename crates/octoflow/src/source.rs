@@ -1,6 +1,9 @@
 //! The source of runs: the data directory of this machine, or a server. Every command is written once against this
 //! trait, and prints the same for both.
 
+pub(crate) mod remote;
+pub(crate) mod workflow;
+
 mod file;
 mod local;
 mod server;
@@ -25,7 +28,7 @@ pub(crate) use file::ExportFile;
 pub(crate) use local::LocalSource;
 pub(crate) use server::{ServerSource, kind_parameter, without_nulls, workflow};
 
-use crate::{exit::Failure, names, remote::Request};
+use crate::{exit::Failure, load::names, source::remote::Request};
 
 /// Number of names considered for a suggestion.
 const SUGGEST_FROM: usize = 1000;

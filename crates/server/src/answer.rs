@@ -1,5 +1,10 @@
 //! Encodes values and faults as HTTP responses, in the format of each face. Nothing else does.
 
+pub(crate) mod fault;
+pub(crate) mod follow;
+pub(crate) mod query;
+pub(crate) mod stream;
+
 use axum::{
     body::Body,
     http::{HeaderValue, Response, StatusCode, header},
@@ -7,7 +12,7 @@ use axum::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{fault::Fault, route::Face};
+use crate::{answer::fault::Fault, route::Face};
 
 pub(crate) type Answer = Response<Body>;
 
@@ -75,7 +80,7 @@ pub(crate) fn status(fault: &Fault) -> Value {
     })
 }
 
-fn cause(cause: &crate::fault::Cause) -> Value {
+fn cause(cause: &fault::Cause) -> Value {
     json!({"reason": cause.reason, "message": cause.message, "field": cause.field})
 }
 
@@ -99,7 +104,7 @@ pub(crate) fn grpc_code(fault: &Fault) -> u8 {
         405 | 501 => 12,
         503 => 14,
         504 => 4,
-        400 if fault.reason == crate::argo::REFUSED => 9,
+        400 if fault.reason == crate::faces::argo::REFUSED => 9,
         400..=499 => 3,
         _ => 13,
     }

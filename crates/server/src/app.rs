@@ -12,7 +12,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    access::Access, audit::Audit, config::Limits, follow::Followers, hosts::Hosts, meter::Meter, streams::Streams,
+    answer::follow::Followers,
+    config::Limits,
+    gate::{access::Access, audit::Audit, hosts::Hosts, meter::Meter},
+    listen::streams::Streams,
 };
 
 #[derive(Clone)]

@@ -16,10 +16,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::{
-    access::{Caller, digest},
+    answer::{fault::Fault, query::Query},
     app::App,
-    fault::Fault,
-    query::Query,
+    gate::access::{Caller, digest},
 };
 
 /// Header with an idempotency key chosen by the caller.

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use octoflow_control::expire::RetentionPolicy;
 
-use crate::{hosts::PublicName, log::LogThread};
+use crate::{gate::hosts::PublicName, log::LogThread};
 
 pub struct Config {
     pub listen: SocketAddr,

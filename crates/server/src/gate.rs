@@ -1,6 +1,16 @@
 //! The middleware around every handler: limits, access, timeouts, panics, metrics and audit. Handlers never see a
 //! request that is not allowed.
 
+pub(crate) mod access;
+pub(crate) mod addresses;
+pub(crate) mod area;
+pub(crate) mod audit;
+pub(crate) mod basic;
+pub(crate) mod browser;
+pub(crate) mod hosts;
+pub(crate) mod meter;
+pub(crate) mod rules;
+
 use std::{
     net::{IpAddr, Ipv4Addr},
     panic::AssertUnwindSafe,
@@ -16,17 +26,12 @@ use futures_util::FutureExt;
 use tokio::time::timeout;
 
 use crate::{
-    access::{Caller, Client, Ends},
-    answer::{self, Answer},
+    answer::{self, Answer, fault::Fault, query::Query},
     app::App,
-    area, audit, basic, browser,
     call::{Call, Params},
-    fault::Fault,
-    listen::Peer,
-    local::LocalUser,
-    query::Query,
+    gate::access::{Caller, Client, Ends},
+    listen::{Peer, local::LocalUser, streams::Streamed},
     route::{Face, Need, Route},
-    streams::Streamed,
 };
 
 /// Header with the id of a request, in both directions.
@@ -149,7 +154,7 @@ impl RequestInfo {
         answer.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         answer.headers_mut().insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
         if self.face == Face::Argo {
-            crate::argo::sign(&mut answer);
+            crate::faces::argo::sign(&mut answer);
         }
         let status = answer.status();
         let took = self.began.elapsed();

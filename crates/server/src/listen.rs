@@ -1,5 +1,13 @@
 //! Accepts connections up to a limit. At shutdown new connections are refused and open ones are drained.
 
+pub(crate) mod executor;
+pub(crate) mod expose;
+pub(crate) mod local;
+pub(crate) mod server_file;
+pub(crate) mod streams;
+pub(crate) mod tls;
+pub(crate) mod write_timeout;
+
 use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,
@@ -26,12 +34,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    access::Ends,
-    addresses::Addresses,
     app::App,
-    executor::StreamExecutor,
-    local::{LocalSocket, LocalUser},
-    write_timeout::WriteTimeout,
+    gate::{access::Ends, addresses::Addresses},
+    listen::{
+        executor::StreamExecutor,
+        local::{LocalSocket, LocalUser},
+        write_timeout::WriteTimeout,
+    },
 };
 
 /// Timeout for headers and for the TLS handshake; also the idle timeout.

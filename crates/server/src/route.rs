@@ -12,13 +12,11 @@ use axum::{
 };
 
 use crate::{
-    answer::Answer,
+    answer::{Answer, fault::Fault},
     app::App,
-    area::Area,
     call::{Call, Params},
-    fault::Fault,
-    gate,
-    openapi::operation::Operation,
+    faces::openapi::operation::Operation,
+    gate::{self, area::Area},
 };
 
 /// API family, which determines the format of answers and errors.
@@ -90,7 +88,7 @@ impl Route {
 
     /// Returns the privilege needed under the current configuration, which may open the metrics.
     pub(crate) fn need(&self, app: &App) -> Need {
-        if app.metrics_open && self.path == crate::own::metrics::PATH { Need::Nothing } else { self.need }
+        if app.metrics_open && self.path == crate::faces::own::metrics::PATH { Need::Nothing } else { self.need }
     }
 }
 
@@ -136,10 +134,15 @@ impl Table {
 
 /// Returns every route of the server.
 pub(crate) fn all() -> Vec<Route> {
-    [crate::own::routes(), crate::openapi::routes(), crate::kube::routes(), crate::argo::routes()]
-        .into_iter()
-        .flat_map(|table| table.routes)
-        .collect()
+    [
+        crate::faces::own::routes(),
+        crate::faces::openapi::routes(),
+        crate::faces::kube::routes(),
+        crate::faces::argo::routes(),
+    ]
+    .into_iter()
+    .flat_map(|table| table.routes)
+    .collect()
 }
 
 pub(crate) fn router(app: &App) -> Router {

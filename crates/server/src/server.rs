@@ -14,16 +14,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Config, Error, ServerFile, Tls,
-    access::{Access, AdminSource, DefaultPassword, acceptable, digest, first},
     app::{App, Inner},
-    audit::Audit,
-    hosts::Hosts,
-    listen::{self, Endpoint},
-    local::LocalSocket,
-    meter::Meter,
-    route, rules, space,
-    streams::Streams,
-    tls,
+    gate::{
+        access::{Access, AdminSource, DefaultPassword, acceptable, digest, first},
+        audit::Audit,
+        hosts::Hosts,
+        meter::Meter,
+        rules,
+    },
+    listen::{self, Endpoint, local::LocalSocket, streams::Streams, tls},
+    route, space,
 };
 
 /// Number of open files needed besides connections: the database, logs, tasks.

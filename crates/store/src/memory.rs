@@ -10,7 +10,11 @@ use octoflow_model::Revision;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{
-    Batch, Error, Reader, apply::Journal, connect::STATEMENTS, error::Doing, migrate, pool::ReaderPool, schema,
+    Batch, Error, Reader,
+    database::{connect::STATEMENTS, migrate, schema},
+    error::Doing,
+    reader::pool::ReaderPool,
+    writer::apply::Journal,
 };
 
 /// Tells the databases of one process apart.

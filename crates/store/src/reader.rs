@@ -1,6 +1,9 @@
 //! Reads the store from any process, with or without a running writer. A reader never writes, never locks, and never
 //! migrates.
 
+pub(crate) mod list;
+pub(crate) mod pool;
+
 use std::{fmt, path::Path};
 
 use octoflow_model::{Revision, RunId};
@@ -8,13 +11,17 @@ use rusqlite::{OptionalExtension, Params};
 
 use crate::{
     Cursor, Error, Filter, Object, Page, RecordId, RunRow,
-    apply::EMPTY_REVISION,
-    archive, connect,
+    database::{
+        connect,
+        seal::{self, SecretsKey},
+    },
     error::Doing,
-    list,
-    pool::PooledConnection,
-    row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
-    seal::{self, SecretsKey},
+    reader::pool::PooledConnection,
+    rows::{
+        archive,
+        row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
+    },
+    writer::apply::EMPTY_REVISION,
 };
 
 mod access;

@@ -1,6 +1,16 @@
 //! The write side of the store: a queue in front of a thread that commits everything queued as one transaction, syncs
 //! it, and only then notifies each committer. It decides nothing about what is written.
 
+pub(crate) mod apply;
+pub(crate) mod busy_timer;
+pub(crate) mod checkpoint;
+pub(crate) mod foreground;
+pub(crate) mod queue;
+pub(crate) mod reserve;
+pub(crate) mod rewrite;
+pub(crate) mod stage;
+pub(crate) mod stats;
+
 use std::{
     fmt,
     panic::{self, AssertUnwindSafe},
@@ -15,23 +25,27 @@ use rusqlite::Connection;
 
 use crate::{
     Batch, Error, Reader, RecordId, Space,
-    apply::Journal,
-    busy_timer::BusyTimer,
-    change_event::{Notification, Observer, Observers, OnFailure},
-    checkpoint::{Checkpointer, QUIET},
-    connect,
+    database::{
+        connect,
+        files::OpenFiles,
+        lock::Lock,
+        private,
+        seal::{self, SecretsKey},
+        space,
+    },
     error::{Doing, is_full},
-    files::OpenFiles,
-    foreground::Foreground,
-    lock::Lock,
-    pool::ReaderPool,
-    private,
-    queue::{Job, Queue, Then, Work},
-    reserve::Reserve,
-    rewrite::{PlaintextLeft, PlaintextStatus, Rewriter},
-    seal::{self, SecretsKey},
-    space,
-    stats::Stats,
+    reader::pool::ReaderPool,
+    rows::change_event::{Notification, Observer, Observers, OnFailure},
+    writer::{
+        apply::Journal,
+        busy_timer::BusyTimer,
+        checkpoint::{Checkpointer, QUIET},
+        foreground::Foreground,
+        queue::{Job, Queue, Then, Work},
+        reserve::Reserve,
+        rewrite::{PlaintextLeft, PlaintextStatus, Rewriter},
+        stats::Stats,
+    },
 };
 
 /// Pause between two chunks of garbage collection while the writer is idle: a new commit finds the writer free most of

@@ -26,17 +26,17 @@ const NAMES: &[&str] = &[
 
 /// Folders of the dialects, and where their rows and facts are gathered.
 const HOMES: &[&str] = &[
-    "crates/engine/src/argo",
-    "crates/engine/src/taskset",
+    "crates/engine/src/dialects/argo",
+    "crates/engine/src/dialects/taskset",
     "crates/engine/src/kinds",
-    "crates/engine/src/dialect.rs",
+    "crates/engine/src/dialects/dialect.rs",
     "crates/engine/src/lib.rs",
     "crates/model/src/argo",
     "crates/model/src/taskset",
     "crates/model/src/fact",
     "crates/model/src/lib.rs",
     // Argo's API belongs to one dialect by definition.
-    "crates/server/src/argo",
+    "crates/server/src/faces/argo",
     // The testkit simulates, checks and measures each dialect, and is not shipped.
     "crates/testkit/",
     "xtask/",
@@ -52,9 +52,9 @@ const EXCEPTIONS: &[Exception] = &[
     Exception {
         why: "the controllers of schedules, events and memoization caches are Argo's own",
         places: &[
-            "crates/control/src/cache.rs",
-            "crates/control/src/cron",
-            "crates/control/src/events.rs",
+            "crates/control/src/event_loop/cache.rs",
+            "crates/control/src/maintenance/cron",
+            "crates/control/src/registry/events.rs",
             "crates/engine/src/cron",
             "crates/octoflow/src/commands.rs",
             "crates/octoflow/src/commands/cron.rs",
@@ -68,26 +68,26 @@ const EXCEPTIONS: &[Exception] = &[
     Exception {
         why: "artifacts, their garbage and estimates by earlier runs are only known of workflows so far",
         places: &[
-            "crates/control/src/expire/retention.rs",
-            "crates/control/src/known.rs",
+            "crates/control/src/maintenance/expire/retention.rs",
+            "crates/control/src/objects/known.rs",
             "crates/control/src/registry/artifact.rs",
-            "crates/control/src/sweep.rs",
+            "crates/control/src/maintenance/sweep.rs",
         ],
     },
     Exception {
         why: "the command that makes room is a TaskSet's word for now",
-        places: &["crates/control/src/registry/remove.rs", "crates/engine/src/input.rs"],
+        places: &["crates/control/src/registry/remove.rs", "crates/engine/src/engine/input.rs"],
     },
     Exception {
         why: "words that every dialect may use, such as phases of nodes and the plan of a rerun, still live in Argo's folder",
         places: &[
             "crates/engine/src/admit.rs",
-            "crates/engine/src/effect.rs",
+            "crates/engine/src/run/effect.rs",
             "crates/engine/src/engine.rs",
-            "crates/engine/src/follow.rs",
-            "crates/engine/src/rerun.rs",
-            "crates/engine/src/slice.rs",
-            "crates/model/src/previous.rs",
+            "crates/engine/src/run/follow.rs",
+            "crates/engine/src/run/rerun.rs",
+            "crates/engine/src/engine/slice.rs",
+            "crates/model/src/run/previous.rs",
             "crates/octoflow/src/commands/plan.rs",
             "crates/octoflow/src/output/events.rs",
             "crates/octoflow/src/output/live.rs",
@@ -96,7 +96,7 @@ const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         why: "what manifests refer to has one method for each kind of a dialect, and unused parts are only looked for in workflows",
-        places: &["crates/octoflow/src/commands/lint.rs", "crates/octoflow/src/validate.rs"],
+        places: &["crates/octoflow/src/commands/lint.rs", "crates/octoflow/src/load/validate.rs"],
     },
     Exception {
         why: "tests of logic are written about workflows, in their words",
@@ -106,10 +106,10 @@ const EXCEPTIONS: &[Exception] = &[
         why: "the server's other parts lead to Argo's API, and metrics have Argo's names",
         places: &[
             "crates/server/src/answer.rs",
-            "crates/server/src/area.rs",
-            "crates/server/src/expose.rs",
+            "crates/server/src/gate/area.rs",
+            "crates/server/src/listen/expose.rs",
             "crates/server/src/gate.rs",
-            "crates/server/src/own/retry.rs",
+            "crates/server/src/faces/own/retry.rs",
             "crates/server/src/route.rs",
         ],
     },
@@ -168,7 +168,7 @@ mod tests {
         for name in NAMES {
             let text = format!("fn a() {{\n    b({name}Run);\n    c({name});\n}}\n");
             assert!(count("crates/control/src/some.rs", &text) > 0, "{name}");
-            assert_eq!(count("crates/engine/src/argo/some.rs", &text), 0, "{name}");
+            assert_eq!(count("crates/engine/src/dialects/argo/some.rs", &text), 0, "{name}");
             assert_eq!(count("crates/control/tests/it/some.rs", &text), 0, "{name}");
         }
         assert_eq!(count("crates/control/src/some.rs", "use octoflow_engine::{\n    argo::again,\n};\n"), 1);

@@ -21,8 +21,7 @@ use super::Submit;
 use crate::{
     Claim, Error, clock,
     event_loop::{Detail, Entered, InFlight, Message, Reply, RunSignal, Shown, Terms, Watcher, unit},
-    keyed, known,
-    objects::{Key, Machine, StoreCatalog, WorkItem},
+    objects::{Key, Machine, StoreCatalog, WorkItem, keyed, known},
     park, read,
 };
 

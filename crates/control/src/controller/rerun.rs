@@ -19,7 +19,7 @@ use octoflow_store::{Reader, RunRow};
 use serde_json::Value;
 
 use super::Controller;
-use crate::{Claim, Error, clock, known, name_suffix, new_uid, read, sweep};
+use crate::{Claim, Error, clock, maintenance::sweep, name_suffix, new_uid, objects::known, read};
 
 /// How often another name is drawn when one is taken.
 const DRAWS: usize = 8;

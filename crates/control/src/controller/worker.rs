@@ -21,7 +21,7 @@ use crate::{
         effect::{Commit, Effect, Wait},
         port::Outlet,
     },
-    sweep::{LocatedDeletion, Sweeper},
+    maintenance::sweep::{LocatedDeletion, Sweeper},
 };
 
 pub(super) struct Worker {

@@ -10,7 +10,7 @@ use super::{
     EventLoop,
     message::{Detail, Entered, Message, Reply, Shown},
 };
-use crate::{Error, keyed::KeyedObject};
+use crate::{Error, objects::keyed::KeyedObject};
 
 impl EventLoop {
     pub(super) fn take(&mut self, message: Message) {

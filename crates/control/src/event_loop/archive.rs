@@ -17,7 +17,7 @@ use super::{
     message::{Detail, Shown},
     row::{packed, update},
 };
-use crate::sweep::QueuedDeletion;
+use crate::maintenance::sweep::QueuedDeletion;
 
 /// Tells the archiving of a run from an earlier one, which an outage interrupted.
 type Ticket = u64;

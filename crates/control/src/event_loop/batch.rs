@@ -12,8 +12,9 @@ use super::{
     unit,
 };
 use crate::{
-    Error, cache,
-    sweep::{LocatedDeletion, QueuedDeletion},
+    Error,
+    event_loop::cache,
+    maintenance::sweep::{LocatedDeletion, QueuedDeletion},
 };
 
 impl EventLoop {

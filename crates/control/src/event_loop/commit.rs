@@ -8,7 +8,7 @@ use super::{
     effect::{Commit, Decisions, Effect, Settlement},
     message::Entered,
 };
-use crate::{Error, meters};
+use crate::{Error, event_loop::meters};
 
 impl EventLoop {
     /// Hands what was decided to the store.

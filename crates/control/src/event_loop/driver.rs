@@ -10,7 +10,7 @@ use octoflow_engine::{
 use octoflow_model::{AttemptId, Fact, Order, RunFact, RunId, Task, Time};
 use serde_json::Value;
 
-use crate::record::Record;
+use crate::event_loop::record::Record;
 
 /// For inputs by which nothing is decided.
 pub(crate) const ANY_TIME: Time = Time(0);

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Error,
-    sweep::{LocatedDeletion, QueuedDeletion},
+    maintenance::sweep::{LocatedDeletion, QueuedDeletion},
 };
 
 /// Receives the revision of the commit that everything decided so far is part of, once that is durable.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::{Restored, Watcher, archive::Packed};
-use crate::{Claim, Error, Explanation, gauge::Gauges, keyed::KeyedObject};
+use crate::{Claim, Error, Explanation, gauge::Gauges, objects::keyed::KeyedObject};
 
 /// The way back to whoever asks: a thread or a task can wait at its other end.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;

@@ -20,7 +20,11 @@ use super::{
     effect::Effect,
     restore::{self, reserve_locks, unreadable},
 };
-use crate::{Error, meters, read, record};
+use crate::{
+    Error,
+    event_loop::{meters, record},
+    read,
+};
 
 /// The pause before the second try; each further one is twice as long. The first comes at once: the store may have
 /// released its reserve.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use octoflow_model::{Order, Time};
 use octoflow_store::{Error as StoreError, Load, Reader, Store};
 
-use crate::{clock, sweep::LocatedDeletion};
+use crate::{clock, maintenance::sweep::LocatedDeletion};
 
 /// Reads what is durable. Writing is an effect, so it is not here.
 pub(crate) trait Storage: Send {

@@ -11,10 +11,9 @@ use serde_json::Value;
 use super::{EventLoop, Limits};
 use crate::{
     Error,
-    keyed::{self, KeyedObject},
-    meters,
+    event_loop::{meters, record},
+    objects::keyed::{self, KeyedObject},
     read::{self, Journal},
-    record,
 };
 
 /// How far a start is. Shared by whoever starts and whoever is asked about it.

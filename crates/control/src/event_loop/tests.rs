@@ -23,7 +23,7 @@ struct Nowhere;
 impl Outlet for Nowhere {
     fn send(&self, _: Vec<octoflow_model::Order>) {}
 
-    fn sweep(&self, _: crate::sweep::LocatedDeletion) {}
+    fn sweep(&self, _: crate::maintenance::sweep::LocatedDeletion) {}
 }
 
 fn event_loop() -> EventLoop {

@@ -25,8 +25,8 @@ use super::{
 };
 use crate::{
     Claim, Error,
-    keyed::{self, KeyedObject},
-    sweep::LocatedDeletion,
+    maintenance::sweep::LocatedDeletion,
+    objects::keyed::{self, KeyedObject},
 };
 
 /// What outlives a crash of a virtual loop. Clones are the same disk.

@@ -10,7 +10,7 @@ use super::{
     DeleteOptions, Deleted, Fault, Kind, ListOptions, Propagation, Registry, Storage, kinds, meta, run::of_row,
     size::NodeDetail, steer, stored::StoredObject,
 };
-use crate::{Error, clock, delete, event_loop::Message, objects::Key, read};
+use crate::{Error, clock, event_loop::Message, objects::Key, read, registry::delete};
 
 /// Finalizer: dependents are deleted first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";

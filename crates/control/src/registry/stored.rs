@@ -6,7 +6,7 @@ use octoflow_store::{Batch, Change, Object};
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind, Registry, meta};
-use crate::{Error, controller::owned_namespace, keyed};
+use crate::{Error, controller::owned_namespace, objects::keyed};
 
 /// Stored object with its identity in the store.
 pub(super) struct StoredObject {

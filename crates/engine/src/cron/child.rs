@@ -5,7 +5,7 @@ use octoflow_model::Time;
 use serde_json::{Map, Value, json};
 
 use super::{LABEL, SCHEDULED_TIME};
-use crate::argo::fields::API_VERSION;
+use crate::dialects::argo::fields::API_VERSION;
 
 /// Builds the manifest of the run for a scheduled time. The name is derived from the time, so that creating it twice
 /// cannot result in two runs.

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::decide::CronState;
 use crate::{
-    argo::substitute::close_of,
+    dialects::argo::substitute::close_of,
     expr::{
         Meter, OffsetDateTime, Value,
         lang::{Env, EvalContext},

@@ -14,7 +14,7 @@ use jiff::{
 };
 use octoflow_model::Time;
 
-use crate::argo::duration;
+use crate::dialects::argo::duration;
 
 /// Names of the five fields, in order.
 const FIELDS: [&str; 5] = ["minute", "hour", "day of month", "month", "day of week"];
@@ -50,7 +50,7 @@ impl Schedule {
             }
             None => (None, trimmed),
         };
-        let wrong = |why: String| format!("`{}` is no schedule: {why}", crate::shape::short(text));
+        let wrong = |why: String| format!("`{}` is no schedule: {why}", crate::admit::shape::short(text));
         let zone = match own.or(zone.filter(|zone| !zone.is_empty())) {
             Some(name) => self::zone(name).map_err(wrong)?,
             None => TimeZone::UTC,
@@ -126,16 +126,16 @@ impl Schedule {
 /// Returns the zone of this name from the bundled database: the machine's own may be missing or differ.
 pub fn zone(name: &str) -> Result<TimeZone, String> {
     // `Local` is not supported: it would make a schedule depend on the machine.
-    TimeZoneDatabase::bundled()
-        .get(name)
-        .map_err(|_| format!("there is no time zone `{}`; use a name such as Europe/Zurich", crate::shape::short(name)))
+    TimeZoneDatabase::bundled().get(name).map_err(|_| {
+        format!("there is no time zone `{}`; use a name such as Europe/Zurich", crate::admit::shape::short(name))
+    })
 }
 
 fn rule(text: &str, anchor: Time) -> Result<Rule, String> {
     if let Some(length) = text.strip_prefix("@every") {
         let length = length.trim();
         let length = duration::units(length)
-            .ok_or_else(|| format!("`{}` is no length of time such as 1h30m", crate::shape::short(length)))?;
+            .ok_or_else(|| format!("`{}` is no length of time such as 1h30m", crate::admit::shape::short(length)))?;
         // A schedule counts in seconds.
         let length = length.max(Duration::from_secs(1));
         let seconds = i64::try_from(length.as_secs()).unwrap_or(i64::MAX);
@@ -175,7 +175,7 @@ fn culprit(fields: &[&str]) -> Option<String> {
         let wrong = parser().parse(&alone.join(" ")).is_err();
         wrong.then(|| {
             let (name, range) = (FIELDS[at], RANGES[at]);
-            format!("the {name} cannot be `{}`; it goes from {range}", crate::shape::short(field))
+            format!("the {name} cannot be `{}`; it goes from {range}", crate::admit::shape::short(field))
         })
     })
 }

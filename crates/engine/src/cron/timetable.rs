@@ -6,7 +6,7 @@ use octoflow_model::Time;
 use serde_json::Value;
 
 use super::Schedule;
-use crate::shape::short;
+use crate::admit::shape::short;
 
 /// Default number of missed times to catch up.
 pub const DEFAULT_CAUGHT_UP: usize = 10;

@@ -7,7 +7,7 @@ use octoflow_model::{RunId, Time};
 
 use super::Engine;
 use crate::{
-    input::{Command, Outcome, Refusal},
+    engine::input::{Command, Outcome, Refusal},
     run::Run,
 };
 

@@ -8,7 +8,7 @@ use super::{
     cell::{NONE, UNKNOWN},
     number, of_runs, since, text, text_column, wide,
 };
-use crate::argo::fields::{CLAIM, CONFIG_MAP as CONFIG_MAP_FIELDS, SECRET as SECRET_FIELDS};
+use crate::dialects::argo::fields::{CLAIM, CONFIG_MAP as CONFIG_MAP_FIELDS, SECRET as SECRET_FIELDS};
 
 pub(super) static ROWS: Rows =
     Rows { kinds: &[&CONFIG_MAP, &SECRET, &VOLUME_CLAIM, &NAMESPACE, &POD, &EVENT, &NODE], refused: &[] };

@@ -4,7 +4,11 @@ use octoflow_manifest::{Path, Problem};
 use serde_json::Value;
 
 use super::{Kind, all, find, group_of, loadable, refused};
-use crate::{code, dialect::Dialect, expr::nearest, shape};
+use crate::{
+    admit::{code, shape},
+    dialects::dialect::Dialect,
+    expr::nearest,
+};
 
 /// Returns the kind of an object by its `apiVersion` and `kind`. Without an `apiVersion` the name must suffice;
 /// admission requires it later. A name that exists in another group only is refused: such an object has other fields.

@@ -6,7 +6,7 @@ use octoflow_model::podspec::Volume;
 use serde_json::Value;
 
 use super::fields::volume::SOURCES;
-use crate::{
+use crate::admit::{
     code,
     findings::{At, Findings},
     shape::short,

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Artifact;
 use crate::{
-    podspec::{Container, KeyRef, VolumeMount},
     scalar::{IntOrText, Text},
+    task::podspec::{Container, KeyRef, VolumeMount},
 };
 
 /// Several containers that share one pod.

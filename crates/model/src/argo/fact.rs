@@ -7,10 +7,8 @@ use super::{ArtifactLocation, Items, NodeKind, NodeList, Phase};
 use crate::{
     fact::is_nothing,
     ids::NodeIx,
-    lock::Claim,
-    meter::Metered,
-    order::Fetched,
-    task::{Labels, StoredArtifact},
+    run::{lock::Claim, meter::Metered},
+    task::{Labels, StoredArtifact, order::Fetched},
     time::Time,
 };
 

@@ -1,11 +1,11 @@
 //! Artifact locations as manifests write them: one store with its fields, credentials as references to Secrets. Shared
-//! by artifact repositories in ConfigMaps, `archiveLocation` and artifacts. Holds no credentials; `crate::location`
+//! by artifact repositories in ConfigMaps, `archiveLocation` and artifacts. Holds no credentials; `crate::task::location`
 //! does.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{garbage::GcStrategy, podspec::KeyRef};
+use crate::task::{garbage::GcStrategy, podspec::KeyRef};
 
 /// At most one store. Unsupported stores are kept as written, because their key may still be used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

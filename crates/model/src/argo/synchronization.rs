@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::podspec::KeyRef;
+use crate::task::podspec::KeyRef;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -9,8 +9,8 @@ use super::{
     body::{ContainerSet, DataTemplate, HttpTemplate, Memoize, Metrics, ResourceTemplate, UserContainer},
 };
 use crate::{
-    podspec::{Container, KeyRef, TemplateMetadata, Volume},
     scalar::{IntOrText, Text},
+    task::podspec::{Container, KeyRef, TemplateMetadata, Volume},
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -8,9 +8,11 @@ use super::{Arguments, ArtifactGc, Hook, Metrics, RepositoryRef, RetryStrategy, 
 use crate::{
     Shutdown,
     meta::Metadata,
-    podspec::{ClaimTemplate, Volume},
     scalar::{IntOrText, Text},
-    task::Labels,
+    task::{
+        Labels,
+        podspec::{ClaimTemplate, Volume},
+    },
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

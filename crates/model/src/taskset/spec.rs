@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Shutdown, meta::Metadata, podspec::PodTemplate};
+use crate::{Shutdown, meta::Metadata, task::podspec::PodTemplate};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

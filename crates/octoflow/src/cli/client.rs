@@ -9,7 +9,7 @@ use super::{
     format::{Format, ObjectFormats, RunFormats, key_value, node_phase, one_of},
     label_selector,
 };
-use crate::span;
+use crate::cli::span;
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {

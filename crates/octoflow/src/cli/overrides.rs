@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::format::key_value;
-use crate::adjust::Overrides;
+use crate::load::adjust::Overrides;
 
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct OverrideArgs {

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use octoflow_server::{Config, Limits, LogFormat, PublicName, Tls};
 
 use super::{Isolation, Runtime};
-use crate::span;
+use crate::cli::span;
 
 #[derive(Debug, Args)]
 pub(crate) struct Server {

@@ -10,7 +10,7 @@ use super::{
     format::{Format, GetFormats, ObjectFormats, RunFormats, StoredFormats, key_value, one_of},
     label_selector,
 };
-use crate::span;
+use crate::cli::span;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoredCommand {

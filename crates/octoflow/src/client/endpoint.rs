@@ -9,7 +9,7 @@ use std::{
 use anyhow::Result;
 use octoflow_server::{ServerFile, first_token};
 
-use crate::{cli::ServerArgs, exit::Failure, settings::Settings};
+use crate::{cli::ServerArgs, config::settings::Settings, exit::Failure};
 
 /// Default address for commands that need a server.
 const DEFAULT_URL: &str = "http://127.0.0.1:2746";

@@ -6,7 +6,7 @@ use ureq::Error;
 use super::Endpoint;
 use crate::{
     exit::{Exit, Failure},
-    workflow::{list, text},
+    source::workflow::{list, text},
 };
 
 /// Translates the status and body of a response.

@@ -12,15 +12,17 @@ use crate::{
     cli::{ArchiveCommand, ArchiveList, ArchiveRerun, Format},
     client::{Address, selector},
     exit::{self, Exit},
-    names,
+    load::names,
     output::{
         clock,
         colour::phase_colour,
         json::objects,
         table::{Cell, Table},
     },
-    source::without_nulls,
-    workflow::{Workflow, list, text},
+    source::{
+        without_nulls,
+        workflow::{Workflow, list, text},
+    },
 };
 
 /// Page size of a list.

@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     cli::ConfigCommand,
+    config::settings::{self, KEYS, Settings},
     exit::{Exit, Failure},
     output::{
         Output,
         json::objects,
         table::{Cell, Table},
     },
-    settings::{self, KEYS, Settings},
 };
 
 pub(crate) fn configure(command: &ConfigCommand, output: &Output) -> Result<Exit> {

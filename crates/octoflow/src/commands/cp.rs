@@ -13,8 +13,8 @@ use crate::{
     cli::Cp,
     client::Address,
     exit::{Exit, Failure},
-    names,
-    workflow::{Node, Workflow, list, text},
+    load::names,
+    source::workflow::{Node, Workflow, list, text},
 };
 
 pub(crate) fn cp(args: &Cp, context: &Context) -> Result<Exit> {

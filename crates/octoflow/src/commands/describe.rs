@@ -18,7 +18,7 @@ use crate::{
         nodes::{self, Columns},
         tree,
     },
-    workflow::{Node, Workflow, artifacts, named_values, plain, with_nodes},
+    source::workflow::{Node, Workflow, artifacts, named_values, plain, with_nodes},
 };
 
 pub(crate) fn describe(args: &Describe, context: &Context) -> Result<Exit> {

@@ -16,8 +16,10 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
-    source::{ExportFile, Source},
-    workflow::{Node, Workflow, named_values, plain, with_nodes},
+    source::{
+        ExportFile, Source,
+        workflow::{Node, Workflow, named_values, plain, with_nodes},
+    },
 };
 
 /// Longer texts are cut in the table; `-o json` has them whole.

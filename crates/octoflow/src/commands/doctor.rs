@@ -18,6 +18,7 @@ use serde_json::json;
 use super::Context;
 use crate::{
     cli::Doctor,
+    config::system,
     exit::Exit,
     local::{Local, holder},
     output::{
@@ -26,7 +27,6 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
-    system,
 };
 
 /// Below this, logs and artifacts will soon fail to be written.

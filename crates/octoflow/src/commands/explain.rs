@@ -8,16 +8,18 @@ use super::Context;
 use crate::{
     cli::{Explain, Format},
     exit::{Exit, Failure},
-    names,
+    load::names,
     output::{
         Output, clock,
         colour::{one_line, phase_colour},
         json::objects,
+        pages,
         table::{Cell, Table},
     },
-    pages,
-    source::Waiting,
-    workflow::{Node, Workflow, with_nodes},
+    source::{
+        Waiting,
+        workflow::{Node, Workflow, with_nodes},
+    },
 };
 
 pub(crate) fn explain(args: &Explain, context: &Context) -> Result<Exit> {

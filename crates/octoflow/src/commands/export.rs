@@ -15,8 +15,7 @@ use super::Context;
 use crate::{
     cli::Export,
     exit::Exit,
-    output::clock,
-    redact::Redactor,
+    output::{clock, redact::Redactor},
     source::{LogQuery, Source},
 };
 

@@ -6,15 +6,14 @@ use serde_json::Value;
 
 use super::Context;
 use crate::{
-    cli::{Format, Get},
+    cli::{Format, Get, selector::Fields},
     exit::Exit,
     output::{
         Output, clock, header,
         json::objects,
         nodes::{self, Columns},
     },
-    selector::Fields,
-    workflow::{Workflow, with_nodes},
+    source::workflow::{Workflow, with_nodes},
 };
 
 pub(crate) fn get(args: &Get, context: &Context) -> Result<Exit> {
@@ -55,7 +54,8 @@ fn shown(object: &Value, view: &View<'_>, output: &Output) -> String {
         _ => Columns::Usual,
     };
     let (now, paint) = (clock::now(), output.paint());
-    let wanted = |node: &crate::workflow::Node<'_>| view.nodes.as_ref().is_none_or(|selector| selector.matches(*node));
+    let wanted =
+        |node: &crate::source::workflow::Node<'_>| view.nodes.as_ref().is_none_or(|selector| selector.matches(*node));
     let tree = nodes::render(workflow, columns, !view.no_headers, wanted, now, paint);
     if columns == Columns::Short {
         return tree;

@@ -11,11 +11,13 @@ use serde_json::Value;
 use crate::{
     cli::{Lint, ProblemFormat},
     exit::{Exit, Failure},
-    load::{self, Loaded},
-    names::nearest,
+    load::{
+        self, Loaded,
+        names::nearest,
+        validate::{FileCatalog, validate},
+    },
     output::{Output, findings, json::pretty},
-    validate::{FileCatalog, validate},
-    workflow::text,
+    source::workflow::text,
 };
 
 pub(crate) fn lint(args: &Lint, output: &Output) -> Result<Exit> {

@@ -15,7 +15,7 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
-    workflow::{Workflow, plain, with_nodes},
+    source::workflow::{Workflow, plain, with_nodes},
 };
 
 pub(crate) fn list(args: &List, context: &Context) -> Result<Exit> {

@@ -19,14 +19,16 @@ use super::Context;
 use crate::{
     cli::Logs,
     exit::{Exit, Failure},
-    names,
+    load::names,
     output::{
         Output, To, clock,
         colour::{Colour, Paint, one_line, stable},
         sanitize::{self, Policy, Sanitizer},
     },
-    source::{LogQuery, Source},
-    workflow::{Node, Workflow, with_nodes},
+    source::{
+        LogQuery, Source,
+        workflow::{Node, Workflow, with_nodes},
+    },
 };
 
 /// Type of a node that is one container of a set.

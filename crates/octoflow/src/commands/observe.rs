@@ -18,8 +18,7 @@ use crate::{
     cli::{After, Format},
     exit::{Exit, Failure},
     output::{clock, colour::phase_colour, remote_progress::RemoteProgress},
-    source::{LogQuery, Source},
-    workflow::Workflow,
+    source::{LogQuery, Source, workflow::Workflow},
 };
 
 /// Prints submitted runs, and follows them if requested.

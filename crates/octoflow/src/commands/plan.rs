@@ -15,12 +15,11 @@ use super::{
     run::prepare::{prepare_with, stored_objects},
 };
 use crate::{
-    cli::{Plan, PlanFormat},
+    cli::{Plan, PlanFormat, span},
     exit::{Exit, Failure},
     load,
     output::{json::pretty, outlook as show},
-    span,
-    workflow::Workflow,
+    source::workflow::Workflow,
 };
 
 pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {

@@ -12,7 +12,7 @@ use super::{Context, observe::handed_over, steer, stored::address};
 use crate::{
     cli::Resubmit,
     exit::{Exit, Failure},
-    names,
+    load::names,
     output::clock,
     source::{kind_of, phases, workflow},
 };

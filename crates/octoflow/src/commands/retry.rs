@@ -14,8 +14,10 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
-    source::{kind_of, kind_parameter, phases, stand_of},
-    workflow::{Workflow, list, text},
+    source::{
+        kind_of, kind_parameter, phases, stand_of,
+        workflow::{Workflow, list, text},
+    },
 };
 
 pub(crate) fn retry(args: &Retry, context: &Context) -> Result<Exit> {

@@ -7,9 +7,9 @@ use octoflow_server::{Config, Error, serve, start_log};
 use super::Context;
 use crate::{
     cli::Server,
-    config,
+    config::{self, node, system},
     exit::{Exit, Failure},
-    local, node, system,
+    local,
 };
 
 pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {

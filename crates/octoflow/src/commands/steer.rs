@@ -4,7 +4,11 @@ use anyhow::Result;
 use octoflow_store::{Filter, RunRow};
 
 use super::Context;
-use crate::{cli::Target, exit::Exit, remote::Request, source::Source, workflow::noun};
+use crate::{
+    cli::Target,
+    exit::Exit,
+    source::{Source, remote::Request, workflow::noun},
+};
 
 pub(crate) fn steer(target: &Target, request: &Request, context: &Context) -> Result<Exit> {
     let source = context.source()?;

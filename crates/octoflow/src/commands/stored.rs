@@ -10,14 +10,15 @@ use serde_json::{Value, json};
 
 use super::{Context, submit::OfServer};
 use crate::{
-    adjust,
     cli::{Format, StoredCommand, StoredDelete, StoredFiles, StoredList, StoredNames},
     client::{Address, Client, selector},
     exit::{self, Exit, Failure},
-    load::{self, Loaded},
+    load::{
+        self, Loaded, adjust,
+        validate::{FileCatalog, validate},
+    },
     output::json::objects,
-    validate::{FileCatalog, validate},
-    workflow::{list, text},
+    source::workflow::{list, text},
 };
 
 pub(crate) fn stored(command: &StoredCommand, kind: &'static Kind, context: &Context) -> Result<Exit> {
@@ -141,7 +142,7 @@ pub(super) fn find(client: &Client, kind: &'static Kind, namespace: &str, name: 
     let all = client.get(&address(kind, Some(namespace), None)).unwrap_or_default();
     let known = list(&all["items"]).iter().map(|object| text(&object["metadata"], "name"));
     let failure = Failure::not_found(format!("there is no {} `{name}`", kind.name));
-    Err(match crate::names::suggestion(name, known) {
+    Err(match load::names::suggestion(name, known) {
         Some(help) => failure.help(help).into(),
         None => failure.into(),
     })

@@ -12,15 +12,20 @@ use super::{
     stored::{address, put},
 };
 use crate::{
-    adjust::{self, Overrides},
     cli::{Format, Submit},
     client::{Address, Client},
     exit::{Exit, Failure},
-    load, names,
+    load::{
+        self,
+        adjust::{self, Overrides},
+        names,
+        validate::ObjectSource,
+    },
     output::json::objects,
-    source::without_nulls,
-    validate::ObjectSource,
-    workflow::{list, text},
+    source::{
+        without_nulls,
+        workflow::{list, text},
+    },
 };
 
 pub(crate) fn submit(args: &Submit, context: &Context) -> Result<Exit> {

@@ -14,8 +14,10 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
-    source::without_nulls,
-    workflow::{list, text},
+    source::{
+        without_nulls,
+        workflow::{list, text},
+    },
 };
 
 /// Maximum length of a password; longer input is a mistake.

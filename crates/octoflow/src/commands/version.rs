@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::{cli::Version, client::Address, exit::Exit, output::json::objects, workflow::text};
+use crate::{cli::Version, client::Address, exit::Exit, output::json::objects, source::workflow::text};
 
 pub(crate) fn version(args: &Version, context: &Context) -> Result<Exit> {
     let output = &context.output;

@@ -15,7 +15,7 @@ use super::{
     reply::{self, Reply},
     sheet::Spot,
 };
-use crate::{names, span};
+use crate::{cli::span, load::names};
 
 /// The path scripts are laid down at.
 const SCRIPT: &str = "/argo/staging/script";

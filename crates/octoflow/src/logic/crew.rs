@@ -10,7 +10,7 @@ use octoflow_model::{
 };
 
 use super::{answer::TERMINATED, sheet::Spot};
-use crate::span;
+use crate::cli::span;
 
 /// What a stub says of one container.
 #[derive(Clone, Debug)]

@@ -92,7 +92,7 @@ impl Check<'_, '_> {
         }
         for moment in expected.items_of("moments") {
             let text = moment.text_of("at").unwrap_or_default();
-            let Ok(at) = crate::span::parse(&text) else { continue };
+            let Ok(at) = crate::cli::span::parse(&text) else { continue };
             let seen = self.played.moments.iter().find(|(known, _)| *known == at);
             let Some(seen) = seen.and_then(|(_, seen)| seen[self.run].as_ref()) else {
                 self.verdict.miss(&moment, "moments", format!("the run is there after {text}"), "it is not");

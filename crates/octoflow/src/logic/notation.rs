@@ -7,7 +7,7 @@ use octoflow_engine::expr::nearest;
 use octoflow_model::Time;
 use regex::Regex;
 
-use crate::span;
+use crate::cli::span;
 
 pub(crate) fn is_span(text: &str) -> Result<(), String> {
     span::parse(text).map(drop)

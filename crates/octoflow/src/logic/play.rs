@@ -16,7 +16,7 @@ use super::{
     suite::Case,
     verdict::Verdict,
 };
-use crate::span;
+use crate::cli::span;
 
 /// What the virtual clock shows unless a case says otherwise: 2026-01-01T00:00:00Z.
 const DAWN: Time = Time(1_767_225_600_000_000);

@@ -20,11 +20,13 @@ use super::{
     suite::{Case, beside, inline},
 };
 use crate::{
-    adjust::{self, Overrides},
-    load::{self, Loaded},
-    span,
-    validate::{self, FileCatalog},
-    workflow::text,
+    cli::span,
+    load::{
+        self, Loaded,
+        adjust::{self, Overrides},
+        validate::{self, FileCatalog},
+    },
+    source::workflow::text,
 };
 
 /// The name of a workflow that has none of its own.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use octoflow_manifest::{Problem, Problems, Severity};
 use serde_json::{Value, json};
 
-use crate::pages;
+use crate::output::pages;
 
 /// Formats each problem as a workflow command.
 pub(crate) fn github(problems: &Problems) -> String {

@@ -10,7 +10,7 @@ use super::{
     clock,
     colour::{Colour, Paint, one_line, phase_colour},
 };
-use crate::workflow::Workflow;
+use crate::source::workflow::Workflow;
 
 /// `now` is the present, for ages and for open runs.
 pub(crate) fn render(workflow: Workflow<'_>, now: Time, zone: &TimeZone, paint: Paint) -> String {

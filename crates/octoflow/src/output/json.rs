@@ -3,7 +3,7 @@
 use octoflow_manifest::to_yaml;
 use serde_json::{Value, json};
 
-use crate::{cli::Format, workflow::Workflow};
+use crate::{cli::Format, source::workflow::Workflow};
 
 /// Formats objects; `None` if the format is not for programs.
 pub(crate) fn objects(format: &Format, objects: &[Value], as_list: bool) -> Option<String> {

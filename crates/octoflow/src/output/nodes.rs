@@ -10,7 +10,7 @@ use super::{
     table::{Cell, Table},
     tree,
 };
-use crate::workflow::{Node, Workflow, artifacts};
+use crate::source::workflow::{Node, Workflow, artifacts};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Columns {

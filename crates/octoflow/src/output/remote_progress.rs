@@ -15,7 +15,7 @@ use super::{
     live::Live,
     nodes::{self, Columns},
 };
-use crate::workflow::{Node, Workflow, with_nodes};
+use crate::source::workflow::{Node, Workflow, with_nodes};
 
 pub(crate) struct RemoteProgress {
     output: Output,

@@ -3,7 +3,7 @@
 
 use octoflow_model::Time;
 
-use crate::workflow::{Node, by_id};
+use crate::source::workflow::{Node, by_id};
 
 /// Properties of a node that the layout needs.
 #[derive(Clone, Debug)]
@@ -183,7 +183,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::workflow::Workflow;
+    use crate::source::workflow::Workflow;
 
     fn picture(object: &Value) -> String {
         let workflow = Workflow::new(object);

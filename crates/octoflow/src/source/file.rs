@@ -21,8 +21,10 @@ use crate::{
     commands::EXPORT_FORMAT,
     exit::Failure,
     output::clock,
-    remote::Request,
-    workflow::{Workflow, text},
+    source::{
+        remote::Request,
+        workflow::{Workflow, text},
+    },
 };
 
 pub(crate) struct ExportFile {

@@ -22,12 +22,11 @@ use serde_json::Value;
 
 use super::{LogQuery, Source, Waiting, still_open};
 use crate::{
-    config,
+    config::{self, system},
     exit::Failure,
     local::{Local, explained},
     output::Output,
-    remote::{self, Message, Request},
-    system,
+    source::remote::{self, Message, Request},
 };
 
 /// Poll interval for a watched run.

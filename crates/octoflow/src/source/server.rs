@@ -21,8 +21,10 @@ use crate::{
     commands::address,
     exit::{self, Exit, Failure},
     output::Output,
-    remote::Request,
-    workflow::{Workflow, list, noun, text},
+    source::{
+        remote::Request,
+        workflow::{Workflow, list, noun, text},
+    },
 };
 
 /// Timeout of a silent stream, longer than the server's keep-alive interval.

@@ -16,9 +16,8 @@ use ureq::{
 use super::stage::Stage;
 use crate::{
     Limits, Tls,
-    access::AdminSource,
-    listen::{self, Endpoint},
-    tls,
+    gate::access::AdminSource,
+    listen::{self, Endpoint, tls},
 };
 
 /// The stage with a listening endpoint.

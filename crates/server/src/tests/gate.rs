@@ -14,11 +14,9 @@ use serde_json::json;
 use super::stage::{Reply, Stage, request};
 use crate::{
     Limits,
-    access::AdminSource,
-    answer::{self, Answer},
+    answer::{self, Answer, fault::Fault},
     call::{Call, Params},
-    fault::Fault,
-    gate,
+    gate::{self, access::AdminSource},
     route::{Face, Need, Route, Table},
 };
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::{net::TcpStream, time::timeout};
 
 use super::{endpoint::open, stage::Stage};
-use crate::{Limits, access::AdminSource};
+use crate::{Limits, gate::access::AdminSource};
 
 /// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

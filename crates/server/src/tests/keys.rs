@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 
 use super::stage::{Reply, Stage, request};
 use crate::{
-    answer,
+    answer::{self, fault::Fault},
     call::{Call, Params},
-    fault::Fault,
     gate,
     route::{Face, Need, Route, Table},
 };
@@ -60,7 +59,7 @@ async fn the_same_key_and_body_is_the_same_run_and_another_body_is_a_conflict() 
     assert_ne!(uid(&next), uid(&first));
     assert_eq!(send(&stage, keyed(&"k".repeat(300), "admin", &workflow("a-"))).await.status, 400);
 
-    let stage = Stage::again(stage.close(), Default::default(), crate::access::AdminSource::Stored);
+    let stage = Stage::again(stage.close(), Default::default(), gate::access::AdminSource::Stored);
     let later = send(&stage, keyed("k1", "admin", &workflow("a-"))).await;
     assert_eq!(uid(&later), uid(&first), "also after a restart");
     let body = json!({"forwho": "ann", "privileges": ["write_job"]});

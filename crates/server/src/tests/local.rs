@@ -11,10 +11,12 @@ use tokio::net::TcpListener;
 
 use super::stage::{Reply, Stage, request};
 use crate::{
-    access::first,
     connect_local,
-    listen::{self, Endpoint},
-    local::{LocalSocket, LocalUser},
+    gate::access::first,
+    listen::{
+        self, Endpoint,
+        local::{LocalSocket, LocalUser},
+    },
 };
 
 const WHOAMI: &str = "/api/octoflow/v1/whoami";

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use super::stage::{Stage, request};
 use crate::{
     Limits,
-    access::AdminSource,
-    area::Area,
+    gate::{access::AdminSource, area::Area},
     route::{self, Need},
 };
 

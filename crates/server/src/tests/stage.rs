@@ -25,15 +25,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Limits,
-    access::{Access, AdminSource, DefaultPassword},
     answer::Answer,
     app::{App, Inner},
-    audit::Audit,
-    hosts::Hosts,
-    listen::Peer,
-    meter::Meter,
+    gate::{
+        access::{Access, AdminSource, DefaultPassword},
+        audit::Audit,
+        hosts::Hosts,
+        meter::Meter,
+    },
+    listen::{Peer, streams::Streams},
     route,
-    streams::Streams,
 };
 
 pub(super) struct Stage {

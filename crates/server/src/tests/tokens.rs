@@ -10,7 +10,7 @@ use serde_json::json;
 use super::stage::{Reply, Stage, request, request_from};
 use crate::{
     Limits,
-    access::{AdminSource, digest},
+    gate::access::{AdminSource, digest},
 };
 
 const TOKENS: &str = "/api/octoflow/v1/tokens";

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::stage::{Stage, request};
 use crate::{
-    access::Privileges,
+    gate::access::Privileges,
     route::{self, Need},
 };
 

@@ -4,7 +4,7 @@ use octoflow_model::{RunId, Time};
 use rusqlite::OptionalExtension;
 
 use super::Reader;
-use crate::{Error, IdempotencyKey, Password, Token, error::Doing, row::unsigned};
+use crate::{Error, IdempotencyKey, Password, Token, error::Doing, rows::row::unsigned};
 
 impl Reader {
     /// Returns all tokens, oldest first.

@@ -4,7 +4,7 @@
 use rusqlite::ToSql;
 
 use super::Reader;
-use crate::{Error, Object, error::Doing, row::read_object, seal};
+use crate::{Error, Object, database::seal, error::Doing, rows::row::read_object};
 
 /// The most of one page: it ends with the object that reaches either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -153,7 +153,7 @@ fn power_may_be_cut_at_every_moment_and_whatever_was_acknowledged_is_there() {
         for tear in [Tear::None, Tear::All, Tear::Last, Tear::OnlyLast] {
             let left = tempfile::tempdir().unwrap();
             let Some(marked) = disk.cut_power(moment, tear, left.path()) else { continue };
-            if !left.path().join(crate::schema::FILE).exists() {
+            if !left.path().join(crate::database::schema::FILE).exists() {
                 continue;
             }
             let store = Store::open(left.path()).unwrap_or_else(|error| panic!("{tear:?} at {moment}: {error}"));

@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     Notification,
     faults::{Disk, Fault, Tear, install},
-    stage::PART_BYTES,
+    writer::stage::PART_BYTES,
 };
 
 /// More facts than one transaction deletes.
@@ -296,7 +296,7 @@ fn power_may_be_cut_at_every_part_and_there_is_the_journal_or_the_record() {
         for tear in [Tear::None, Tear::All, Tear::Last] {
             let left = tempfile::tempdir().unwrap();
             let Some(marked) = disk.cut_power(moment, tear, left.path()) else { continue };
-            if !left.path().join(crate::schema::FILE).exists() {
+            if !left.path().join(crate::database::schema::FILE).exists() {
                 continue;
             }
             let store = Store::open(left.path()).unwrap_or_else(|error| panic!("{tear:?} at {moment}: {error}"));

@@ -1,7 +1,7 @@
 //! Opening a data directory: locks, formats, owners, and the errors for each.
 
 use super::*;
-use crate::schema;
+use crate::database::schema;
 
 #[test]
 fn a_second_writer_is_refused_and_told_who_holds_the_directory() {
@@ -241,7 +241,7 @@ fn what_runs_left_proves_that_there_was_a_database() {
 #[test]
 fn a_directory_of_before_the_marker_opens_and_gets_one() {
     let dir = used();
-    let marker = dir.path().join(crate::marker::FILE);
+    let marker = dir.path().join(crate::database::marker::FILE);
     let id = std::fs::read_to_string(&marker).unwrap();
     std::fs::remove_file(&marker).unwrap();
     Store::open(dir.path()).unwrap().close().unwrap();

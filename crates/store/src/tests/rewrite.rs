@@ -7,10 +7,12 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::{
-    checkpoint::Checkpointer,
-    connect,
+    database::connect,
     faults::{Fault, install},
-    rewrite::{PlaintextStatus, Rewriter},
+    writer::{
+        checkpoint::Checkpointer,
+        rewrite::{PlaintextStatus, Rewriter},
+    },
 };
 
 const CANARY: &str = "a-canary-from-before-encryption";

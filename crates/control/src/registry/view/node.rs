@@ -5,7 +5,7 @@ use std::{env::consts, fs};
 use serde_json::{Value, json};
 
 use super::{Registry, uid};
-use crate::known;
+use crate::objects::known;
 
 impl Registry {
     pub(super) fn node(&self) -> Value {

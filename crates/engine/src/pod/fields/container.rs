@@ -1,7 +1,7 @@
 //! The fields of containers, as Kubernetes names them.
 
 use super::{NO_PODS, volume::VOLUME_MOUNTS};
-use crate::shape::{BOOL, Field, QUANTITY_MAP, Shape, TEXT, TEXTS};
+use crate::admit::shape::{BOOL, Field, QUANTITY_MAP, Shape, TEXT, TEXTS};
 
 const NO_PROBES: &str = "a daemon counts as ready once its process runs";
 

@@ -1,7 +1,7 @@
 //! The fields of volumes and of their mounts.
 
 use super::NO_PODS;
-use crate::shape::{BOOL, Field, MODE, QUANTITY, Shape, TEXT};
+use crate::admit::shape::{BOOL, Field, MODE, QUANTITY, Shape, TEXT};
 
 pub(crate) static VOLUMES: Shape = Shape::List(&VOLUME);
 static VOLUME: Shape = Shape::Object(&[

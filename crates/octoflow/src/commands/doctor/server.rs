@@ -9,7 +9,7 @@ use super::{Finding, LITTLE_SPACE, NO_SPACE};
 use crate::{
     client::{Address, Client},
     exit::{self, Exit, Failure},
-    workflow::{list, text},
+    source::workflow::{list, text},
 };
 
 /// Certificates, expiring tokens and schedules depend on the clock.

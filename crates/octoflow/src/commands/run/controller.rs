@@ -14,9 +14,9 @@ use serde_json::Value;
 use super::{Context, prepare::Ready};
 use crate::{
     cli::Run,
-    config,
+    config::{self, node},
     exit::{Exit, Failure},
-    local, node,
+    local,
 };
 
 /// Facts of a run, from the first to the last.

@@ -1,7 +1,7 @@
 //! State machine for Ctrl-C, SIGTERM and the time limit, without IO. The first signal stops cleanly, the second
 //! terminates, a third one gives up waiting.
 
-use crate::system::Signal;
+use crate::config::system::Signal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {

@@ -18,11 +18,13 @@ use serde_json::Value;
 
 use super::Context;
 use crate::{
-    adjust::{self, Overrides},
     cli::Run,
     exit::Failure,
-    load::{self, Loaded},
-    validate::{self, FileCatalog, ObjectSource},
+    load::{
+        self, Loaded,
+        adjust::{self, Overrides},
+        validate::{self, FileCatalog, ObjectSource},
+    },
 };
 
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use crate::{
         nodes::{self, Columns},
         sanitize::Policy,
     },
-    workflow::{Node, Workflow, by_id, with_nodes},
+    source::workflow::{Node, Workflow, by_id, with_nodes},
 };
 
 /// Number of last log lines shown for a failed step.

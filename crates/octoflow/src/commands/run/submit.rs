@@ -5,11 +5,10 @@ use octoflow_model::RunId;
 
 use super::{Context, LocalController, controller::Facts, prepare::Prepared};
 use crate::{
-    adjust,
     cli::Run,
     exit::Failure,
-    source::{LocalSource, Source},
-    workflow::text,
+    load::adjust,
+    source::{LocalSource, Source, workflow::text},
 };
 
 /// Number of tries when a generated name is taken.

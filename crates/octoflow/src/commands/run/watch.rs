@@ -22,9 +22,9 @@ use super::{
 };
 use crate::{
     cli::Run,
+    config::system::{self, Signal},
     output::clock,
-    remote::{Message, Request, RequestListener},
-    system::{self, Signal},
+    source::remote::{Message, Request, RequestListener},
 };
 
 /// Interval for checking whether storage is available again.

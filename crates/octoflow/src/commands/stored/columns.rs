@@ -10,7 +10,7 @@ use crate::{
         colour::one_line,
         table::{Cell, Table},
     },
-    workflow::{list, named_values, plain, text},
+    source::workflow::{list, named_values, plain, text},
 };
 
 pub(super) fn plural(kind: &str) -> &'static str {

@@ -1,0 +1,56 @@
+//! Notes the effects of each decision beyond its workflow: freed slots, released locks, metrics, caches, and observers
+//! to notify.
+
+use octoflow_model::argo::WorkflowFact;
+
+use super::turn::Turn;
+use crate::run::effect::CacheEntry;
+
+impl Turn<'_> {
+    pub(super) fn note(&mut self, fact: &WorkflowFact) {
+        let effects = &mut self.effects;
+        // No caller waits for a start, so its commit may be delayed and joined with the next.
+        effects.change.urgent |= !matches!(fact, WorkflowFact::Started { .. });
+        match fact {
+            WorkflowFact::Began { .. } => {
+                effects.change.phase = true;
+                effects.change.lifecycle = true;
+            }
+            WorkflowFact::Finished(finished) => {
+                effects.freed.push(finished.node);
+                effects.unlocked.push(finished.node);
+            }
+            // A daemon may stay as long as the run does; its slot is for tasks that end by themselves.
+            WorkflowFact::Daemoned { node } => effects.freed.push(*node),
+            WorkflowFact::Metered(metered) => effects.metered.push((**metered).clone()),
+            WorkflowFact::Memoized { node, at, cache, key, outputs } => {
+                effects.change.caches.push(cache.clone());
+                effects.cached.push(CacheEntry {
+                    node: self.run.state.id_of(*node),
+                    at: *at,
+                    cache: cache.clone(),
+                    key: key.clone(),
+                    outputs: outputs.clone(),
+                });
+            }
+            WorkflowFact::Added(_)
+            | WorkflowFact::Wanted { .. }
+            | WorkflowFact::Waiting { .. }
+            | WorkflowFact::Locked { .. }
+            | WorkflowFact::Expanded { .. }
+            | WorkflowFact::Launched { .. }
+            | WorkflowFact::Started { .. }
+            | WorkflowFact::Progressed { .. }
+            | WorkflowFact::Dismissed { .. }
+            | WorkflowFact::Stopping { .. }
+            | WorkflowFact::Backoff { .. }
+            | WorkflowFact::Supplied { .. }
+            | WorkflowFact::Settled { .. }
+            | WorkflowFact::Due { .. }
+            | WorkflowFact::Recalled { .. }
+            | WorkflowFact::Exported { .. }
+            | WorkflowFact::Unmetered { .. }
+            | WorkflowFact::Expired { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Explains why a node is not done. The reason is read off the state, never guessed from logs.
+
+use std::fmt;
+
+use octoflow_model::{
+    NodeIx, Shutdown, Time,
+    argo::{Items, NodeKind, Phase},
+};
+
+use super::{
+    node::{Body, Leaf, Lock},
+    program::CallSite,
+    run::Run,
+};
+use crate::{
+    engine::locks::{Holder, Locks},
+    schedule::Scheduler,
+};
+
+/// Reason why a node, or a call that has no node yet, is not over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// Display name of the node.
+    pub node: String,
+    pub phase: Option<Phase>,
+    pub reason: Reason,
+    pub since: Option<Time>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Waits for these tasks to be over.
+    Dependencies(Vec<String>),
+    /// Waits for capacity: how many tasks of all runs are queued, and what the first of them lacks.
+    Capacity {
+        waiting: usize,
+        shortage: Option<String>,
+    },
+    /// Waits for a lock: its holders; none if it is only not the first in the queue.
+    Lock {
+        key: String,
+        holders: Vec<String>,
+    },
+    /// Handed to the runtime, which has not reported yet.
+    Starting {
+        since: Time,
+    },
+    Running {
+        since: Time,
+        deadline: Option<Time>,
+    },
+    /// A daemon that is up; it ends with the steps or DAG around it.
+    DaemonUp {
+        since: Time,
+    },
+    /// Ordered to stop.
+    Stopping(String),
+    /// Waits to be resumed, or until a time.
+    Suspended {
+        until: Option<Time>,
+    },
+    /// Waits for the time of the next attempt.
+    Backoff {
+        until: Time,
+        attempts: usize,
+    },
+    /// Waits for its children.
+    Children {
+        open: u32,
+        still_to_start: usize,
+    },
+    /// All its work is done and its daemons are being stopped.
+    Daemons(usize),
+    /// Cannot start more children: a parallelism limit is reached.
+    Parallelism {
+        limit: u64,
+        active: u32,
+        whose: String,
+    },
+    /// The whole run is suspended.
+    RunSuspended,
+    /// The run is shutting down.
+    ShuttingDown(Shutdown),
+    /// Waits for its exit handler or a hook.
+    Handler,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dependencies(names) => write!(f, "waits for {}", names.join(", ")),
+            Self::Capacity { waiting, shortage: None } => write!(f, "waits for its turn among {waiting} tasks"),
+            Self::Capacity { waiting, shortage: Some(shortage) } => {
+                write!(f, "waits for its turn among {waiting} tasks: {shortage}")
+            }
+            Self::Lock { key, holders } if holders.is_empty() => write!(f, "waits in the queue of the lock {key}"),
+            Self::Lock { key, holders } => write!(f, "waits for the lock {key}, held by {}", holders.join(", ")),
+            Self::Starting { since } => write!(f, "being started since {since}"),
+            Self::Running { since, deadline: None } => write!(f, "running since {since}"),
+            Self::Running { since, deadline: Some(deadline) } => {
+                write!(f, "running since {since}, must end by {deadline}")
+            }
+            Self::DaemonUp { since } => {
+                write!(f, "a daemon, up since {since} until the steps or DAG around it are over")
+            }
+            Self::Stopping(message) if message.is_empty() => write!(f, "being stopped: it is not needed any more"),
+            Self::Stopping(message) => write!(f, "being stopped: {message}"),
+            Self::Suspended { until: None } => write!(f, "suspended until someone resumes it"),
+            Self::Suspended { until: Some(until) } => write!(f, "suspended until {until} or until someone resumes it"),
+            Self::Backoff { until, attempts } => write!(f, "waits until {until} before attempt {}", attempts + 1),
+            Self::Children { open, still_to_start: 0 } => write!(f, "waits for {open} of its nodes"),
+            Self::Children { open, still_to_start } => {
+                write!(f, "waits for {open} of its nodes, {still_to_start} more are still to start")
+            }
+            Self::Daemons(1) => write!(f, "waits for its daemon to end"),
+            Self::Daemons(count) => write!(f, "waits for its {count} daemons to end"),
+            Self::Parallelism { limit, active, whose } => {
+                write!(f, "{whose} allows {limit} at a time and {active} are active")
+            }
+            Self::RunSuspended => write!(f, "the workflow is suspended; resume it to go on"),
+            Self::ShuttingDown(how) => write!(f, "the workflow is being ended with strategy '{}'", how.word()),
+            Self::Handler => write!(f, "waits for its hooks and exit handler"),
+        }
+    }
+}
+
+/// Explains every open node and every DAG task that waits to become one, in order of creation.
+pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
+    explain_with(run, scheduler, None)
+}
+
+/// Explains with the lock table at hand, which knows the holders of now rather than those of when the wait began.
+pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
+    let state = &run.state;
+    let mut found = Vec::new();
+    if let Some(reason) = state.lock.as_deref().and_then(|lock| lock_wait(run, None, lock, locks)) {
+        found.push(Explanation {
+            node: state.head.name.to_string(),
+            phase: Some(Phase::Pending),
+            reason,
+            since: Some(state.head.created),
+        });
+    }
+    for (at, node) in state.nodes.iter().enumerate() {
+        if node.settled {
+            continue;
+        }
+        let at = NodeIx(at as u32);
+        let since = node.started;
+        let mut say = |node: String, phase: Option<Phase>, reason: Reason| {
+            found.push(Explanation { node, phase, reason, since: phase.map(|_| since) });
+        };
+        let name = || state.display_of(at).to_owned();
+        if node.phase.fulfilled() {
+            say(name(), Some(node.phase), Reason::Handler);
+            continue;
+        }
+        if node.barred {
+            if let Some(reason) = node.lock.as_deref().and_then(|lock| lock_wait(run, Some(at), lock, locks)) {
+                say(name(), Some(node.phase), reason);
+            }
+            continue;
+        }
+        if let Some(reason) = reason(run, at, scheduler) {
+            say(name(), Some(node.phase), reason);
+        }
+        if let Body::Dag(dag) = &node.body {
+            let recipe = run.recipe_of(at);
+            for (task, vertex) in recipe.graph().tasks.iter().enumerate() {
+                let waited = |node: NodeIx| !state.node(node).settled && !state.node(node).daemoned;
+                let open = |needed: &&u32| dag.nodes[**needed as usize].is_none_or(waited);
+                let names =
+                    vertex.needs.iter().filter(open).map(|needed| recipe.call_name(CallSite::Task(*needed)).to_owned());
+                let names: Vec<String> = names.collect();
+                if dag.nodes[task].is_none() && !names.is_empty() {
+                    say(recipe.call_name(CallSite::Task(task as u32)).to_owned(), None, Reason::Dependencies(names));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Explains a wait for a lock.
+fn lock_wait(run: &Run, node: Option<NodeIx>, lock: &Lock, locks: Option<&Locks>) -> Option<Reason> {
+    let (key, holders) = lock.waits.as_ref()?;
+    let now = locks.and_then(|locks| locks.blocking(Holder { run: run.id, node }));
+    Some(match now {
+        Some((key, holders)) => {
+            Reason::Lock { key: key.to_owned(), holders: holders.into_iter().map(str::to_owned).collect() }
+        }
+        None => Reason::Lock { key: key.clone(), holders: holders.clone() },
+    })
+}
+
+fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason> {
+    let state = &run.state;
+    let node = state.node(at);
+    let stopping = state.daemons.get(&at).filter(|daemons| daemons.iter().any(|daemon| is_stopping(run, *daemon)));
+    if let Some(daemons) = stopping {
+        return Some(Reason::Daemons(daemons.len()));
+    }
+    Some(match (&node.body, node.kind) {
+        (Body::Leaf(Leaf::Barred), _) => return None,
+        (Body::Leaf(Leaf::Queued), _) => {
+            let shortage = scheduler
+                .and_then(Scheduler::head)
+                .and_then(|(_, shortage)| shortage)
+                .as_ref()
+                .map(ToString::to_string);
+            Reason::Capacity { waiting: scheduler.map_or(0, Scheduler::waiting), shortage }
+        }
+        (Body::Leaf(Leaf::Launched), _) => Reason::Starting { since: node.started },
+        (Body::Leaf(Leaf::Running), _) if node.daemoned => Reason::DaemonUp { since: node.started },
+        (Body::Leaf(Leaf::Running), _) => Reason::Running { since: node.started, deadline: node.wake },
+        (Body::Leaf(Leaf::Stopping), _) => Reason::Stopping(node.message.as_deref().unwrap_or_default().to_owned()),
+        (_, NodeKind::Suspend) => Reason::Suspended { until: node.wake },
+        (Body::Retry { attempts }, _) => match node.wake {
+            Some(until) => Reason::Backoff { until, attempts: attempts.len() },
+            None => Reason::Children { open: 1, still_to_start: 0 },
+        },
+        (Body::Group(group), _) => {
+            let missing = group
+                .calls
+                .iter()
+                .map(|fan| fan.items.as_ref().map_or(1, Items::len).saturating_sub(fan.nodes.len()))
+                .sum();
+            waiting(run, at, group.open, missing)
+        }
+        (Body::Fan(fan), _) => waiting(run, at, fan.open, fan.items.as_ref().map_or(0, Items::len) - fan.nodes.len()),
+        (Body::Dag(dag), _) => waiting(run, at, dag.open, dag.nodes.len() - dag.made as usize),
+        (Body::Steps { .. }, _) => Reason::Children { open: 1, still_to_start: 0 },
+        (Body::Plain, _) => return None,
+    })
+}
+
+/// Whether a daemon is being stopped, or has ended while its hooks have not.
+fn is_stopping(run: &Run, at: NodeIx) -> bool {
+    let node = run.state.node(at);
+    let last = match &node.body {
+        Body::Retry { attempts } => attempts.last().map(|last| run.state.node(*last)),
+        _ => None,
+    };
+    last.unwrap_or(node).dismissed
+}
+
+/// Explains what keeps a node from starting more children, if anything does.
+fn waiting(run: &Run, at: NodeIx, open: u32, still_to_start: usize) -> Reason {
+    let state = &run.state;
+    if still_to_start == 0 {
+        return Reason::Children { open, still_to_start };
+    }
+    if let Some(how) = state.head.shutdown {
+        return Reason::ShuttingDown(how);
+    }
+    if state.head.suspended {
+        return Reason::RunSuspended;
+    }
+    let boundary = if state.node(at).kind == NodeKind::Dag { Some(at) } else { state.node(at).boundary };
+    let own = boundary.and_then(|boundary| {
+        let limit: u64 = run.recipe_of(boundary).template.parallelism.as_ref()?.0.trim().parse().ok()?;
+        let active = state.active_children.get(&boundary).copied().unwrap_or(0);
+        (u64::from(active) >= limit).then(|| Reason::Parallelism {
+            limit,
+            active,
+            whose: format!("template '{}'", run.recipe_of(boundary).key),
+        })
+    });
+    let whole = run.program.workflow.spec.parallelism.filter(|limit| u64::from(state.active_pods) >= *limit);
+    let whole =
+        whole.map(|limit| Reason::Parallelism { limit, active: state.active_pods, whose: "the workflow".to_owned() });
+    own.or(whole).unwrap_or(Reason::Children { open, still_to_start })
+}

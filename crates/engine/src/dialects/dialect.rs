@@ -1,0 +1,383 @@
+//! The interface between the engine and the dialects: traits of runs, turns and programs. A dialect implements them in
+//! its own folder and has one row in the table of kinds; nothing outside asks which dialect a run is.
+
+use std::{any::Any, fmt, io, sync::Arc};
+
+use octoflow_manifest::Problems;
+use octoflow_model::{
+    AttemptId, Claim, Fact, MutableMetadata, NodeIx, Order, Report, RunId, Submission, Task, Time,
+    garbage::{Garbage, GcStrategy},
+    submission::Stored,
+    task::{Labels, Resources},
+};
+use serde_json::Value;
+
+use crate::{
+    admit::{Admitted, Catalog},
+    dialects::argo::outlook::{Bounds, Outlook},
+    engine::{
+        SharedState,
+        input::{Command, Refusal},
+        locks::{Holder, Locks, Ready, Wait, Waiter},
+        slice::Work,
+    },
+    kinds::{self, Kind},
+    meters::Live,
+    run::{Run, effect::Effects, explain::Explanation, follow::Follow, head::Head, mark, rerun::Reruns, view::RunView},
+    schedule::{Gang, Scheduler},
+};
+
+/// A dialect: the part of a row in the table of kinds that only kinds of runs have.
+#[derive(Debug)]
+pub struct Dialect {
+    /// The kind of the objects that run.
+    pub kind: &'static Kind,
+    /// The phases of a run, in display order.
+    pub phases: &'static [PhaseWord],
+    pub status: StatusFields,
+    /// Maximum length of the name of a run.
+    pub max_name_length: usize,
+    /// The label of a pod that names its run.
+    pub pod_label: &'static str,
+    /// Renders pods, events, logs and nodes from the objects of its runs.
+    pub view: &'static dyn RunView,
+    /// Interprets its facts for clients that follow a run.
+    pub follow: &'static dyn Follow,
+    /// Implements retry and resubmit.
+    pub reruns: &'static dyn Reruns,
+    /// Why a pod cannot be deleted on its own, and what to do instead. `None`: the run replaces a deleted pod.
+    pub pod_delete_refusal: Option<&'static str>,
+    /// True if every attempt has an object that its pods belong to ([`DialectRun::unit`]).
+    pub has_units: bool,
+    /// True if changes of the run as a whole are distinguishable from changes of its parts, so that an observer of the
+    /// former only is not woken for each part.
+    pub has_run_level_changes: bool,
+    /// True if field selectors may use fields of the whole object, not only those in the index of runs.
+    pub selects_by_object: bool,
+    /// True if Argo's API serves its runs.
+    pub in_argo_api: bool,
+    /// True if submitters may pass parameters and an entrypoint.
+    pub takes_arguments: bool,
+    /// Previews what would run, in which order, as far as that is known beforehand; or the reason why there is no
+    /// preview.
+    pub outlook: Result<OutlookOf, &'static str>,
+    /// Layout of a table of its nodes.
+    pub node_table: NodeTable,
+    /// Renders a table row from the index of runs alone, if the index has everything the columns need.
+    pub summary_cells: Option<fn(&Summary<'_>, Time) -> Vec<Value>>,
+    /// Admits a manifest; a refused one gets all errors and warnings.
+    pub examine: fn(&Value, &dyn Catalog) -> Result<Admitted, Problems>,
+    /// Compiles an admitted manifest; on error returns the reason in one sentence.
+    pub compile: fn(&Value, &Stored) -> Result<Program, String>,
+    /// Explains a finished run from its object.
+    pub explain_ended: fn(&Value) -> Vec<Explanation>,
+}
+
+/// A function that previews a manifest.
+pub type OutlookOf = fn(&Value, &Stored, Bounds) -> Result<Outlook, String>;
+
+/// Layout of a table of a run's nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeTable {
+    /// Steps that call templates.
+    Steps,
+    /// Replicas, which have retries and addresses.
+    Members,
+}
+
+/// A phase of a run, as displayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PhaseWord {
+    pub word: &'static str,
+    pub class: PhaseClass,
+}
+
+/// The dialect-independent meaning of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PhaseClass {
+    /// Nothing has run yet.
+    Waiting,
+    Running,
+    /// Over, successfully.
+    Succeeded,
+    /// Over, unsuccessfully.
+    Failed,
+}
+
+impl PhaseWord {
+    pub const fn new(word: &'static str, class: PhaseClass) -> Self {
+        Self { word, class }
+    }
+}
+
+impl PhaseClass {
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Waiting | Self::Running => false,
+            Self::Succeeded | Self::Failed => true,
+        }
+    }
+}
+
+/// Names of the status fields that every run has.
+#[derive(Debug, Clone, Copy)]
+pub struct StatusFields {
+    pub phase: &'static str,
+    pub message: &'static str,
+    pub started: &'static str,
+    pub finished: &'static str,
+}
+
+impl StatusFields {
+    /// The names most Kubernetes objects use, for a run of an unknown kind.
+    pub const USUAL: Self = Self { phase: "phase", message: "message", started: "startedAt", finished: "finishedAt" };
+}
+
+/// A run as the index of runs describes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Summary<'a> {
+    pub name: &'a str,
+    pub phase: &'a str,
+    pub message: &'a str,
+    pub progress: &'a str,
+    pub priority: i64,
+    pub created: Time,
+    pub started: Option<Time>,
+    pub finished: Option<Time>,
+}
+
+impl Dialect {
+    /// Returns the class of a phase; `None` for an unknown word.
+    pub fn phase_class(&self, phase: &str) -> Option<PhaseClass> {
+        self.phases.iter().find(|known| known.word == phase).map(|known| known.class)
+    }
+
+    /// Returns the phase of a run from its object; the first phase if the object has none yet.
+    pub fn phase_of<'a>(&self, object: &'a Value) -> &'a str {
+        match object["status"][self.status.phase].as_str() {
+            None | Some("") => self.phases.first().map_or("", |first| first.word),
+            Some(phase) => phase,
+        }
+    }
+
+    /// Reports whether the object's phase is final.
+    pub fn is_decided(&self, object: &Value) -> bool {
+        self.phase_class(self.phase_of(object)).is_some_and(PhaseClass::is_final)
+    }
+}
+
+/// Returns the dialect of a manifest; on error, the reason in one sentence.
+pub fn of(manifest: &Value) -> Result<&'static Dialect, String> {
+    kinds::dialect_of(manifest).map_err(|problem| problem.message)
+}
+
+/// A compiled manifest with the objects it refers to. It is immutable, so runs of the same manifest can share it.
+#[derive(Clone, Debug)]
+pub struct Program(pub(crate) Arc<dyn DialectProgram>);
+
+impl Program {
+    /// Compiles a manifest; on error returns the reason in one sentence. An admitted manifest always compiles.
+    pub fn compile(manifest: &Value, stored: &Stored) -> Result<Self, String> {
+        (of(manifest)?.compile)(manifest, stored)
+    }
+}
+
+pub(crate) trait DialectProgram: fmt::Debug + Send + Sync {
+    /// Creates a run of a submission.
+    fn open(self: Arc<Self>, id: RunId, submission: &Submission) -> Run;
+}
+
+/// The scheduling state of a task of an open run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskState {
+    /// Queued in the scheduler.
+    Queued,
+    /// A runtime has it.
+    Placed,
+    /// A runtime has it and was ordered to end it.
+    Ending,
+}
+
+/// A run of some dialect. All methods only read, except the fold and the lists that the engine drains.
+pub trait DialectRun: Any + Send {
+    fn dialect(&self) -> &'static Dialect;
+    fn id(&self) -> RunId;
+    fn head(&self) -> &Head;
+    fn finished(&self) -> bool;
+    /// Returns its phase, in the dialect's word.
+    fn phase(&self) -> &'static str;
+    fn message(&self) -> &str;
+    fn began(&self) -> Option<Time>;
+    fn ended(&self) -> Option<Time>;
+
+    /// Returns the labels it can be selected by.
+    fn labels(&self) -> Labels {
+        self.head().labels.clone()
+    }
+
+    /// Returns its progress: the work done, and the work known so far.
+    fn progress(&self) -> (u64, u64);
+    /// Returns the priority of the run as a whole.
+    fn run_priority(&self) -> i32;
+
+    /// Returns the parameters it was submitted with, by name.
+    fn parameters(&self) -> Vec<(&str, &str)> {
+        Vec::new()
+    }
+
+    /// Reports whether the manifest names owners.
+    fn is_owned(&self) -> bool;
+    /// Returns its mutable metadata.
+    fn marks(&self) -> MutableMetadata {
+        mark::marks(self.manifest(), self.head(), &self.labels())
+    }
+
+    /// Returns the manifest as it was given.
+    fn manifest(&self) -> Value;
+    /// Renders the object of the run from the manifest it was submitted with.
+    fn object_of(&self, manifest: Value) -> Value;
+    /// Renders the object of the run with only the nodes for which `keep`, given id and type, is true.
+    fn object_where(&self, keep: &dyn Fn(&str, &str) -> bool) -> Value {
+        let _ = keep;
+        self.object_of(self.manifest())
+    }
+
+    /// Returns the number of its nodes or replicas.
+    fn size(&self) -> usize;
+    /// Renders the object of the run without the parts that grow with its size.
+    fn summary(&self) -> Value;
+    /// Returns when it expires after its end, in its local time; `None`: never.
+    fn due(&self) -> Option<Time>;
+    /// Reports whether a runtime has this attempt, and it is the current one.
+    fn is_placed(&self, attempt: AttemptId) -> bool;
+    /// Returns the earliest time that reports about this task can have.
+    fn earliest_report(&self, at: NodeIx) -> Time;
+
+    /// Returns the artifacts to be deleted with the run, or before.
+    fn garbage(&self, strategy: Option<GcStrategy>) -> Vec<Garbage> {
+        let _ = strategy;
+        Vec::new()
+    }
+
+    /// Returns the attempts whose logs belong to its tasks, by node id or pod name.
+    fn attempts(&self) -> Vec<(String, AttemptId)>;
+    /// Returns the log lengths of ended attempts that wrote something.
+    fn log_sizes(&self) -> Vec<(AttemptId, u64)>;
+    fn replaced_runs(&self) -> &[RunId];
+
+    /// Returns the control unit of an attempt: the object that its pods belong to.
+    fn unit(&self, attempt: u32) -> Option<Value> {
+        let _ = attempt;
+        None
+    }
+
+    /// Explains what has failed so far, and why everything open is open.
+    fn explain(&self, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation>;
+
+    /// Writes the record: `{"object": …, "tasks": {node id: index}, "elsewhere": {node id or pod: its attempt}, "logs":
+    /// {attempt: length of its log}, "runs": [runs it replaced], "garbage": [artifacts to be deleted]}`.
+    fn write_record(&self, to: &mut dyn io::Write) -> io::Result<()>;
+
+    /// Returns the gauges that track it, evaluated at its local time.
+    fn live_meters(&self, now: Time) -> Vec<Live> {
+        let _ = now;
+        Vec::new()
+    }
+
+    /// Folds one fact into the state.
+    fn apply(&mut self, fact: &Fact);
+    /// Drops the notes that folding an old journal left about work done long ago.
+    fn settle_journal(&mut self);
+    /// Schedules a visit of everything open, and sets every timer again.
+    fn reopen(&mut self);
+    /// Reports whether a timer set earlier is still needed.
+    fn awaits(&self, at: Time, node: Option<NodeIx>) -> bool;
+    fn take_queued(&mut self) -> Vec<NodeIx>;
+    fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)>;
+    fn is_queued(&self, at: NodeIx) -> bool;
+    fn resources(&self, at: NodeIx) -> Resources;
+    fn priority(&self, at: NodeIx) -> i32;
+    /// Returns tasks that are not over, except those that may not start yet.
+    fn open_tasks(&self) -> Vec<(NodeIx, TaskState)>;
+
+    /// Reports whether the task is a request, which uses no resources of the machine.
+    fn is_request(&self, at: NodeIx) -> bool {
+        let _ = at;
+        false
+    }
+
+    /// Reports whether a task that a runtime has occupies no room in the scheduler.
+    fn is_weightless(&self, at: NodeIx) -> bool {
+        self.is_request(at)
+    }
+
+    /// Returns the gang it must start with.
+    fn gang(&self, at: NodeIx) -> Option<Gang> {
+        let _ = at;
+        None
+    }
+
+    /// Returns tasks that started with their gangs.
+    fn joined(&self) -> Vec<(NodeIx, Gang)> {
+        Vec::new()
+    }
+
+    /// Drains the nodes (or the run itself) that requested locks since the last call.
+    fn take_lock_requests(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
+        Vec::new()
+    }
+
+    /// Returns the nodes (or the run itself) that wait for locks.
+    fn waiters(&self) -> Vec<(Option<NodeIx>, Waiter)> {
+        Vec::new()
+    }
+
+    fn held_locks(&self) -> Vec<(Holder, Vec<Claim>, String)> {
+        Vec::new()
+    }
+
+    fn ready_for_locks(&self, node: Option<NodeIx>) -> Ready {
+        let _ = node;
+        Ready::Later
+    }
+
+    /// Begins a turn at the run's local time.
+    fn turn<'a>(&'a mut self, now: Time, shared: &'a SharedState) -> Box<dyn DialectTurn + 'a>;
+}
+
+/// One turn of a run: applies a change and decides what follows from it.
+pub trait DialectTurn {
+    /// Limits the work of the turn. A dialect whose turns are bounded anyway may ignore it.
+    fn limit(&mut self, work: Work) {
+        let _ = work;
+    }
+
+    fn done(&self) -> Work;
+    /// Decides until nothing is left or the limit is reached; returns whether something is left.
+    fn settle(&mut self) -> bool;
+    fn wake(&mut self, node: Option<NodeIx>);
+    fn report(&mut self, report: Report);
+    fn command(&mut self, command: &Command) -> Result<(), Refusal>;
+    /// Starts a task that the scheduler admitted.
+    fn launch(&mut self, at: NodeIx);
+    /// Repeats the stop order of a task that is being ended: the first one may have been lost.
+    fn resend_stop(&mut self, at: NodeIx);
+    fn attempt_id(&self, at: NodeIx) -> AttemptId;
+    fn describe(&mut self, at: NodeIx) -> Result<Task, String>;
+    fn order(&mut self, order: Order);
+
+    /// Records that the node, or the run itself, acquired all locks it requested.
+    fn locked(&mut self, node: Option<NodeIx>) {
+        unreachable!("{node:?} of a dialect without locks asked for none");
+    }
+
+    fn wait_for(&mut self, node: Option<NodeIx>, wait: Wait) {
+        unreachable!("{node:?} of a dialect without locks waits for none: {wait:?}");
+    }
+
+    fn refuse_locks(&mut self, node: Option<NodeIx>, why: &str) {
+        unreachable!("{node:?} of a dialect without locks asked for none: {why}");
+    }
+
+    fn into_effects(self: Box<Self>) -> Effects;
+}

@@ -1,0 +1,116 @@
+//! Inputs and outcomes of [`Engine::handle`](crate::Engine::handle): everything that can happen, and everything that
+//! can follow.
+
+use std::collections::BTreeMap;
+
+use octoflow_model::{
+    AttemptId, MutableMetadata, Order, Report, RunId, Task, argo::Phase, meta::KeyedData, submission::Submission,
+    taskset::StopReason,
+};
+use thiserror::Error;
+
+use crate::{
+    dialects::dialect::Program,
+    engine::Keyed,
+    meters::Series,
+    run::{Run, effect::Decided},
+};
+
+/// An event for the engine.
+#[derive(Debug)]
+pub enum Input {
+    /// Submits an admitted manifest. Its identity was drawn by the caller. Only the submission is decided; the run
+    /// begins with [`Input::Begin`]. A caller that has already compiled the manifest passes the program along.
+    Submit { run: RunId, submission: Box<Submission>, program: Option<Program> },
+    /// Begins a submitted run. Idempotent.
+    Begin { run: RunId },
+    /// Sends a command to a run.
+    Command { run: RunId, command: Command },
+    /// A runtime reports on a task.
+    Report(Report),
+    /// Time has passed: due timers fire.
+    Tick,
+    /// A ConfigMap or Secret was created or changed, or deleted if there is no data. It may hold the limit of a
+    /// semaphore.
+    Object { kind: Keyed, namespace: String, name: String, data: Option<KeyedData> },
+    /// Adds a run that was folded from its journal (see [`fold`](crate::engine::fold)). From now on it holds its locks,
+    /// its room and its places in the queues; it continues with [`Input::Continue`].
+    Restore(Box<Run>),
+    /// Reserves the locks of a run that does not continue here, so that nothing else takes them. Every open run must be
+    /// restored or reserved before the first one continues: a lock is not free because its holder has not been read
+    /// yet.
+    ReserveLocks(Box<Run>),
+    /// Continues restored runs, all of them before the first task is admitted.
+    Continue { runs: Vec<RunId> },
+    /// Removes a run from the engine and returns it; its owner keeps it elsewhere, or drops it.
+    Release { run: RunId },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// End the work, then run the exit handlers.
+    Stop,
+    /// End the suspended nodes a selector chooses, as failed.
+    StopNodes { selector: String, message: String },
+    /// End the work and run nothing more.
+    Terminate,
+    /// Start nothing new until resumed.
+    Suspend,
+    /// Go on: the whole run, or only the suspended nodes a selector chooses, with values for their outputs.
+    Resume { selector: Option<String>, supplied: BTreeMap<String, String> },
+    /// Give the suspended nodes a selector chooses values for their outputs, a message, or an end.
+    Set { selector: String, phase: Option<Phase>, message: String, outputs: BTreeMap<String, String> },
+    /// Evict this pod; its replica may be tried again with another one.
+    Evict { pod: String, why: StopReason },
+    /// The control unit was deleted: the current attempt fails.
+    Disband { unit: String },
+    /// Replace the run's metadata, if it is still what the caller read (compare and swap).
+    Mark { read: Box<MutableMetadata>, write: Box<MutableMetadata> },
+}
+
+impl Command {
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Stop | Self::StopNodes { .. } | Self::Terminate => "shutdown",
+            Self::Suspend => "suspend",
+            Self::Resume { .. } => "resume",
+            Self::Set { .. } => "set",
+            Self::Evict { .. } => "evict a pod of",
+            Self::Disband { .. } => "disband",
+            Self::Mark { .. } => "change",
+        }
+    }
+}
+
+/// A command that cannot be carried out. Nothing has changed.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Refusal {
+    #[error("cannot {verb} a completed {kind}: {name}")]
+    Finished { kind: &'static str, name: String, verb: &'static str },
+    #[error("there is no open run {0}")]
+    UnknownRun(RunId),
+    #[error("'{text}' is not a node field selector; write key=value terms joined by commas")]
+    Selector { text: String },
+    #[error("currently, set only targets suspend nodes: no suspend nodes matching nodeFieldSelector: {selector}")]
+    NoSuchNode { selector: String },
+    #[error("there is no running pod {pod}")]
+    NoSuchPod { pod: String },
+    #[error("the metadata was changed by someone else meanwhile; read the object again and retry")]
+    Stale,
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// The result of an input: facts to make durable, then orders to send once they are durable.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub decided: Vec<Decided>,
+    pub orders: Vec<Order>,
+    pub refusal: Option<Refusal>,
+    /// Custom metric series that this input changed. They are persisted together with the facts.
+    pub series: Vec<Series>,
+    /// After [`Input::Continue`]: tasks assumed to be with a runtime. The caller asks the runtime to adopt them.
+    pub assumed_running: Vec<(AttemptId, Box<Task>)>,
+    /// After [`Input::Release`]: the run.
+    pub released: Option<Box<Run>>,
+}

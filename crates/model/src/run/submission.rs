@@ -1,0 +1,94 @@
+//! Submissions: identity, manifest, and copies of what the manifest refers to. Plain data; content of the first fact of
+//! a run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{ids::RunId, run::previous::PreviousRun, time::Time};
+
+/// An admitted manifest as given, with the identity drawn on submission and the time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Submission {
+    pub name: String,
+    pub namespace: String,
+    pub uid: String,
+    pub at: Time,
+    /// The whole object, defaults not filled in.
+    pub manifest: Value,
+    /// Copies of the objects it refers to, as of the submission.
+    #[serde(default, skip_serializing_if = "Stored::is_empty")]
+    pub stored: Stored,
+    /// The run that created this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// Context of the submission.
+    #[serde(rename = "known", default, skip_serializing_if = "SubmitContext::is_empty")]
+    pub context: SubmitContext,
+    /// Results taken over from the previous run, for a rerun.
+    #[serde(rename = "before", default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Box<PreviousRun>>,
+}
+
+/// Facts about the host and history at the time of submission. They never affect execution.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SubmitContext {
+    /// Host name of the machine its tasks run on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Durations of the newest successful run of the same kind, for estimates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Box<EarlierDurations>>,
+    /// Microseconds by which the wall clock was ahead of the engine's time on submission. Every time in the run's facts
+    /// is the engine's plus this: the wall clock as of the submission plus the elapsed time, whatever is done to the
+    /// clock later.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skew: i64,
+}
+
+fn is_zero(skew: &i64) -> bool {
+    *skew == 0
+}
+
+/// Durations of an earlier run and its nodes, in whole seconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EarlierDurations {
+    pub run: u64,
+    /// By node name without the run's name, which is empty for the root.
+    pub nodes: BTreeMap<String, u64>,
+}
+
+impl SubmitContext {
+    pub fn is_empty(&self) -> bool {
+        self.host.is_none() && self.earlier.is_none() && self.skew == 0
+    }
+}
+
+/// Copies of the objects a manifest refers to, taken on submission, so that later changes of those do not affect the
+/// run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Stored {
+    /// Templates by `namespaced/<name>/<template>` or `cluster/<name>/<template>`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub templates: BTreeMap<String, Value>,
+    /// The specification merged with that of its WorkflowTemplate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec: Option<Value>,
+    /// `minMember` of each PodGroup, by its name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, u32>,
+    /// Set if a referenced object cannot be read: the run can only end in error, with this message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flaw: Option<String>,
+}
+
+impl Stored {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
