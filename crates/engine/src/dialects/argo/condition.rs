@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn what_is_no_condition_says_why() {
         for (text, part) in [
-            ("", "says nothing"),
+            ("", "is empty"),
             ("status.n > many", "whole numbers"),
             ("status.phase in (a", "parentheses"),
             ("status.phase of (a)", "path in (a, b)"),
