@@ -8,7 +8,7 @@ use octoflow_engine::{
     shape::{Field, Shape, Support},
 };
 
-const BEGIN: &str = "<!-- fields: made from the table in crates/engine/src/";
+const BEGIN: &str = "<!-- fields: made from the table in crates/engine/src/dialects/";
 const MADE: &str = ", do not edit -->";
 const END: &str = "<!-- end of fields -->";
 const REFRESH: &str = "UPDATE=1 cargo nextest run -p octoflow-engine documented";
