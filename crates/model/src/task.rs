@@ -4,6 +4,7 @@
 pub mod garbage;
 pub mod location;
 pub mod order;
+pub mod placement;
 pub mod pod;
 pub mod podspec;
 pub mod request;
@@ -264,10 +265,21 @@ pub struct ArtifactOutput {
 }
 
 /// Resource requests as the scheduler counts them. Zero means "no claim".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
     pub cpu_milli: u64,
     pub memory_bytes: u64,
+    /// Every other resource by name, such as `nvidia.com/gpu`, in units or bytes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<String, u64>,
+}
+
+impl Resources {
+    /// Iterates over everything that is requested, by resource name: `cpu` in thousandths, `memory` in bytes.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        let others = self.others.iter().map(|(name, amount)| (name.as_str(), *amount));
+        [("cpu", self.cpu_milli), ("memory", self.memory_bytes)].into_iter().chain(others).filter(|(_, amount)| *amount > 0)
+    }
 }
 
 /// Labels as the wire formats carry them.
