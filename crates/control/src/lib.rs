@@ -30,9 +30,8 @@ pub use event_loop::{
 pub use maintenance::sweep::{queue_artifact_deletion, sweep_deleted};
 pub use octoflow_engine::Explanation;
 pub use octoflow_engine::{
-    Command,
+    Capacity, Command,
     rerun::{Rerun, RerunOptions, RerunPlan, ResubmitOptions, Why},
-    schedule::Capacity,
 };
 pub use octoflow_runtime::port::{Condition, ConditionKind};
 pub use octoflow_store::Foreground;

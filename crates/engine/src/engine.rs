@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use octoflow_model::{
     AttemptId, Claim, Fact, Limit, NodeIx, Order, Report, RunFact, RunId, Task, Time, meta::KeyedData,
-    submission::Submission,
+    submission::Submission, task::placement::Assignment,
 };
 
 use crate::{
@@ -27,10 +27,11 @@ use crate::{
         OpenError, Run,
         effect::{Change, Decided, Effects},
     },
-    schedule::{Scheduler, TaskRef},
+    schedule::{Decision, Preemption, PreemptionReason, Scheduler, TaskRef, spec::NodeSpec},
 };
 
-pub use crate::schedule::Capacity;
+mod capacity;
+pub use capacity::Capacity;
 
 mod command;
 
@@ -109,7 +110,7 @@ pub struct Engine {
     /// Reports about tasks of unsettled runs, in order of arrival.
     deferred: BTreeMap<RunId, Vec<Report>>,
     /// Tasks of unsettled runs that the scheduler has admitted.
-    postponed: BTreeMap<RunId, Vec<TaskRef>>,
+    postponed: BTreeMap<RunId, Vec<(TaskRef, Assignment)>>,
     /// True if scheduling was cut short by the work limit: a task may be admitted, or a lock granted, with the next
     /// input.
     unscheduled: bool,
@@ -118,7 +119,8 @@ pub struct Engine {
 /// Construction parameters of an engine.
 #[derive(Debug)]
 pub struct Setup {
-    pub capacity: Capacity,
+    /// The nodes that are there from the beginning. More come with [`Input::Node`].
+    pub nodes: Vec<NodeSpec>,
     /// Work that one input may do. The rest is done with the next [`Input::Tick`], which is due at once.
     pub slice: Work,
     /// Limits on the nodes of a run and on the bytes of its names and values; capped by the engine's own.
@@ -131,7 +133,7 @@ pub struct Setup {
 impl From<Capacity> for Setup {
     fn from(capacity: Capacity) -> Self {
         Self {
-            capacity,
+            nodes: vec![capacity.into()],
             slice: Work::MAX,
             max_nodes: argo::MOST_NODES,
             max_bytes: argo::MOST_BYTES,
@@ -142,7 +144,7 @@ impl From<Capacity> for Setup {
 
 impl Engine {
     pub fn new(setup: impl Into<Setup>) -> Self {
-        let Setup { capacity, slice, max_nodes, max_bytes, meters } = setup.into();
+        let Setup { nodes, slice, max_nodes, max_bytes, meters } = setup.into();
         let shared = SharedState {
             meters,
             max_nodes: max_nodes.min(argo::MOST_NODES),
@@ -150,11 +152,13 @@ impl Engine {
             ..SharedState::default()
         };
         let slice = slice.max(1);
+        let mut scheduler = Scheduler::default();
+        nodes.into_iter().for_each(|node| scheduler.put_node(node));
         Self {
             runs: HashMap::new(),
             children: ChildRuns::default(),
             shared,
-            scheduler: Scheduler::new(capacity),
+            scheduler,
             locks: Locks::default(),
             wakes: BTreeSet::new(),
             slice,
@@ -232,7 +236,11 @@ impl Engine {
 
     /// Returns when to call again with [`Input::Tick`] if no other input comes first.
     pub fn wake_at(&self) -> Option<Time> {
-        if self.has_more() { Some(Time(i64::MIN)) } else { self.wakes.first().map(|(at, _, _)| *at) }
+        if self.has_more() {
+            return Some(Time(i64::MIN));
+        }
+        let timer = self.wakes.first().map(|(at, _, _)| *at);
+        timer.into_iter().chain(self.scheduler.wake_at()).min()
     }
 
     fn release(&mut self, run: RunId) -> Option<Run> {
@@ -269,7 +277,7 @@ impl Engine {
                     report.retime(|time| run.local(time).clamp(since, now));
                 }
                 if self.is_unsettled(run) {
-                    self.free_room(&report);
+                    self.free_room(&report, now);
                     self.deferred.entry(run).or_default().push(report);
                 } else {
                     self.turn(run, now, &mut outcome, |turn| turn.report(report));
@@ -277,6 +285,17 @@ impl Engine {
             }
             Input::Tick => self.tick(now, &mut outcome),
             Input::Object { kind, namespace, name, data } => self.put_object((kind, namespace, name), data),
+            Input::Node { name, spec } => match spec {
+                Some(spec) => self.scheduler.put_node(*spec),
+                None => self.scheduler.remove_node(&name),
+            },
+            Input::Drain { node } => self.drain(&node, now, &mut outcome),
+            Input::Queue { name, spec } => match spec {
+                Some(spec) => self.scheduler.put_queue(*spec),
+                None => self.scheduler.remove_queue(&name),
+            },
+            Input::Class { name, class, is_default } => self.scheduler.put_class(&name, class, is_default),
+            Input::Usage(records) => records.iter().for_each(|record| self.scheduler.restore_usage(record)),
             Input::Continue { runs } => {
                 for run in runs {
                     self.left = self.slice;
@@ -301,17 +320,18 @@ impl Engine {
         self.schedule(now, &mut outcome);
         self.prune_timers();
         outcome.series = self.shared.meters.take_touched();
+        outcome.usage = self.scheduler.take_usage(now);
         outcome
     }
 
     /// Frees the room of a task that is over at once, even while its own run has too much to decide to process the
     /// report. Only room is freed: what follows from the end waits, so that the run decides what it would have decided
     /// in one go.
-    fn free_room(&mut self, report: &Report) {
+    fn free_room(&mut self, report: &Report, now: Time) {
         let attempt = report.attempt();
         let over = matches!(report, Report::Ended { .. } | Report::Answered { .. } | Report::Lost { .. });
         if over && self.runs.get(&attempt.run).is_some_and(|run| run.is_placed(attempt)) {
-            self.scheduler.release(TaskRef { run: attempt.run, node: attempt.task });
+            self.scheduler.release(TaskRef { run: attempt.run, node: attempt.task }, now);
         }
     }
 
@@ -370,10 +390,10 @@ impl Engine {
             return;
         }
         self.locks.recheck_skipped();
-        for task in self.postponed.remove(&run).unwrap_or_default() {
+        for (task, assignment) in self.postponed.remove(&run).unwrap_or_default() {
             // A command may have ended it meanwhile, which freed its room.
             if self.runs.get(&run).is_some_and(|run| run.is_queued(task.node)) {
-                self.launch(task, now, outcome);
+                self.launch(task, assignment, now, outcome);
             }
         }
         let mut reports = self.deferred.remove(&run).unwrap_or_default().into_iter();
@@ -388,11 +408,31 @@ impl Engine {
     }
 
     /// Starts a task that the scheduler admitted, or defers it while its run is unsettled.
-    fn launch(&mut self, task: TaskRef, now: Time, outcome: &mut Outcome) {
+    fn launch(&mut self, task: TaskRef, assignment: Assignment, now: Time, outcome: &mut Outcome) {
         if self.is_unsettled(task.run) {
-            self.postponed.entry(task.run).or_default().push(task);
+            self.postponed.entry(task.run).or_default().push((task, assignment));
         } else {
-            self.turn(task.run, now, outcome, |turn| turn.launch(task.node));
+            self.turn(task.run, now, outcome, |turn| turn.launch(task.node, assignment));
+        }
+    }
+
+    /// Ends a task so that another can start. Its room is kept for that one.
+    fn preempt(&mut self, preemption: &Preemption, now: Time, outcome: &mut Outcome) {
+        let by = self.runs.get(&preemption.by.run).map_or_else(String::new, |run| {
+            format!("{} {} in queue {}", run.kind().noun, run.name(), preemption.queue)
+        });
+        let why = match preemption.reason {
+            PreemptionReason::Reclaimed => format!("Preempted: {by} takes back what its queue deserves"),
+            PreemptionReason::LowerClass => format!("Preempted: {by} has a higher priority class"),
+        };
+        let victim = preemption.victim;
+        self.turn(victim.run, now, outcome, |turn| turn.preempt(victim.node, why));
+    }
+
+    /// Ends everything that runs on a node; it waits again and starts elsewhere, or here once the node takes tasks again.
+    fn drain(&mut self, node: &str, now: Time, outcome: &mut Outcome) {
+        for task in self.scheduler.tasks_on_node(node) {
+            self.turn(task.run, now, outcome, |turn| turn.preempt(task.node, format!("Node {node} is drained")));
         }
     }
 
@@ -410,7 +450,9 @@ impl Engine {
             for (node, _) in
                 open.iter().filter(|(node, state)| *state != TaskState::Queued && !run.is_weightless(*node))
             {
-                self.scheduler.adopt(TaskRef { run: id, node: *node }, run.resources(*node));
+                let started = run.engine_time(run.launched_at(*node));
+                let (task, assignment) = (TaskRef { run: id, node: *node }, run.assignment(*node));
+                self.scheduler.adopt(task, run.demand(*node), assignment.as_ref(), started);
             }
             for (node, gang) in run.joined() {
                 self.scheduler.join(TaskRef { run: id, node }, &gang);
@@ -475,7 +517,7 @@ impl Engine {
         };
         self.left = self.left.saturating_sub(turn.done());
         let effects = turn.into_effects();
-        self.apply_effects(id, effects, outcome);
+        self.apply_effects(id, effects, now, outcome);
         let Some(run) = self.runs.get_mut(&id).filter(|_| !more) else { return };
         for (node, waiter) in run.take_lock_requests() {
             self.locks.enqueue(Holder { run: id, node }, waiter);
@@ -488,13 +530,13 @@ impl Engine {
     }
 
     /// Applies the effects of a turn outside its run, and adds its facts and orders to the outcome.
-    fn apply_effects(&mut self, id: RunId, effects: Effects, outcome: &mut Outcome) {
+    fn apply_effects(&mut self, id: RunId, effects: Effects, now: Time, outcome: &mut Outcome) {
         let Effects { facts, orders, freed, unlocked, gangs_dissolved, metered, cached, change } = effects;
         if !freed.is_empty() {
             self.locks.recheck_skipped();
         }
         for node in freed {
-            self.scheduler.release(TaskRef { run: id, node });
+            self.scheduler.release(TaskRef { run: id, node }, now);
         }
         for node in unlocked {
             self.locks.release(Holder { run: id, node: Some(node) });
@@ -565,9 +607,11 @@ impl Engine {
             let (runs, unsettled) = (&self.runs, &self.unsettled);
             let waits = |task: TaskRef| runs.get(&task.run).is_some_and(|run| run.is_queued(task.node));
             // Room given to a run that cannot use it yet would be wasted.
-            let picked = self.scheduler.pick_of(waits, |run| !unsettled.contains(&run));
-            let Some(task) = picked else { return };
-            self.launch(task, now, outcome);
+            match self.scheduler.next(now, waits, |run| !unsettled.contains(&run)) {
+                Some(Decision::Start { task, assignment }) => self.launch(task, assignment, now, outcome),
+                Some(Decision::Preempt(preemption)) => self.preempt(&preemption, now, outcome),
+                None => return,
+            }
         }
     }
 }
@@ -577,11 +621,7 @@ fn enqueue(scheduler: &mut Scheduler, run: &Run, task: TaskRef) {
     if run.is_request(task.node) {
         scheduler.enqueue_weightless(task);
     } else {
-        let (priority, resources) = (run.priority(task.node), run.resources(task.node));
-        match run.gang(task.node) {
-            Some(gang) => scheduler.enqueue_member(task, priority, resources, &gang),
-            None => scheduler.enqueue(task, priority, resources),
-        }
+        scheduler.enqueue(task, run.demand(task.node), run.engine_time(run.waits_since(task.node)));
     }
 }
 

@@ -1,231 +1,411 @@
-//! Selects the next waiting task and checks whether there is room for it. It knows no dialect. Order is priority; runs
-//! of equal priority take turns, each with its tasks in order of arrival. The head is never overtaken by its equals,
-//! even while it does not fit, so nothing starves. The members of a gang are one entry of the queue: all of them start,
-//! or none.
+//! The scheduler: which waiting task starts next, and on which node. It knows no dialect. Queues share by what they deserve;
+//! within a queue tenants share by what they used, then rank decides. Whoever is first and does not fit holds a reservation,
+//! so nothing starves. `docs/scheduling.md` tells the whole rule.
 
+mod amounts;
+mod config;
 mod gang;
-mod queue;
+mod node;
+mod pick;
+mod preempt;
+mod reserve;
+mod room;
+mod shapes;
+pub mod spec;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod units;
+mod usage;
+mod waiting;
+mod why;
 
 use std::{
-    collections::{HashMap, VecDeque},
-    fmt,
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
 };
 
-use octoflow_model::{NodeIx, RunId, task::Resources};
+use octoflow_model::{NodeIx as TaskIx, RunId, Time, task::placement::Assignment};
 
-pub use gang::Gang;
+use amounts::{Amounts, ResourceNames};
+use gang::{GangIx, Gangs};
+use reserve::UNKNOWN;
+use room::{NodeIx, Room};
+use shapes::{Shape, ShapeIx, Shapes};
+use spec::{ClassSpec, Demand};
+use tree::{QueueIx, Tree};
+use units::{Rank, Unit, UnitIx, Units};
+use usage::{TenantIx, Usage};
+use waiting::Turn;
 
-use gang::Gangs;
-use queue::{Position, Queue};
+pub use node::Misfit;
+pub use preempt::{Preemption, PreemptionReason};
+pub use spec::Gang;
+pub use tree::MAX_DEPTH;
+pub use usage::UsageRecord;
+pub use why::{Level, Remedy, WaitReason, amount};
 
 /// A task by the run and node it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskRef {
     pub run: RunId,
-    pub node: NodeIx,
+    pub node: TaskIx,
 }
 
-/// Capacity of this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacity {
-    /// Maximum number of running tasks.
-    pub slots: usize,
-    pub cpu_milli: u64,
-    pub memory_bytes: u64,
+impl TaskRef {
+    const FIRST: Self = Self { run: RunId(0), node: TaskIx(0) };
+}
+
+/// After this wait a task is first in its queue, unless the run or the queue says otherwise.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// Usage is charged for this much time in advance, so that it counts from the start.
+const CHARGED_AHEAD: Duration = Duration::from_secs(60);
+
+/// What the scheduler decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The task has room from now on.
+    Start { task: TaskRef, assignment: Assignment },
+    /// The task is to be ended for another. It keeps its room until it is over.
+    Preempt(Preemption),
 }
 
 #[derive(Debug)]
 pub struct Scheduler {
-    capacity: Capacity,
-    used: Resources,
-    queue: Queue,
+    names: ResourceNames,
+    room: Room,
+    tree: Tree,
+    classes: HashMap<Arc<str>, ClassSpec>,
+    default_class: Option<Arc<str>>,
+    shapes: Shapes,
+    units: Units,
     gangs: Gangs,
-    /// Queue position of each task. An entry found at another position is stale.
-    positions: HashMap<TaskRef, Position>,
-    /// Members of an admitted gang that have not been returned by `pick` yet.
-    chosen: VecDeque<TaskRef>,
-    running: HashMap<TaskRef, Resources>,
+    usage: Usage,
+    waiting: HashMap<TaskRef, Waiting>,
+    running: HashMap<TaskRef, Running>,
+    runs: HashMap<RunId, RunState>,
+    /// Decisions that belong together and have not been returned yet.
+    decided: VecDeque<Decision>,
     /// Tasks that use no resources; they never wait behind one that does.
     weightless: VecDeque<TaskRef>,
+    /// Units whose victims are ending, and the nodes that keep room for them.
+    nominees: BTreeMap<UnitIx, Vec<NodeIx>>,
+    /// When running tasks are charged again.
+    charges: BTreeSet<(Time, TaskRef)>,
+    /// When a queue has to be looked at again although nothing happens.
+    wakes: BTreeSet<(Time, QueueIx)>,
+    last_turn: u64,
+    /// The time of the last decision.
+    clock: Time,
 }
 
-/// A unit of admission: a single task, or a gang.
 #[derive(Debug)]
-struct Entry {
-    members: Vec<(TaskRef, Resources)>,
-    /// The gang and its priority.
-    gang: Option<(gang::Key, i32)>,
+struct Waiting {
+    demand: Arc<Demand>,
+    since: Time,
+    /// `None` while it waits for its gang.
+    unit: Option<UnitIx>,
 }
 
-impl Entry {
-    fn wanted(&self) -> Resources {
-        let mut all = Resources::default();
-        for (_, own) in &self.members {
-            all.cpu_milli = all.cpu_milli.saturating_add(own.cpu_milli);
-            all.memory_bytes = all.memory_bytes.saturating_add(own.memory_bytes);
-        }
-        all
-    }
+#[derive(Debug)]
+struct Running {
+    demand: Arc<Demand>,
+    leaf: QueueIx,
+    tenant: TenantIx,
+    node: NodeIx,
+    amounts: Amounts,
+    assignment: Assignment,
+    started: Time,
+    /// When it is over at the latest; [`UNKNOWN`] if nobody knows.
+    end: Time,
+    class: Option<i32>,
+    /// True if it is being ended for another.
+    ending: bool,
+    charged_until: Time,
 }
 
-/// Why the head of the queue waits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shortage {
-    Slots { running: usize, slots: usize },
-    Cpu { wanted_milli: u64, free_milli: u64 },
-    Memory { wanted_bytes: u64, free_bytes: u64 },
+#[derive(Debug, Default)]
+struct RunState {
+    turn: Turn,
+    running: u32,
+    /// Where units of it wait, and how many.
+    waits: HashMap<(QueueIx, ShapeIx, TenantIx), u32>,
 }
 
-impl fmt::Display for Shortage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Slots { running, slots } => write!(f, "{running} of {slots} places are taken"),
-            Self::Cpu { wanted_milli, free_milli } => write!(f, "{wanted_milli}m of cpu wanted, {free_milli}m free"),
-            Self::Memory { wanted_bytes, free_bytes } => {
-                write!(f, "{wanted_bytes} bytes of memory wanted, {free_bytes} free")
-            }
+impl Default for Scheduler {
+    fn default() -> Self {
+        let mut names = ResourceNames::default();
+        let tree = Tree::new(&mut names);
+        Self {
+            names,
+            room: Room::default(),
+            tree,
+            classes: HashMap::new(),
+            default_class: None,
+            shapes: Shapes::default(),
+            units: Units::default(),
+            gangs: Gangs::default(),
+            usage: Usage::default(),
+            waiting: HashMap::new(),
+            running: HashMap::new(),
+            runs: HashMap::new(),
+            decided: VecDeque::new(),
+            weightless: VecDeque::new(),
+            nominees: BTreeMap::new(),
+            charges: BTreeSet::new(),
+            wakes: BTreeSet::new(),
+            last_turn: 0,
+            clock: Time(0),
         }
     }
 }
 
 impl Scheduler {
-    pub fn new(capacity: Capacity) -> Self {
-        Self {
-            capacity,
-            used: Resources::default(),
-            queue: Queue::default(),
-            gangs: Gangs::default(),
-            positions: HashMap::new(),
-            chosen: VecDeque::new(),
-            running: HashMap::new(),
-            weightless: VecDeque::new(),
+    /// Queues a task that waits since this time.
+    pub fn enqueue(&mut self, task: TaskRef, demand: Arc<Demand>, since: Time) {
+        self.dequeue(task);
+        let rank = Rank::new(since, self.priority(&demand));
+        let gathers = demand.gang.as_ref().and_then(|gang| self.gangs.gather(task, rank, gang));
+        self.waiting.insert(task, Waiting { demand, since, unit: None });
+        match gathers {
+            Some(gang) => self.reform(gang, false),
+            None => self.insert_unit(task, None, std::slice::from_ref(&task)),
         }
     }
 
-    pub fn capacity(&self) -> Capacity {
-        self.capacity
-    }
-
-    /// Queues a task.
-    pub fn enqueue(&mut self, task: TaskRef, priority: i32, resources: Resources) {
-        let members = vec![(task, self.fitted(resources))];
-        self.arrive(priority, Entry { members, gang: None });
-    }
-
-    /// Queues a task that starts with the other members of its gang, or not at all.
-    pub fn enqueue_member(&mut self, task: TaskRef, priority: i32, resources: Resources, gang: &Gang) {
-        let resources = self.fitted(resources);
-        // Queued again: its old position is dropped, and its gang, which was complete, forms anew.
-        if let Some(position) = self.positions.get(&task).copied()
-            && let Some(entry) = self.queue.remove(position)
-        {
-            self.dissolve(position, entry, |_| true);
-        }
-        self.gangs.gather(task, priority, resources, gang);
-    }
-
-    fn arrive(&mut self, priority: i32, entry: Entry) {
-        // A gang may have members of several runs; it is queued under the run of its first member.
-        let Some((first, _)) = entry.members.first() else { return };
-        let tasks: Vec<TaskRef> = entry.members.iter().map(|(task, _)| *task).collect();
-        let position = self.queue.push(priority, first.run, entry);
-        self.positions.extend(tasks.into_iter().map(|task| (task, position)));
-    }
-
-    /// Removes an entry that was not admitted. The remaining members of a gang gather again rather than start without
-    /// the others.
-    fn dissolve(&mut self, position: Position, entry: Entry, mut stays: impl FnMut(TaskRef) -> bool) {
-        for (task, resources) in entry.members {
-            // A task with a newer position is left alone.
-            if self.positions.get(&task) == Some(&position) {
-                self.positions.remove(&task);
-                if let Some((key, priority)) = &entry.gang {
-                    self.gangs.regather(key, task, stays(task).then_some((*priority, resources)));
-                }
-            }
-        }
-    }
-
-    /// Queues a task that uses no resources: it is admitted at once, and never counts as running.
+    /// Queues a task that uses no resources: it starts at once, and never counts as running.
     pub fn enqueue_weightless(&mut self, task: TaskRef) {
         self.weightless.push_back(task);
     }
 
-    /// Admits the next task that fits; it counts as running from now on. `still_waiting` drops those that no longer
-    /// wait.
-    pub fn pick(&mut self, still_waiting: impl FnMut(TaskRef) -> bool) -> Option<TaskRef> {
-        self.pick_of(still_waiting, |_| true)
+    fn priority(&self, demand: &Demand) -> i32 {
+        self.class(demand).map_or(demand.priority, |class| class.value)
     }
 
-    /// Admits the next task among runs that are `ready`. Others keep their turns and block nobody.
-    pub fn pick_of(
+    fn class(&self, demand: &Demand) -> Option<ClassSpec> {
+        let name = demand.class.as_ref().or(self.default_class.as_ref().filter(|_| demand.priority == 0))?;
+        self.classes.get(name).copied()
+    }
+
+    /// Makes the unit of a gang again after its members have changed. A unit that is complete stays as it is while
+    /// members are only added.
+    fn reform(&mut self, at: GangIx, removed: bool) {
+        let Some(gang) = self.gangs.get(at) else { return };
+        if let Some(unit) = gang.unit {
+            if !removed {
+                return;
+            }
+            self.remove_unit(unit);
+            self.gangs.set_unit(at, None);
+        }
+        let Some(gang) = self.gangs.get(at) else { return };
+        if let Some(first) = gang.first() {
+            self.insert_unit(first[0], Some(at), &first);
+        }
+    }
+
+    fn insert_unit(&mut self, task: TaskRef, gang: Option<GangIx>, members: &[TaskRef]) {
+        let Some(waiting) = self.waiting.get(&task) else { return };
+        let demand = waiting.demand.clone();
+        let leaf = self.tree.find_or_remember(&demand.queue);
+        let longest = demand.longest_wait.or(self.tree.get(leaf).spec.longest_wait).unwrap_or(LONGEST_WAIT);
+        let mut since = waiting.since;
+        let mut priority = self.priority(&demand);
+        for other in members.iter().filter_map(|member| self.waiting.get(member)) {
+            since = since.min(other.since);
+            priority = priority.max(self.priority(&other.demand));
+        }
+        let class = self.class(&demand);
+        let shape = self.shape_of(members);
+        let unit = Unit {
+            task,
+            gang,
+            leaf,
+            tenant: self.usage.tenant(&demand.tenant),
+            run: task.run,
+            shape: self.shapes.enter(shape, leaf),
+            priority,
+            rank: Rank::new(since, priority),
+            deadline: since.saturating_add(longest),
+            class: class.map(|class| class.value),
+            preempts: class.is_some_and(|class| class.preempts),
+        };
+        let usage = self.usage.key(leaf, unit.tenant);
+        let run = self.runs.entry(task.run).or_default();
+        if run.waits.is_empty() {
+            // Who comes goes behind all that wait.
+            self.last_turn += 1;
+            run.turn = Turn(self.last_turn);
+        }
+        *run.waits.entry((leaf, unit.shape, unit.tenant)).or_default() += 1;
+        let turn = run.turn;
+        let at = self.units.insert(unit.clone());
+        self.tree.leaf(leaf).insert(at, &unit, usage, turn);
+        self.tree.count(leaf, true);
+        self.wake_queue(leaf, unit.deadline);
+        for member in members {
+            if let Some(waiting) = self.waiting.get_mut(member) {
+                waiting.unit = Some(at);
+            }
+        }
+        if let Some(gang) = gang {
+            self.gangs.set_unit(gang, Some(at));
+        }
+    }
+
+    fn shape_of(&mut self, members: &[TaskRef]) -> Shape {
+        let mut shape = Shape { parts: Vec::new(), bound: None };
+        let mut bounds = Vec::with_capacity(members.len());
+        for demand in members.iter().filter_map(|member| self.waiting.get(member)).map(|waiting| &waiting.demand) {
+            let one = Shape::of_task(self.names.of_task(&demand.resources), demand.constraints.clone(), demand.bound);
+            bounds.push(demand.bound);
+            let Some((task, _)) = one.parts.into_iter().next() else { continue };
+            match shape.parts.iter_mut().find(|(known, _)| *known == task) {
+                Some((_, count)) => *count += 1,
+                None => shape.parts.push((task, 1)),
+            }
+        }
+        shape.bound = bounds.into_iter().collect::<Option<Vec<Duration>>>().and_then(|all| all.into_iter().max());
+        shape
+    }
+
+    /// Removes a unit from its queue. Its tasks are no longer waiting anywhere until they are queued again.
+    fn remove_unit(&mut self, at: UnitIx) -> Option<Unit> {
+        let unit = self.units.remove(at)?;
+        let Some(run) = self.runs.get_mut(&unit.run) else { return Some(unit) };
+        let turn = run.turn;
+        if let Some(count) = run.waits.get_mut(&(unit.leaf, unit.shape, unit.tenant)) {
+            *count -= 1;
+            if *count == 0 {
+                run.waits.remove(&(unit.leaf, unit.shape, unit.tenant));
+            }
+        }
+        if run.waits.is_empty() && run.running == 0 {
+            self.runs.remove(&unit.run);
+        }
+        self.tree.leaf(unit.leaf).remove(at, &unit, turn);
+        self.tree.count(unit.leaf, false);
+        self.shapes.leave(unit.shape, unit.leaf);
+        self.give_up(at);
+        Some(unit)
+    }
+
+    /// Removes a waiting task.
+    fn dequeue(&mut self, task: TaskRef) {
+        let Some(waiting) = self.waiting.remove(&task) else { return };
+        match self.gangs.withdraw(task) {
+            Some(gang) if waiting.unit.is_some() => self.reform(gang, true),
+            Some(_) => {}
+            None => {
+                waiting.unit.and_then(|unit| self.remove_unit(unit));
+            }
+        }
+    }
+
+    /// Restores a running task. One whose node is unknown counts for its queue only.
+    pub fn adopt(&mut self, task: TaskRef, demand: Arc<Demand>, assignment: Option<&Assignment>, started: Time) {
+        let node = self.node_of(assignment);
+        let wanted = self.names.of_task(&demand.resources);
+        let amounts = self.room.get(node).map(|node| node.fitted(&wanted)).unwrap_or_default();
+        let end = demand.bound.map_or(UNKNOWN, |bound| started.saturating_add(bound));
+        let assignment = assignment.cloned().unwrap_or_default();
+        let names = &mut self.names;
+        self.room.change(node, |node| node.adopt(task, &amounts, end, &assignment, names));
+        self.count_running(task, demand, node, amounts, assignment, started, end);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one record")]
+    fn count_running(
         &mut self,
-        mut still_waiting: impl FnMut(TaskRef) -> bool,
-        ready: impl Fn(RunId) -> bool,
-    ) -> Option<TaskRef> {
-        while let Some(task) = self.weightless.pop_front() {
-            if still_waiting(task) {
-                return Some(task);
-            }
-        }
-        while let Some(task) = self.chosen.pop_front() {
-            // A member started before it may have ended its run.
-            if still_waiting(task) {
-                return Some(task);
-            }
-            self.release(task);
-        }
-        loop {
-            while let Some((priority, key, members)) = self.gangs.ripe(&mut still_waiting) {
-                self.arrive(priority, Entry { members, gang: Some((key, priority)) });
-            }
-            let ready = |entry: &Entry| entry.members.iter().all(|(task, _)| ready(task.run));
-            let (position, entry) = self.queue.heads().find(|(_, entry)| ready(entry))?;
-            let mut waits = |task| still_waiting(task) && self.positions.get(&task) == Some(&position);
-            if !entry.members.iter().all(|(task, _)| waits(*task)) {
-                let lost = self.queue.remove(position)?;
-                self.dissolve(position, lost, &mut still_waiting);
-                continue;
-            }
-            if shortage(&self.capacity, &self.used, self.running.len(), entry).is_some() {
-                return None;
-            }
-            for (task, resources) in self.queue.take(position)?.members {
-                self.occupy(task, resources);
-                self.positions.remove(&task);
-                self.chosen.push_back(task);
-            }
-            return self.chosen.pop_front();
+        task: TaskRef,
+        demand: Arc<Demand>,
+        node: NodeIx,
+        amounts: Amounts,
+        assignment: Assignment,
+        started: Time,
+        end: Time,
+    ) {
+        let leaf = self.tree.find_or_remember(&demand.queue);
+        let tenant = self.usage.tenant(&demand.tenant);
+        let class = self.class(&demand).map(|class| class.value);
+        self.tree.allocate(leaf, &amounts);
+        self.gangs.runs(task, true);
+        self.runs.entry(task.run).or_default().running += 1;
+        let record = Running {
+            demand,
+            leaf,
+            tenant,
+            node,
+            amounts,
+            assignment,
+            started,
+            end,
+            class,
+            ending: false,
+            charged_until: started,
+        };
+        self.running.insert(task, record);
+        self.charges.insert((started, task));
+    }
+
+    /// Notes that a run had its turn: its waiting units go behind those of all other runs.
+    fn had_turn(&mut self, run: RunId) {
+        let Some(state) = self.runs.get_mut(&run) else { return };
+        self.last_turn += 1;
+        state.turn = Turn(self.last_turn);
+        for (leaf, shape, tenant) in state.waits.keys() {
+            self.tree.leaf(*leaf).rerun(*shape, *tenant, run, state.turn);
         }
     }
 
-    /// Returns the present and the required number of members of a task's gang; `None` if it waits for no gang.
-    pub fn gathering(&self, task: TaskRef) -> Option<(usize, u32)> {
-        self.gangs.waits(task)
+    fn count_ended(&mut self, run: RunId) {
+        if let Some(state) = self.runs.get_mut(&run) {
+            state.running -= 1;
+            if state.running == 0 && state.waits.is_empty() {
+                self.runs.remove(&run);
+            }
+        }
+    }
+
+    /// Frees the room of a task that is over, or removes it from its queue if it waits.
+    pub fn release(&mut self, task: TaskRef, now: Time) {
+        self.dequeue(task);
+        let Some(running) = self.running.remove(&task) else { return };
+        self.charges.remove(&(running.charged_until, task));
+        self.settle_charge(&running, now);
+        let (names, amounts, assignment) = (&mut self.names, &running.amounts, &running.assignment);
+        self.room.change(running.node, |node| node.release(task, amounts, running.end, assignment, names));
+        self.tree.free(running.leaf, &running.amounts);
+        self.gangs.runs(task, false);
+        self.count_ended(task.run);
+        self.freed(running.node);
+    }
+
+    /// Wakes the shapes that have room on this node again, and only those.
+    fn freed(&mut self, node: NodeIx) {
+        let names = &self.names;
+        let fits = self.shapes.inactive().filter(|(_, shape, _)| self.room.may_fit(shape, node, names));
+        let woken: Vec<ShapeIx> = fits.map(|(at, _, _)| at).collect();
+        for shape in woken {
+            for leaf in self.shapes.activate(shape) {
+                self.tree.leaf(leaf).dirty = true;
+            }
+        }
     }
 
     /// Restores the gang membership of a started task.
     pub fn join(&mut self, task: TaskRef, gang: &Gang) {
         self.gangs.join(task, gang);
+        self.gangs.runs(task, self.running.contains_key(&task));
     }
 
     /// Removes the tasks of a run from all gangs, when it is over or begins a new attempt.
     pub fn leave(&mut self, run: RunId) {
-        self.gangs.leave(run);
-    }
-
-    /// Restores a running task.
-    pub fn adopt(&mut self, task: TaskRef, resources: Resources) {
-        let resources = self.fitted(resources);
-        self.occupy(task, resources);
-    }
-
-    pub fn release(&mut self, task: TaskRef) {
-        if let Some(resources) = self.running.remove(&task) {
-            self.used.cpu_milli -= resources.cpu_milli;
-            self.used.memory_bytes -= resources.memory_bytes;
+        for gang in self.gangs.leave(run) {
+            self.reform(gang, true);
+            self.gangs.drop_empty(gang);
         }
     }
 
@@ -234,47 +414,83 @@ impl Scheduler {
     }
 
     pub fn waiting(&self) -> usize {
-        self.positions.len() + self.gangs.waiting() + self.chosen.len() + self.weightless.len()
+        self.waiting.len() + self.decided.len() + self.weightless.len()
     }
 
-    /// Returns the head of the queue and why it waits.
-    pub fn head(&self) -> Option<(TaskRef, Option<Shortage>)> {
-        let (_, entry) = self.queue.heads().next()?;
-        let (task, _) = entry.members.first()?;
-        Some((*task, shortage(&self.capacity, &self.used, self.running.len(), entry)))
+    /// Returns the present and the required number of members of a task's gang; `None` if it waits for no gang.
+    pub fn gathering(&self, task: TaskRef) -> Option<(usize, u32)> {
+        let waiting = self.waiting.get(&task)?;
+        self.gangs.presence(task).filter(|_| waiting.unit.is_none())
     }
 
-    fn occupy(&mut self, task: TaskRef, resources: Resources) {
-        if self.running.insert(task, resources).is_none() {
-            self.used.cpu_milli = self.used.cpu_milli.saturating_add(resources.cpu_milli);
-            self.used.memory_bytes = self.used.memory_bytes.saturating_add(resources.memory_bytes);
+    /// Returns when to look again if nothing happens before.
+    pub fn wake_at(&self) -> Option<Time> {
+        self.wakes.first().map(|(at, _)| *at)
+    }
+
+    fn wake_queue(&mut self, leaf: QueueIx, at: Time) {
+        self.wakes.insert((at, leaf));
+    }
+
+    fn node_of(&mut self, assignment: Option<&Assignment>) -> NodeIx {
+        let known = match assignment {
+            Some(assignment) if !assignment.node.is_empty() => self.room.find(&assignment.node),
+            Some(_) | None => self.room.all().next().map(|(at, _)| at),
+        };
+        known.unwrap_or_else(|| {
+            let name = assignment.map_or("", |assignment| assignment.node.as_str());
+            self.room.insert(config::absent(name), &mut self.names)
+        })
+    }
+
+    fn settle_charge(&mut self, running: &Running, now: Time) {
+        let paid = running.charged_until.0.saturating_sub(running.started.0);
+        let used = now.0.saturating_sub(running.started.0).max(0);
+        self.charge(running.leaf, running.tenant, &running.amounts.clone(), (used - paid) as f64 / 1e6, now);
+    }
+
+    /// Charges a tenant for using amounts for some seconds: the largest part of all nodes counts.
+    fn charge(&mut self, leaf: QueueIx, tenant: TenantIx, amounts: &Amounts, seconds: f64, now: Time) {
+        let total = self.tree.total();
+        let part = |(index, amount): (usize, u64)| match total.get(index) {
+            0 => 0.0,
+            all => amount as f64 / all as f64,
+        };
+        let share = amounts.iter().map(part).fold(0.0, f64::max);
+        if self.usage.charge(leaf, tenant, share * seconds, now) {
+            self.retenant_all();
+        }
+        let key = self.usage.key(leaf, tenant);
+        if self.tree.get(leaf).leaf.waits() {
+            self.tree.leaf(leaf).retenant_waiting(tenant, key);
         }
     }
 
-    /// Caps a request at the capacity of the machine: a larger task gets the whole machine rather than waiting for
-    /// ever.
-    fn fitted(&self, wanted: Resources) -> Resources {
-        Resources {
-            cpu_milli: wanted.cpu_milli.min(self.capacity.cpu_milli),
-            memory_bytes: wanted.memory_bytes.min(self.capacity.memory_bytes),
+    fn retenant_all(&mut self) {
+        let leaves: Vec<QueueIx> = self.tree.all().map(|(at, _)| at).collect();
+        for leaf in leaves {
+            let tenants: Vec<TenantIx> = self.tree.get(leaf).leaf.tenants().collect();
+            for tenant in tenants {
+                let key = self.usage.key(leaf, tenant);
+                self.tree.leaf(leaf).retenant_waiting(tenant, key);
+            }
         }
     }
-}
 
-/// Returns what the entry lacks. One that is larger than the machine gets all of it, once it is idle.
-fn shortage(capacity: &Capacity, used: &Resources, running: usize, entry: &Entry) -> Option<Shortage> {
-    let (wanted, count) = (entry.wanted(), entry.members.len());
-    let free_milli = capacity.cpu_milli.saturating_sub(used.cpu_milli);
-    let free_bytes = capacity.memory_bytes.saturating_sub(used.memory_bytes);
-    if running == 0 && capacity.slots > 0 {
-        None
-    } else if running + count > capacity.slots {
-        Some(Shortage::Slots { running, slots: capacity.slots })
-    } else if wanted.cpu_milli > free_milli {
-        Some(Shortage::Cpu { wanted_milli: wanted.cpu_milli, free_milli })
-    } else if wanted.memory_bytes > free_bytes {
-        Some(Shortage::Memory { wanted_bytes: wanted.memory_bytes, free_bytes })
-    } else {
-        None
+    /// Charges running tasks whose time paid in advance is over.
+    fn charge_due(&mut self, now: Time) {
+        while let Some(&(at, task)) = self.charges.first()
+            && at <= now
+        {
+            self.charges.pop_first();
+            let Some(running) = self.running.get_mut(&task) else { continue };
+            // However long nothing happened, it is charged in one go.
+            let until = now.max(at).saturating_add(CHARGED_AHEAD);
+            let seconds = until.0.saturating_sub(running.charged_until.0) as f64 / 1e6;
+            running.charged_until = until;
+            let (leaf, tenant, amounts) = (running.leaf, running.tenant, running.amounts.clone());
+            self.charges.insert((until, task));
+            self.charge(leaf, tenant, &amounts, seconds, now);
+        }
     }
 }

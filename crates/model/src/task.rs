@@ -278,7 +278,10 @@ impl Resources {
     /// Iterates over everything that is requested, by resource name: `cpu` in thousandths, `memory` in bytes.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         let others = self.others.iter().map(|(name, amount)| (name.as_str(), *amount));
-        [("cpu", self.cpu_milli), ("memory", self.memory_bytes)].into_iter().chain(others).filter(|(_, amount)| *amount > 0)
+        [("cpu", self.cpu_milli), ("memory", self.memory_bytes)]
+            .into_iter()
+            .chain(others)
+            .filter(|(_, amount)| *amount > 0)
     }
 }
 

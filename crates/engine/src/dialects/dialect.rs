@@ -8,7 +8,7 @@ use octoflow_model::{
     AttemptId, Claim, Fact, MutableMetadata, NodeIx, Order, Report, RunId, Submission, Task, Time,
     garbage::{Garbage, GcStrategy},
     submission::Stored,
-    task::{Labels, Resources},
+    task::{Labels, placement::Assignment},
 };
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ use crate::{
     kinds::{self, Kind},
     meters::Live,
     run::{Run, effect::Effects, explain::Explanation, follow::Follow, head::Head, mark, rerun::Reruns, view::RunView},
-    schedule::{Gang, Scheduler},
+    schedule::{Gang, Scheduler, spec::Demand},
 };
 
 /// A dialect: the part of a row in the table of kinds that only kinds of runs have.
@@ -295,8 +295,15 @@ pub trait DialectRun: Any + Send {
     fn take_queued(&mut self) -> Vec<NodeIx>;
     fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)>;
     fn is_queued(&self, at: NodeIx) -> bool;
-    fn resources(&self, at: NodeIx) -> Resources;
-    fn priority(&self, at: NodeIx) -> i32;
+    /// Returns what the scheduler needs to know about a task.
+    fn demand(&self, at: NodeIx) -> Arc<Demand>;
+    /// Returns when a task began to wait for the scheduler, in its local time. It comes from facts, so that a restart
+    /// changes nobody's place.
+    fn waits_since(&self, at: NodeIx) -> Time;
+    /// Returns the node and devices of a task that a runtime has; `None` if its fact names none.
+    fn assignment(&self, at: NodeIx) -> Option<Assignment>;
+    /// Returns when a task was launched, in its local time.
+    fn launched_at(&self, at: NodeIx) -> Time;
     /// Returns tasks that are not over, except those that may not start yet.
     fn open_tasks(&self) -> Vec<(NodeIx, TaskState)>;
 
@@ -309,12 +316,6 @@ pub trait DialectRun: Any + Send {
     /// Reports whether a task that a runtime has occupies no room in the scheduler.
     fn is_weightless(&self, at: NodeIx) -> bool {
         self.is_request(at)
-    }
-
-    /// Returns the gang it must start with.
-    fn gang(&self, at: NodeIx) -> Option<Gang> {
-        let _ = at;
-        None
     }
 
     /// Returns tasks that started with their gangs.
@@ -358,8 +359,11 @@ pub trait DialectTurn {
     fn wake(&mut self, node: Option<NodeIx>);
     fn report(&mut self, report: Report);
     fn command(&mut self, command: &Command) -> Result<(), Refusal>;
-    /// Starts a task that the scheduler admitted.
-    fn launch(&mut self, at: NodeIx);
+    /// Starts a task that the scheduler admitted, on the node it chose.
+    fn launch(&mut self, at: NodeIx, assignment: Assignment);
+    /// Ends a running task for another one, or because its node is drained. It waits again as a new attempt, which costs
+    /// none of its retries. Does nothing if no runtime has the task, or if it is being ended already.
+    fn preempt(&mut self, at: NodeIx, why: String);
     /// Repeats the stop order of a task that is being ended: the first one may have been lost.
     fn resend_stop(&mut self, at: NodeIx);
     fn attempt_id(&self, at: NodeIx) -> AttemptId;

@@ -14,6 +14,10 @@ use crate::{
     engine::Keyed,
     meters::Series,
     run::{Run, effect::Decided},
+    schedule::{
+        UsageRecord,
+        spec::{ClassSpec, NodeSpec, QueueSpec},
+    },
 };
 
 /// An event for the engine.
@@ -33,6 +37,16 @@ pub enum Input {
     /// A ConfigMap or Secret was created or changed, or deleted if there is no data. It may hold the limit of a
     /// semaphore.
     Object { kind: Keyed, namespace: String, name: String, data: Option<KeyedData> },
+    /// A node joined or has changed, or is gone if there is no spec.
+    Node { name: String, spec: Option<Box<NodeSpec>> },
+    /// Everything that runs on the node is ended and waits again. The node should be cordoned before.
+    Drain { node: String },
+    /// A queue was created or changed, or deleted if there is no spec.
+    Queue { name: String, spec: Option<Box<QueueSpec>> },
+    /// A priority class was created or changed, or deleted if there is none.
+    Class { name: String, class: Option<ClassSpec>, is_default: bool },
+    /// Restores what tenants used before a restart.
+    Usage(Vec<UsageRecord>),
     /// Adds a run that was folded from its journal (see [`fold`](crate::engine::fold)). From now on it holds its locks,
     /// its room and its places in the queues; it continues with [`Input::Continue`].
     Restore(Box<Run>),
@@ -109,6 +123,8 @@ pub struct Outcome {
     pub refusal: Option<Refusal>,
     /// Custom metric series that this input changed. They are persisted together with the facts.
     pub series: Vec<Series>,
+    /// Usages of tenants that this input changed. They are persisted together with the facts.
+    pub usage: Vec<UsageRecord>,
     /// After [`Input::Continue`]: tasks assumed to be with a runtime. The caller asks the runtime to adopt them.
     pub assumed_running: Vec<(AttemptId, Box<Task>)>,
     /// After [`Input::Release`]: the run.

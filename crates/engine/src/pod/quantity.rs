@@ -1,5 +1,7 @@
 //! Resource quantities (cpu, memory, storage) as manifests write them.
 
+use std::collections::BTreeMap;
+
 use octoflow_model::{podspec::Container, task::Resources};
 
 /// Returns the request of a pod: the sum over the containers that run at the same time, and at least the request of
@@ -12,10 +14,18 @@ pub(crate) fn together<'c>(
     for own in beside.map(asked) {
         all.cpu_milli = all.cpu_milli.saturating_add(own.cpu_milli);
         all.memory_bytes = all.memory_bytes.saturating_add(own.memory_bytes);
+        for (name, amount) in own.others {
+            let all = all.others.entry(name).or_default();
+            *all = all.saturating_add(amount);
+        }
     }
     for own in before.map(asked) {
         all.cpu_milli = all.cpu_milli.max(own.cpu_milli);
         all.memory_bytes = all.memory_bytes.max(own.memory_bytes);
+        for (name, amount) in own.others {
+            let all = all.others.entry(name).or_default();
+            *all = (*all).max(amount);
+        }
     }
     all
 }
@@ -26,7 +36,21 @@ fn asked(container: &Container) -> Resources {
     Resources {
         cpu_milli: asked("cpu").and_then(|text| thousandths(&text.0)).unwrap_or(0),
         memory_bytes: asked("memory").and_then(|text| thousandths(&text.0)).map_or(0, |amount| amount / 1000),
+        others: others(container),
     }
+}
+
+/// Returns the request of every resource but cpu and memory, in units or bytes.
+fn others(container: &Container) -> BTreeMap<String, u64> {
+    let (requests, limits) = (&container.resources.requests, &container.resources.limits);
+    let names = requests.keys().chain(limits.keys()).filter(|name| !matches!(name.as_str(), "cpu" | "memory"));
+    names
+        .filter_map(|name| {
+            let text = requests.get(name).or_else(|| limits.get(name))?;
+            let units = thousandths(&text.0)?.div_ceil(1000);
+            (units > 0).then(|| (name.clone(), units))
+        })
+        .collect()
 }
 
 /// Returns the memory limit of one container in bytes; a limit of zero is none. `Err` is a sentence for the user.

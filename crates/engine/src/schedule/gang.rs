@@ -1,116 +1,242 @@
-//! Gangs: tasks that start together or not at all. Collects members until enough are present; the queue checks for
-//! room.
+//! Gangs: tasks that start together or not at all. Collects members until enough are present, and says which of them start
+//! first; the queue finds room for them. Every operation costs as much as its own gang has members.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
-use octoflow_model::{RunId, task::Resources};
+use octoflow_model::RunId;
 
-use super::TaskRef;
+use super::{
+    TaskRef,
+    spec::Gang,
+    units::{Rank, UnitIx},
+};
 
-/// A gang by name, and the number of members that must be present before any starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gang {
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
-    /// If set, only tasks of this run belong to it; otherwise tasks of every run.
-    pub own: Option<RunId>,
-    pub least: u32,
-}
+/// A gang by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct GangIx(u32);
 
 /// The namespace, the name, and the run it is of alone.
-pub(super) type Key = (Arc<str>, Arc<str>, Option<RunId>);
-
-/// A gang that is complete: its priority, its name, and its members.
-pub(super) type Ripe = (i32, Key, Vec<(TaskRef, Resources)>);
-
-fn key(gang: &Gang) -> Key {
-    (gang.namespace.clone(), gang.name.clone(), gang.own)
-}
+type Key = (Arc<str>, Arc<str>, Option<RunId>);
 
 #[derive(Debug, Default)]
 pub(super) struct Gangs {
-    known: BTreeMap<Key, GangState>,
-    /// Gangs that were joined since the last check.
-    touched: BTreeSet<Key>,
+    all: HashMap<GangIx, GangState>,
+    index: HashMap<Key, GangIx>,
+    of_task: HashMap<TaskRef, GangIx>,
+    of_run: HashMap<RunId, HashSet<GangIx>>,
+    last: u32,
+    /// Members that wait for others.
+    gathered: usize,
 }
 
-#[derive(Debug, Default)]
-struct GangState {
-    least: u32,
-    gathered: BTreeMap<TaskRef, (i32, Resources)>,
+#[derive(Debug)]
+pub(super) struct GangState {
+    key: Key,
+    pub least: u32,
+    least_of: Arc<BTreeMap<String, u32>>,
+    /// Members that wait for the gang to start, by place.
+    waiting: BTreeMap<(Rank, TaskRef), Arc<str>>,
+    ranks: HashMap<TaskRef, Rank>,
     /// Members that have started, whether they still run or not.
-    started: BTreeSet<TaskRef>,
-}
-
-impl GangState {
-    fn there(&self) -> usize {
-        self.gathered.len() + self.started.len()
-    }
+    started: BTreeMap<TaskRef, Arc<str>>,
+    /// Members that run now.
+    pub running: BTreeSet<TaskRef>,
+    /// True once the least has started: later members are tasks like others.
+    pub formed: bool,
+    /// The unit of its first members, once enough are present.
+    pub unit: Option<UnitIx>,
 }
 
 impl Gangs {
-    pub(super) fn gather(&mut self, task: TaskRef, priority: i32, resources: Resources, gang: &Gang) {
-        let key = key(gang);
-        let known = self.known.entry(key.clone()).or_default();
-        known.least = gang.least;
-        known.started.remove(&task);
-        known.gathered.insert(task, (priority, resources));
-        self.touched.insert(key);
-    }
-
-    /// Returns a member of a gang that is no longer complete: it waits for others again, or is removed.
-    pub(super) fn regather(&mut self, key: &Key, task: TaskRef, waits: Option<(i32, Resources)>) {
-        let Some(known) = self.known.get_mut(key) else { return };
-        known.started.remove(&task);
-        if let Some(waits) = waits {
-            known.gathered.insert(task, waits);
-            self.touched.insert(key.clone());
+    /// Adds a waiting member. Returns its gang, or `None` if the gang has formed: the task waits on its own.
+    pub(super) fn gather(&mut self, task: TaskRef, rank: Rank, gang: &Gang) -> Option<GangIx> {
+        let at = self.find(gang);
+        let state = self.all.get_mut(&at)?;
+        state.least = gang.least;
+        state.least_of = gang.least_of.clone();
+        state.started.remove(&task);
+        self.of_task.insert(task, at);
+        self.of_run.entry(task.run).or_default().insert(at);
+        if state.formed {
+            state.started.insert(task, gang.part.clone());
+            return None;
         }
+        state.waiting.insert((rank, task), gang.part.clone());
+        state.ranks.insert(task, rank);
+        self.gathered += 1;
+        Some(at)
     }
 
-    pub(super) fn join(&mut self, task: TaskRef, gang: &Gang) {
-        let known = self.known.entry(key(gang)).or_default();
-        known.least = gang.least;
-        known.started.insert(task);
-    }
-
-    pub(super) fn leave(&mut self, run: RunId) {
-        self.known.retain(|_, known| {
-            known.gathered.retain(|task, _| task.run != run);
-            known.started.retain(|task| task.run != run);
-            known.there() > 0
-        });
-    }
-
-    /// Returns the members of a complete gang with the highest priority among them. They count as started from now on.
-    pub(super) fn ripe(&mut self, still_waiting: &mut impl FnMut(TaskRef) -> bool) -> Option<Ripe> {
-        while let Some(key) = self.touched.pop_first() {
-            let Some(known) = self.known.get_mut(&key) else { continue };
-            known.gathered.retain(|task, _| still_waiting(*task));
-            if known.gathered.is_empty() || known.there() < known.least as usize {
-                continue;
-            }
-            let members = std::mem::take(&mut known.gathered);
-            known.started.extend(members.keys());
-            let priority = members.values().map(|(priority, _)| *priority).max().unwrap_or(0);
-            return Some((
-                priority,
+    fn find(&mut self, gang: &Gang) -> GangIx {
+        let key = (gang.namespace.clone(), gang.name.clone(), gang.own);
+        if let Some(at) = self.index.get(&key) {
+            return *at;
+        }
+        self.last += 1;
+        let at = GangIx(self.last);
+        self.index.insert(key.clone(), at);
+        self.all.insert(
+            at,
+            GangState {
                 key,
-                members.into_iter().map(|(task, (_, resources))| (task, resources)).collect(),
-            ));
+                least: gang.least,
+                least_of: gang.least_of.clone(),
+                waiting: BTreeMap::new(),
+                ranks: HashMap::new(),
+                started: BTreeMap::new(),
+                running: BTreeSet::new(),
+                formed: false,
+                unit: None,
+            },
+        );
+        at
+    }
+
+    pub(super) fn get(&self, at: GangIx) -> Option<&GangState> {
+        self.all.get(&at)
+    }
+
+    pub(super) fn set_unit(&mut self, at: GangIx, unit: Option<UnitIx>) {
+        if let Some(state) = self.all.get_mut(&at) {
+            state.unit = unit;
         }
-        None
     }
 
-    pub(super) fn waits(&self, task: TaskRef) -> Option<(usize, u32)> {
-        let known = self.known.values().find(|known| known.gathered.contains_key(&task))?;
-        Some((known.there(), known.least))
+    pub(super) fn of(&self, task: TaskRef) -> Option<GangIx> {
+        self.of_task.get(&task).copied()
     }
 
-    pub(super) fn waiting(&self) -> usize {
-        self.known.values().map(|known| known.gathered.len()).sum()
+    /// Notes that the gang has started with these members. Returns the others that wait; they are tasks like others now.
+    pub(super) fn form(&mut self, at: GangIx) -> Vec<TaskRef> {
+        let Some(state) = self.all.get_mut(&at) else { return Vec::new() };
+        state.formed = true;
+        state.unit = None;
+        self.gathered -= state.waiting.len();
+        state.ranks.clear();
+        let members = std::mem::take(&mut state.waiting);
+        let tasks = members.keys().map(|(_, task)| *task).collect();
+        state.started.extend(members.into_iter().map(|((_, task), part)| (task, part)));
+        tasks
+    }
+
+    /// Restores a member that has started.
+    pub(super) fn join(&mut self, task: TaskRef, gang: &Gang) {
+        let at = self.find(gang);
+        self.of_task.insert(task, at);
+        self.of_run.entry(task.run).or_default().insert(at);
+        if let Some(state) = self.all.get_mut(&at) {
+            state.started.insert(task, gang.part.clone());
+            state.formed |= state.is_enough(state.started.values());
+        }
+    }
+
+    /// Notes that a member runs, or does not run any more.
+    pub(super) fn runs(&mut self, task: TaskRef, runs: bool) {
+        if let Some(state) = self.of_task.get(&task).and_then(|at| self.all.get_mut(at)) {
+            if runs {
+                state.running.insert(task);
+            } else {
+                state.running.remove(&task);
+            }
+        }
+    }
+
+    /// Removes a member that does not wait any more; returns its gang, if it waited in one.
+    pub(super) fn withdraw(&mut self, task: TaskRef) -> Option<GangIx> {
+        let at = self.of(task)?;
+        let state = self.all.get_mut(&at)?;
+        let rank = state.ranks.remove(&task)?;
+        state.waiting.remove(&(rank, task));
+        self.gathered -= 1;
+        Some(at)
+    }
+
+    /// Removes the tasks of a run from all gangs. Returns those whose first members have changed.
+    pub(super) fn leave(&mut self, run: RunId) -> Vec<GangIx> {
+        let mut changed = Vec::new();
+        for at in self.of_run.remove(&run).into_iter().flatten() {
+            let Some(state) = self.all.get_mut(&at) else { continue };
+            let before = state.waiting.len();
+            state.waiting.retain(|(_, task), _| task.run != run);
+            self.gathered -= before - state.waiting.len();
+            state.ranks.retain(|task, _| task.run != run);
+            state.started.retain(|task, _| task.run != run);
+            state.running.retain(|task| task.run != run);
+            self.of_task.retain(|task, of| task.run != run || *of != at);
+            if state.waiting.is_empty() && state.started.is_empty() {
+                self.index.remove(&state.key);
+            } else {
+                // Whoever is left needs its least again.
+                state.formed &= state.is_enough(state.started.values());
+            }
+            changed.push(at);
+        }
+        changed
+    }
+
+    /// Drops a gang that has nobody left. Its unit must have been removed before.
+    pub(super) fn drop_empty(&mut self, at: GangIx) {
+        if self.all.get(&at).is_some_and(|state| state.waiting.is_empty() && state.started.is_empty()) {
+            self.all.remove(&at);
+        }
+    }
+
+    /// Returns how many members are present and how many must be; `None` if the task waits for no gang.
+    pub(super) fn presence(&self, task: TaskRef) -> Option<(usize, u32)> {
+        let state = self.all.get(&self.of(task)?)?;
+        state.ranks.contains_key(&task).then(|| (state.waiting.len() + state.started.len(), state.least))
+    }
+
+    pub(super) fn gathered(&self) -> usize {
+        self.gathered
+    }
+}
+
+impl GangState {
+    fn is_enough<'p>(&self, parts: impl Iterator<Item = &'p Arc<str>>) -> bool {
+        let mut counts: HashMap<&str, u32> = HashMap::new();
+        let mut all = 0;
+        for part in parts {
+            all += 1;
+            *counts.entry(part).or_default() += 1;
+        }
+        all >= self.least
+            && self.least_of.iter().all(|(part, least)| counts.get(part.as_str()).copied().unwrap_or(0) >= *least)
+    }
+
+    /// Returns the members that start first, in order: the least of each part, then whoever is next. `None` if too few are
+    /// present.
+    pub(super) fn first(&self) -> Option<Vec<TaskRef>> {
+        if self.waiting.is_empty() || !self.is_enough(self.waiting.values().chain(self.started.values())) {
+            return None;
+        }
+        let mut owed: HashMap<&str, u32> = self.least_of.iter().map(|(part, least)| (part.as_str(), *least)).collect();
+        for part in self.started.values() {
+            if let Some(owed) = owed.get_mut(&**part) {
+                *owed = owed.saturating_sub(1);
+            }
+        }
+        let least = (self.least as usize).saturating_sub(self.started.len()).max(1);
+        let mut first: BTreeSet<(Rank, TaskRef)> = BTreeSet::new();
+        for (place, part) in &self.waiting {
+            if let Some(owed) = owed.get_mut(&**part).filter(|owed| **owed > 0) {
+                *owed -= 1;
+                first.insert(*place);
+            }
+        }
+        for place in self.waiting.keys() {
+            if first.len() >= least {
+                break;
+            }
+            first.insert(*place);
+        }
+        Some(first.into_iter().map(|(_, task)| task).collect())
+    }
+
+    pub(super) fn others(&self) -> impl Iterator<Item = TaskRef> + '_ {
+        self.waiting.keys().map(|(_, task)| *task)
     }
 }

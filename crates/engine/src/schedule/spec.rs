@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use octoflow_model::{
-    RunId, Time,
+    RunId,
     task::{
         Labels, Resources,
         placement::{NodeConstraints, Taint},
@@ -19,7 +19,7 @@ pub const DEFAULT: &str = "default";
 /// Amounts by resource name: `cpu` in thousandths, `memory` and storage in bytes, everything else in units.
 pub type Quantities = BTreeMap<String, u64>;
 
-/// Everything that the scheduler needs to know about a waiting task.
+/// Everything that the scheduler needs to know about a waiting task, except since when it waits. Equal tasks share one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Whom usage is charged to: the submitter, else the namespace.
@@ -35,8 +35,6 @@ pub struct Demand {
     pub preemptable: Option<bool>,
     /// The longest it runs: its deadline, or an estimate from history.
     pub bound: Option<Duration>,
-    /// When it began to wait, in engine time. It comes from a fact, so that a restart changes nobody's place.
-    pub since: Time,
     /// After this time it is first in its queue. `None`: the queue's, or the default.
     pub longest_wait: Option<Duration>,
 }
@@ -149,7 +147,7 @@ impl NodeSpec {
 
 impl Demand {
     /// Creates a demand for resources in the default queue.
-    pub fn new(tenant: impl Into<Arc<str>>, resources: Resources, since: Time) -> Self {
+    pub fn new(tenant: impl Into<Arc<str>>, resources: Resources) -> Self {
         Self {
             tenant: tenant.into(),
             queue: DEFAULT.into(),
@@ -160,7 +158,6 @@ impl Demand {
             constraints: Arc::default(),
             preemptable: None,
             bound: None,
-            since,
             longest_wait: None,
         }
     }

@@ -141,7 +141,7 @@ templates:
 - {name: main, steps: [[{name: a, template: ok}, {name: b, template: slow}]]}
 - {name: slow, timeout: 5s, container: {image: i, command: [c]}}";
     let script = Script::default().on("a", exit(0).after(60));
-    let one = octoflow_engine::schedule::Capacity { slots: 1, ..ROOMY };
+    let one = octoflow_engine::Capacity { slots: 1, ..ROOMY };
     let done = Play::prepared(crate::text::manifest(spec), script, one, &[]).finish();
     assert_eq!((done.node_phase("b"), done.node_message("b")), ("Failed", "timeout"));
     assert_eq!(done.started(), ["w[0].a"]);

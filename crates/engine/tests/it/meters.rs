@@ -316,7 +316,7 @@ templates:
 - name: main
   timeout: 5s
   container: {image: i, command: [c]}";
-    let capacity = octoflow_engine::schedule::Capacity { slots: 0, ..ROOMY };
+    let capacity = octoflow_engine::Capacity { slots: 0, ..ROOMY };
     let done = Play::prepared(manifest(spec), Script::default(), capacity, &[]).finish();
     assert_eq!(done.phase(), "Failed");
     assert!(done.status().get("resourcesDuration").is_none(), "{:#}", done.status());

@@ -38,7 +38,7 @@ templates:
 #[test]
 fn the_machines_places_are_never_exceeded() {
     let spec = "templates: [{name: main, dag: {tasks: [{name: A, template: ok, withItems: [1, 2, 3, 4, 5]}]}}]";
-    let two = octoflow_engine::schedule::Capacity { slots: 2, ..ROOMY };
+    let two = octoflow_engine::Capacity { slots: 2, ..ROOMY };
     let done = Play::prepared(manifest(spec), Script::default(), two, &[]).finish();
     assert_eq!((done.phase(), done.crowd), ("Succeeded", 2));
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use octoflow_engine::{
-    Command, Engine, Input, Outcome, Refusal, Setup,
+    Capacity, Command, Engine, Input, Outcome, Refusal, Setup,
     argo::{
         admit::{Catalog, admit},
         explain::explain,
@@ -16,7 +16,6 @@ use octoflow_engine::{
     },
     engine::{Keyed, fold},
     meters::{Meters, Series, SeriesLabels},
-    schedule::Capacity,
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, RunId, Task, Time,

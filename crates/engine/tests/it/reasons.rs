@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use octoflow_engine::{
-    Command,
+    Capacity, Command,
     argo::explain::{Reason, explain},
-    schedule::Capacity,
 };
 
 use crate::{

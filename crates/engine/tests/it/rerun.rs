@@ -6,9 +6,8 @@ use std::{
 };
 
 use octoflow_engine::{
-    Command,
+    Capacity, Command,
     argo::rerun::{Refusal, RerunOptions, RerunPlan, RunContext, memoized, plan, resubmit_manifest, retry_manifest},
-    schedule::Capacity,
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, RunId, Time,

@@ -160,10 +160,8 @@ mod tests {
 
     fn requires(operator: Operator, values: &[&str]) -> NodeConstraints {
         let values = values.iter().map(|value| (*value).to_owned()).collect();
-        let term = NodeTerm {
-            labels: vec![Requirement { key: "disk".to_owned(), operator, values }],
-            names: Vec::new(),
-        };
+        let term =
+            NodeTerm { labels: vec![Requirement { key: "disk".to_owned(), operator, values }], names: Vec::new() };
         NodeConstraints { affinity: vec![term], ..NodeConstraints::default() }
     }
 
@@ -184,7 +182,8 @@ mod tests {
         assert!(!wanted.selects("n", &labels(&[("disk", "hdd")])));
         wanted.affinity.push(NodeTerm::default());
         assert!(!wanted.selects("n", &labels(&[("disk", "hdd")])));
-        let named = Requirement { key: "metadata.name".to_owned(), operator: Operator::In, values: vec!["n".to_owned()] };
+        let named =
+            Requirement { key: "metadata.name".to_owned(), operator: Operator::In, values: vec!["n".to_owned()] };
         wanted.affinity.push(NodeTerm { labels: Vec::new(), names: vec![named] });
         assert!(wanted.selects("n", &Labels::new()) && !wanted.selects("m", &Labels::new()));
     }

@@ -9,7 +9,7 @@ use octoflow_model::{
     AttemptId, Claim, Fact, NodeIx, Order, Report, RunId, Submission, Task, Time,
     garbage::{Garbage, GcStrategy},
     submission::Stored,
-    task::{Labels, Resources},
+    task::{Labels, placement::Assignment},
 };
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ use crate::{
     },
     meters::Live,
     run::{Run as AnyRun, effect::Effects, explain::Explanation, head::Head},
-    schedule::Scheduler,
+    schedule::{Scheduler, spec::Demand},
 };
 
 pub static DIALECT: Dialect = Dialect {
@@ -259,13 +259,25 @@ impl DialectRun for Run {
         node.body == Body::Leaf(Leaf::Queued) && !node.phase.fulfilled()
     }
 
-    fn resources(&self, at: NodeIx) -> Resources {
-        task::resources(&self.recipe_of(at).template)
+    fn demand(&self, at: NodeIx) -> Arc<Demand> {
+        let template = &self.recipe_of(at).template;
+        let own = self.state.node(at).template.as_deref().and_then(|name| self.program.recipe(name)?.template.priority);
+        let priority = own.or(self.program.workflow.spec.priority).unwrap_or(0);
+        let tenant = self.state.head.namespace.clone();
+        Arc::new(Demand { priority, ..Demand::new(tenant, task::resources(template)) })
     }
 
-    fn priority(&self, at: NodeIx) -> i32 {
-        let own = self.state.node(at).template.as_deref().and_then(|name| self.program.recipe(name)?.template.priority);
-        own.or(self.program.workflow.spec.priority).unwrap_or(0)
+    fn waits_since(&self, at: NodeIx) -> Time {
+        self.state.node(at).born
+    }
+
+    fn assignment(&self, at: NodeIx) -> Option<Assignment> {
+        let _ = at;
+        None
+    }
+
+    fn launched_at(&self, at: NodeIx) -> Time {
+        self.state.node(at).started
     }
 
     fn open_tasks(&self) -> Vec<(NodeIx, TaskState)> {
@@ -333,8 +345,12 @@ impl DialectTurn for Turn<'_> {
         Turn::command(self, command)
     }
 
-    fn launch(&mut self, at: NodeIx) {
-        Turn::launch(self, at);
+    fn launch(&mut self, at: NodeIx, assignment: Assignment) {
+        Turn::launch(self, at, assignment);
+    }
+
+    fn preempt(&mut self, at: NodeIx, why: String) {
+        let _ = (at, why);
     }
 
     fn resend_stop(&mut self, at: NodeIx) {

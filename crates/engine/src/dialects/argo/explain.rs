@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     engine::locks::{Holder, Locks},
-    schedule::Scheduler,
+    schedule::{Scheduler, TaskRef, WaitReason},
 };
 
 /// Reason why a node, or a call that has no node yet, is not over.
@@ -31,11 +31,8 @@ pub struct Explanation {
 pub enum Reason {
     /// Waits for these tasks to be over.
     Dependencies(Vec<String>),
-    /// Waits for capacity: how many tasks of all runs are queued, and what the first of them lacks.
-    Capacity {
-        waiting: usize,
-        shortage: Option<String>,
-    },
+    /// Waits for the scheduler, which says why unless the run is shown without it.
+    Queued(Option<Box<WaitReason>>),
     /// Waits for a lock: its holders; none if it is only not the first in the queue.
     Lock {
         key: String,
@@ -89,10 +86,8 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dependencies(names) => write!(f, "waits for {}", names.join(", ")),
-            Self::Capacity { waiting, shortage: None } => write!(f, "waits for its turn among {waiting} tasks"),
-            Self::Capacity { waiting, shortage: Some(shortage) } => {
-                write!(f, "waits for its turn among {waiting} tasks: {shortage}")
-            }
+            Self::Queued(None) => write!(f, "waits for its turn"),
+            Self::Queued(Some(why)) => why.fmt(f),
             Self::Lock { key, holders } if holders.is_empty() => write!(f, "waits in the queue of the lock {key}"),
             Self::Lock { key, holders } => write!(f, "waits for the lock {key}, held by {}", holders.join(", ")),
             Self::Starting { since } => write!(f, "being started since {since}"),
@@ -203,12 +198,8 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
     Some(match (&node.body, node.kind) {
         (Body::Leaf(Leaf::Barred), _) => return None,
         (Body::Leaf(Leaf::Queued), _) => {
-            let shortage = scheduler
-                .and_then(Scheduler::head)
-                .and_then(|(_, shortage)| shortage)
-                .as_ref()
-                .map(ToString::to_string);
-            Reason::Capacity { waiting: scheduler.map_or(0, Scheduler::waiting), shortage }
+            let task = TaskRef { run: run.id, node: at };
+            Reason::Queued(scheduler.and_then(|scheduler| scheduler.why(task)).map(Box::new))
         }
         (Body::Leaf(Leaf::Launched), _) => Reason::Starting { since: node.started },
         (Body::Leaf(Leaf::Running), _) if node.daemoned => Reason::DaemonUp { since: node.started },

@@ -4,6 +4,7 @@ use octoflow_model::{
     AttemptId, NodeIx, Order, Report, Shutdown, Time,
     argo::{InputValues, NodeKind, NodeList, OutputValues, Phase, Role, WorkflowFact},
     order::End,
+    task::placement::Assignment,
 };
 
 use super::{duration, node::Leaf, pod, program::Recipe, turn::Turn, view::View};
@@ -57,7 +58,8 @@ impl Turn<'_> {
     }
 
     /// Starts a task that the scheduler has assigned capacity to.
-    pub fn launch(&mut self, at: NodeIx) {
+    pub fn launch(&mut self, at: NodeIx, assignment: Assignment) {
+        let _ = assignment;
         match self.build_task(at) {
             Ok((task, deadline)) => {
                 self.decide(WorkflowFact::Launched { node: at, at: self.now, deadline });

@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, RunId, Submission, Task, Time,
     submission::Stored,
-    task::Resources,
+    task::placement::Assignment,
     taskset::{ReplicaPhase, SummaryState},
 };
 use serde_json::Value;
@@ -26,7 +26,7 @@ use crate::{
         slice::Work,
     },
     run::{Run as AnyRun, effect::Effects, explain::Explanation, head::Head},
-    schedule::{Gang, Scheduler},
+    schedule::{Gang, Scheduler, spec::Demand},
 };
 
 pub static DIALECT: Dialect = Dialect {
@@ -219,20 +219,29 @@ impl DialectRun for Run {
         self.state.replicas[at.at()].phase == ReplicaPhase::AttemptPreparing
     }
 
-    fn resources(&self, at: NodeIx) -> Resources {
-        self.program.roles[self.program.role_of(at.0)].resources
+    fn demand(&self, at: NodeIx) -> Arc<Demand> {
+        let role = &self.program.roles[self.program.role_of(at.0)];
+        let demand = Demand::new(self.state.head.namespace.clone(), role.resources.clone());
+        Arc::new(Demand { priority: role.priority, gang: Self::gang(self, at), ..demand })
     }
 
-    fn priority(&self, at: NodeIx) -> i32 {
-        self.program.roles[self.program.role_of(at.0)].priority
+    fn waits_since(&self, at: NodeIx) -> Time {
+        let _ = at;
+        self.state.head.created
+    }
+
+    fn assignment(&self, at: NodeIx) -> Option<Assignment> {
+        let _ = at;
+        None
+    }
+
+    fn launched_at(&self, at: NodeIx) -> Time {
+        let _ = at;
+        self.state.head.created
     }
 
     fn open_tasks(&self) -> Vec<(NodeIx, TaskState)> {
         self.open_pods().collect()
-    }
-
-    fn gang(&self, at: NodeIx) -> Option<Gang> {
-        Self::gang(self, at)
     }
 
     fn joined(&self) -> Vec<(NodeIx, Gang)> {
@@ -267,8 +276,12 @@ impl DialectTurn for Turn<'_> {
         Turn::command(self, command)
     }
 
-    fn launch(&mut self, at: NodeIx) {
-        Turn::launch(self, at);
+    fn launch(&mut self, at: NodeIx, assignment: Assignment) {
+        Turn::launch(self, at, assignment);
+    }
+
+    fn preempt(&mut self, at: NodeIx, why: String) {
+        let _ = (at, why);
     }
 
     fn resend_stop(&mut self, at: NodeIx) {

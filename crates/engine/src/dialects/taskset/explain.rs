@@ -109,11 +109,8 @@ fn waiting(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> String {
         let name = run.gang(at).map(|gang| gang.name.to_string()).unwrap_or_default();
         return format!("waits for its gang '{name}': {there} of {least} members are there");
     }
-    let mut text = format!("waits for its turn among {} tasks", scheduler.waiting());
-    if let Some((_, Some(shortage))) = scheduler.head() {
-        text.push_str(&format!(": {shortage}"));
-    }
-    text
+    let why = scheduler.why(TaskRef { run: run.id, node: at });
+    why.map_or_else(|| "waits for its turn".to_owned(), |why| why.to_string())
 }
 
 /// Returns how its last pod failed, if it did.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use octoflow_model::{
     AttemptId, NodeIx, Order, Report, Time,
     order::{End, Exit},
+    task::placement::Assignment,
     taskset::{PodEnd, ReplicaPhase, SetFact, StopReason, Terminated},
 };
 
@@ -38,7 +39,8 @@ impl Turn<'_> {
     }
 
     /// Starts the pod of a replica that the scheduler admitted.
-    pub fn launch(&mut self, at: NodeIx) {
+    pub fn launch(&mut self, at: NodeIx, assignment: Assignment) {
+        let _ = assignment;
         match self.build_task(at) {
             Ok(task) => {
                 let role = self.run.program.role_of(at.0);

@@ -241,7 +241,14 @@ impl Run {
 
     fn gang_of(&self, plan: &super::program::GangPlan) -> Gang {
         let own = (!plan.shared).then_some(self.id);
-        Gang { namespace: self.state.head.namespace.clone(), name: plan.name.clone(), own, least: plan.least }
+        Gang {
+            namespace: self.state.head.namespace.clone(),
+            name: plan.name.clone(),
+            own,
+            least: plan.least,
+            part: "".into(),
+            least_of: Default::default(),
+        }
     }
 
     /// Returns the last try of a replica.

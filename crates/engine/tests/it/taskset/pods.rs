@@ -132,7 +132,7 @@ fn ts29_the_whole_stays_running_when_no_role_is() {
 #[test]
 fn ts34_a_thousand_replicas_take_a_bounded_number_of_facts() {
     let spec = "roles: [{name: a, replicas: 1000, completionPolicy: {maxFailed: 1, minSucceeded: 1000}}]";
-    let mut stage = Stage::empty(octoflow_engine::schedule::Capacity { slots: 8, ..ROOMY });
+    let mut stage = Stage::empty(octoflow_engine::Capacity { slots: 8, ..ROOMY });
     stage.checked = false;
     stage.submit(1, spec, &super::stage::Groups::default());
     while let Some((attempt, _)) = stage.pods.first_key_value() {

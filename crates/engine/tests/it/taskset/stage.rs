@@ -9,9 +9,8 @@ use std::{
 };
 
 use octoflow_engine::{
-    Command, Engine, Input, Outcome, Refusal,
+    Capacity, Command, Engine, Input, Outcome, Refusal,
     argo::{admit::Catalog, refer::Reach},
-    schedule::Capacity,
     taskset::{Run, State, admit::examine, status},
 };
 use octoflow_model::{

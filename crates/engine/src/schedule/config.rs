@@ -1,0 +1,121 @@
+//! Changes of what the scheduler works with: nodes, queues, priority classes, usage of earlier days. Changing them starts
+//! and ends nothing by itself.
+
+use std::sync::Arc;
+
+use octoflow_model::Time;
+
+use super::{
+    Scheduler, TaskRef,
+    room::NodeIx,
+    shapes::ShapeIx,
+    spec::{ClassSpec, NodeSpec, QueueSpec},
+    usage::UsageRecord,
+};
+
+/// Describes a node that tasks run on and that has not been heard of.
+pub(super) fn absent(name: &str) -> NodeSpec {
+    NodeSpec { cordoned: true, capacity: std::collections::BTreeMap::new(), ..NodeSpec::measured(name, 0, 0, 0) }
+}
+
+impl Scheduler {
+    /// Adds a node, or changes one. What runs there stays, even if there is less room than it takes.
+    pub fn put_node(&mut self, spec: NodeSpec) {
+        let at = match self.room.find(&spec.name) {
+            Some(at) => {
+                let held: Vec<_> =
+                    self.tasks_on(at).filter_map(|task| Some(self.running.get(&task)?.assignment.clone())).collect();
+                let names = &mut self.names;
+                self.room.change(at, |node| node.update(spec, held.into_iter(), names));
+                self.room.measure();
+                at
+            }
+            None => self.room.insert(spec, &mut self.names),
+        };
+        self.nodes_changed(Some(at));
+    }
+
+    /// Removes a node. Its tasks keep counting for their queues until they are released.
+    pub fn remove_node(&mut self, name: &str) {
+        if let Some(at) = self.room.find(name) {
+            self.room.remove(at);
+            self.nodes_changed(None);
+        }
+    }
+
+    /// Returns the tasks that run on a node.
+    pub fn tasks_on_node(&self, name: &str) -> Vec<TaskRef> {
+        self.room.find(name).map_or_else(Vec::new, |at| self.tasks_on(at).collect())
+    }
+
+    fn tasks_on(&self, at: NodeIx) -> impl Iterator<Item = TaskRef> + '_ {
+        self.room.get(at).into_iter().flat_map(|node| node.running.iter().copied())
+    }
+
+    fn nodes_changed(&mut self, changed: Option<NodeIx>) {
+        self.tree.set_total(self.room.total(&self.names));
+        let gone: Vec<_> =
+            self.tree.all().filter(|(_, queue)| queue.leaf.reservation.is_some()).map(|(at, _)| at).collect();
+        for leaf in gone {
+            self.tree.leaf(leaf).reservation = None;
+        }
+        // A node that cannot hold a shape does not wake it, and one that was removed wakes nobody.
+        if let Some(at) = changed {
+            self.freed(at);
+        }
+        // Everybody may be larger than all nodes now, or no longer.
+        let groups: Vec<ShapeIx> =
+            self.shapes.inactive().filter(|(_, shape, _)| shape.single().is_none()).map(|(at, _, _)| at).collect();
+        for shape in groups {
+            for leaf in self.shapes.activate(shape) {
+                self.tree.leaf(leaf).dirty = true;
+            }
+        }
+    }
+
+    /// Creates or changes a queue. It acts at once; nobody is ended because a queue shrank.
+    pub fn put_queue(&mut self, spec: QueueSpec) {
+        self.tree.put(spec, &mut self.names);
+        self.tree.set_total(self.room.total(&self.names));
+    }
+
+    pub fn remove_queue(&mut self, name: &str) {
+        self.tree.remove(name);
+    }
+
+    /// Creates, changes or removes a priority class.
+    pub fn put_class(&mut self, name: &str, class: Option<ClassSpec>, is_default: bool) {
+        let key: Arc<str> = name.into();
+        match class {
+            Some(class) => {
+                self.classes.insert(key.clone(), class);
+            }
+            None => {
+                self.classes.remove(&key);
+            }
+        }
+        if is_default {
+            self.default_class = Some(key);
+        } else if self.default_class.as_ref() == Some(&key) {
+            self.default_class = None;
+        }
+    }
+
+    /// Restores the usage of a tenant from before a restart.
+    pub fn restore_usage(&mut self, record: &UsageRecord) {
+        let queue = self.tree.find_or_remember(&record.queue.as_str().into());
+        self.usage.restore(queue, record);
+    }
+
+    /// Returns the usages that have changed since the last call.
+    pub fn take_usage(&mut self, now: Time) -> Vec<UsageRecord> {
+        let touched = self.usage.take_touched(now);
+        let record = |(queue, tenant, value): (_, Arc<str>, f64)| UsageRecord {
+            queue: self.tree.get(queue).spec.name.to_string(),
+            tenant: tenant.to_string(),
+            value,
+            at: now,
+        };
+        touched.into_iter().map(record).collect()
+    }
+}

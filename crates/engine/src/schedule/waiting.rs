@@ -1,0 +1,246 @@
+//! The units that wait in one queue, in the order in which they are served: who waited too long, then tenants by what they
+//! have used, then by rank; runs of equal priority take turns. It knows nothing of room. Every operation costs O(log n).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use octoflow_model::{RunId, Time};
+
+use super::{
+    TaskRef,
+    reserve::Reservation,
+    shapes::ShapeIx,
+    units::{Rank, Unit, UnitIx},
+    usage::{TenantIx, UsageKey},
+};
+
+/// The place of a unit in its queue. Smaller is earlier.
+pub(super) type Order = (Overdue, UsageKey, Rank, Turn, TaskRef);
+
+/// Whether a unit has waited too long, and if so since when. Those come first, the longest waiting before the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Overdue {
+    Since(Time),
+    No,
+}
+
+/// When it is a run's turn. A run that had its turn goes behind all that wait now, and so does one that comes: between two
+/// turns of a run every other one has at most one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn(pub u64);
+
+#[derive(Debug, Default)]
+pub(super) struct Leaf {
+    /// Units by shape, so that the first of each shape is found at once.
+    lines: BTreeMap<ShapeIx, Line>,
+    usage: HashMap<TenantIx, UsageKey>,
+    deadlines: BTreeSet<(Time, TaskRef, UnitIx)>,
+    /// True if something may have become startable since the queue was last looked at.
+    pub dirty: bool,
+    /// Count of what had been freed above it when it was last looked at.
+    pub seen_freed: u64,
+    /// The room that the first unit waits for.
+    pub reservation: Option<Reservation>,
+    /// When victims may be looked for again.
+    pub next_preemption: Option<Time>,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    tenants: BTreeSet<(UsageKey, TenantIx)>,
+    of: HashMap<TenantIx, BTreeMap<i32, Level>>,
+}
+
+/// The units of one tenant, shape and priority. Its rank is that of its first unit, so that a level whose units wait long
+/// is served before one of higher priority; within it runs take turns.
+#[derive(Debug, Default)]
+struct Level {
+    firsts: BTreeSet<(Rank, RunId)>,
+    turns: BTreeSet<(Turn, RunId)>,
+    of: HashMap<RunId, RunLine>,
+}
+
+#[derive(Debug)]
+struct RunLine {
+    turn: Turn,
+    units: BTreeSet<(Rank, TaskRef, UnitIx)>,
+}
+
+impl Leaf {
+    pub(super) fn waits(&self) -> bool {
+        !self.deadlines.is_empty()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.deadlines.len()
+    }
+
+    pub(super) fn shapes(&self) -> impl Iterator<Item = ShapeIx> + '_ {
+        self.lines.keys().copied()
+    }
+
+    pub(super) fn insert(&mut self, at: UnitIx, unit: &Unit, usage: UsageKey, turn: Turn) {
+        self.retenant(unit.tenant, usage);
+        let line = self.lines.entry(unit.shape).or_default();
+        let levels = line.of.entry(unit.tenant).or_insert_with(|| {
+            line.tenants.insert((usage, unit.tenant));
+            BTreeMap::new()
+        });
+        levels.entry(unit.priority).or_default().change(unit.run, turn, |units| {
+            units.insert((unit.rank, unit.task, at));
+        });
+        self.deadlines.insert((unit.deadline, unit.task, at));
+        self.dirty = true;
+    }
+
+    pub(super) fn remove(&mut self, at: UnitIx, unit: &Unit, turn: Turn) {
+        if !self.deadlines.remove(&(unit.deadline, unit.task, at)) {
+            return;
+        }
+        self.dirty = true;
+        if self.reservation.as_ref().is_some_and(|reservation| reservation.unit == at) {
+            self.reservation = None;
+            self.next_preemption = None;
+        }
+        let Some(line) = self.lines.get_mut(&unit.shape) else { return };
+        let Some(levels) = line.of.get_mut(&unit.tenant) else { return };
+        if let Some(level) = levels.get_mut(&unit.priority) {
+            level.change(unit.run, turn, |units| {
+                units.remove(&(unit.rank, unit.task, at));
+            });
+            if level.of.is_empty() {
+                levels.remove(&unit.priority);
+            }
+        }
+        if levels.is_empty() {
+            line.of.remove(&unit.tenant);
+            let usage = self.usage.get(&unit.tenant).copied().unwrap_or_default();
+            line.tenants.remove(&(usage, unit.tenant));
+        }
+        if line.of.is_empty() {
+            self.lines.remove(&unit.shape);
+        }
+        if !self.lines.values().any(|line| line.of.contains_key(&unit.tenant)) {
+            self.usage.remove(&unit.tenant);
+        }
+    }
+
+    /// Moves a tenant to the place of its usage.
+    fn retenant(&mut self, tenant: TenantIx, usage: UsageKey) {
+        let before = self.usage.insert(tenant, usage).unwrap_or_default();
+        if before != usage {
+            for line in self.lines.values_mut().filter(|line| line.of.contains_key(&tenant)) {
+                line.tenants.remove(&(before, tenant));
+                line.tenants.insert((usage, tenant));
+            }
+        }
+    }
+
+    /// Moves a tenant that waits here to the place of its usage.
+    pub(super) fn retenant_waiting(&mut self, tenant: TenantIx, usage: UsageKey) {
+        if self.usage.contains_key(&tenant) {
+            self.retenant(tenant, usage);
+        }
+    }
+
+    /// Moves a run to the place of its turn.
+    pub(super) fn rerun(&mut self, shape: ShapeIx, tenant: TenantIx, run: RunId, turn: Turn) {
+        let levels = self.lines.get_mut(&shape).and_then(|line| line.of.get_mut(&tenant));
+        for level in levels.into_iter().flat_map(BTreeMap::values_mut) {
+            if level.of.contains_key(&run) {
+                level.change(run, turn, |_| ());
+            }
+        }
+    }
+
+    pub(super) fn tenants(&self) -> impl Iterator<Item = TenantIx> + '_ {
+        self.usage.keys().copied()
+    }
+
+    /// Returns the first unit of a shape that is `ready`, and its place in the queue.
+    pub(super) fn first(&self, shape: ShapeIx, ready: &impl Fn(UnitIx) -> bool) -> Option<(Order, UnitIx)> {
+        let line = self.lines.get(&shape)?;
+        line.tenants.iter().find_map(|(usage, tenant)| {
+            let mut levels: Vec<(Rank, &Level)> =
+                line.of.get(tenant)?.values().filter_map(|level| Some((level.rank()?, level))).collect();
+            levels.sort_unstable_by_key(|(rank, _)| *rank);
+            levels.into_iter().find_map(|(rank, level)| {
+                let (turn, task, unit) = level.first(ready)?;
+                Some(((Overdue::No, *usage, rank, turn, task), unit))
+            })
+        })
+    }
+
+    /// Iterates over the units that have waited too long, the longest waiting first.
+    pub(super) fn overdue(&self, now: Time) -> impl Iterator<Item = (Order, UnitIx)> + '_ {
+        let due = self.deadlines.iter().take_while(move |(deadline, _, _)| *deadline <= now);
+        due.map(|(deadline, task, unit)| {
+            ((Overdue::Since(*deadline), UsageKey::default(), Rank(0), Turn(0), *task), *unit)
+        })
+    }
+
+    /// Returns the next time at which a unit will have waited too long.
+    pub(super) fn next_deadline(&self, now: Time) -> Option<Time> {
+        self.deadlines.range(after(now)..).next().map(|(deadline, _, _)| *deadline)
+    }
+
+    /// Returns all units in the order in which they are served. For explanations: it costs as much as there are units.
+    pub(super) fn all(&self, now: Time) -> Vec<UnitIx> {
+        let late: BTreeSet<UnitIx> = self.deadlines.range(..after(now)).map(|(_, _, unit)| *unit).collect();
+        let mut units: Vec<(Order, usize, UnitIx)> = self.overdue(now).map(|(order, unit)| (order, 0, unit)).collect();
+        for line in self.lines.values() {
+            for (usage, tenant) in &line.tenants {
+                for level in line.of.get(tenant).into_iter().flat_map(BTreeMap::values) {
+                    let Some(rank) = level.rank() else { continue };
+                    // The second unit of each run comes after the first of every run.
+                    for run in level.of.values() {
+                        let each = run.units.iter().filter(|(_, _, unit)| !late.contains(unit)).enumerate();
+                        units.extend(each.map(|(round, (_, task, unit))| {
+                            ((Overdue::No, *usage, rank, Turn(round as u64), *task), round, *unit)
+                        }));
+                    }
+                }
+            }
+        }
+        units.sort_unstable();
+        units.into_iter().map(|(_, _, unit)| unit).collect()
+    }
+}
+
+/// The least place behind everything with a deadline up to now.
+fn after(now: Time) -> (Time, TaskRef, UnitIx) {
+    (Time(now.0.saturating_add(1)), TaskRef::FIRST, UnitIx::FIRST)
+}
+
+impl Level {
+    fn rank(&self) -> Option<Rank> {
+        self.firsts.first().map(|(rank, _)| *rank)
+    }
+
+    fn first(&self, ready: &impl Fn(UnitIx) -> bool) -> Option<(Turn, TaskRef, UnitIx)> {
+        self.turns.iter().find_map(|(turn, run)| {
+            // A run that is not ready is not for any of its units, except gangs of several runs.
+            let units = self.of.get(run)?.units.iter().take(2);
+            units.filter(|(_, _, unit)| ready(*unit)).map(|(_, task, unit)| (*turn, *task, *unit)).next()
+        })
+    }
+
+    /// Changes the units of a run, and moves it to its place.
+    fn change(&mut self, run: RunId, turn: Turn, change: impl FnOnce(&mut BTreeSet<(Rank, TaskRef, UnitIx)>)) {
+        let line = self.of.entry(run).or_insert_with(|| RunLine { turn, units: BTreeSet::new() });
+        if let Some((rank, _, _)) = line.units.first() {
+            self.firsts.remove(&(*rank, run));
+            self.turns.remove(&(line.turn, run));
+        }
+        line.turn = turn;
+        change(&mut line.units);
+        match line.units.first() {
+            Some((rank, _, _)) => {
+                self.firsts.insert((*rank, run));
+                self.turns.insert((turn, run));
+            }
+            None => {
+                self.of.remove(&run);
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Says why a task waits, as data: its queue and the queues above with their numbers, its gang, its place, what the nodes
+//! lack, when it may start, and the smallest change that would let it go. It only reads.
+
+use std::{collections::BTreeMap, fmt};
+
+use octoflow_model::Time;
+
+use super::{
+    Scheduler, TaskRef,
+    amounts::{Amounts, Bounds},
+    node::{Misfit, Node},
+    reserve::Reservation,
+    shapes::Shape,
+    spec::Quantities,
+    tree::QueueIx,
+    units::UnitIx,
+};
+
+/// Why a task waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitReason {
+    /// Its queue and those above, the root last.
+    pub path: Vec<Level>,
+    /// False if nobody has created its queue.
+    pub queue_exists: bool,
+    /// Members of its gang that are present, and how many must be.
+    pub gang: Option<(usize, u32)>,
+    /// How many units of its queue come before it.
+    pub position: usize,
+    /// How many units wait in its queue.
+    pub waiting: usize,
+    /// The queue whose quota leaves no room, and the resource.
+    pub quota: Option<(String, String)>,
+    /// How many nodes fail on what.
+    pub nodes: BTreeMap<Misfit, usize>,
+    /// When it is expected to start, if it is the first of its queue and anybody knows.
+    pub expected: Option<Time>,
+    /// True if room is being made for it.
+    pub preempting: bool,
+    /// True if units before it in its queue hold what it would need.
+    pub behind: bool,
+    pub remedy: Option<Remedy>,
+}
+
+/// One queue of the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    pub queue: String,
+    pub used: Quantities,
+    pub deserved: Quantities,
+    pub capability: Quantities,
+}
+
+/// The smallest change that would let a task go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    CreateQueue {
+        queue: String,
+    },
+    /// So many more members of its gang.
+    AddMembers {
+        missing: usize,
+    },
+    RaiseCapability {
+        queue: String,
+        resource: String,
+        to: u64,
+    },
+    Uncordon {
+        node: String,
+    },
+    /// A node with this much free; `node` is the one that lacks least.
+    FreeRoom {
+        node: Option<String>,
+        lacking: Quantities,
+    },
+}
+
+impl Scheduler {
+    /// Explains why a task waits; `None` if it does not.
+    pub fn why(&self, task: TaskRef) -> Option<WaitReason> {
+        let waiting = self.waiting.get(&task)?;
+        let leaf = self.tree.find(&waiting.demand.queue)?;
+        let queue_exists = self.tree.get(leaf).exists;
+        let mut reason = WaitReason {
+            path: self.tree.path(leaf).map(|at| self.level(at)).collect(),
+            queue_exists,
+            gang: self.gangs.presence(task),
+            position: 0,
+            waiting: 0,
+            quota: None,
+            nodes: BTreeMap::new(),
+            expected: None,
+            preempting: false,
+            behind: false,
+            remedy: None,
+        };
+        let Some(at) = waiting.unit else {
+            let missing = reason.gang.map_or(0, |(present, least)| (least as usize).saturating_sub(present));
+            reason.remedy = Some(Remedy::AddMembers { missing });
+            return Some(reason);
+        };
+        let shape = self.units.get(at).map(|unit| self.shapes.get(unit.shape))?;
+        let line = self.tree.get(leaf).leaf.all(self.clock);
+        reason.waiting = line.len();
+        reason.position = line.iter().position(|unit| *unit == at).unwrap_or(0);
+        reason.preempting = self.nominees.contains_key(&at);
+        let total = shape.total();
+        let limit = self.tree.limit(leaf, &total);
+        reason.quota = limit.map(|limit| {
+            (self.tree.get(limit.queue).spec.name.to_string(), self.names.name(limit.resource).to_string())
+        });
+        for (_, node) in self.room.all() {
+            if let Some(misfit) = self.misfit(&shape, node, at) {
+                *reason.nodes.entry(misfit).or_default() += 1;
+            }
+        }
+        let fits = limit.is_none() && self.room.all().any(|(_, node)| self.misfit(&shape, node, at).is_none());
+        reason.behind = fits && reason.position > 0;
+        reason.expected = self.expected(leaf, at, &shape, reason.position);
+        reason.remedy = self.remedy(leaf, &shape, &total).filter(|_| !reason.behind);
+        Some(reason)
+    }
+
+    fn level(&self, at: QueueIx) -> Level {
+        let queue = self.tree.get(at);
+        Level {
+            queue: queue.spec.name.to_string(),
+            used: self.named(queue.allocated()),
+            deserved: self.named(queue.deserved()),
+            capability: self.named_bounds(queue.capability()),
+        }
+    }
+
+    fn named(&self, amounts: &Amounts) -> Quantities {
+        amounts.iter().map(|(index, amount)| (self.names.name(index).to_string(), amount)).collect()
+    }
+
+    fn named_bounds(&self, bounds: &Bounds) -> Quantities {
+        bounds.iter().map(|(index, amount)| (self.names.name(index).to_string(), amount)).collect()
+    }
+
+    /// Returns what keeps a unit off a node; for a gang, what keeps its first task.
+    fn misfit(&self, shape: &Shape, node: &Node, unit: UnitIx) -> Option<Misfit> {
+        let (task, _) = shape.parts.first()?;
+        if let Some(misfit) = node.excludes(&task.amounts, &task.constraints, &self.names) {
+            return Some(misfit);
+        }
+        if node.spec.cordoned {
+            return Some(Misfit::Cordoned);
+        }
+        let lacking = node.shortage(&task.amounts, Some(unit))?;
+        Some(Misfit::Full(self.names.name(lacking).to_string()))
+    }
+
+    fn expected(&self, leaf: QueueIx, at: UnitIx, shape: &Shape, position: usize) -> Option<Time> {
+        let known = self.tree.get(leaf).leaf.reservation.as_ref().filter(|known| known.unit == at);
+        if let Some(known) = known {
+            return known.at;
+        }
+        (position == 0)
+            .then(|| Reservation::find(at, shape, &self.room, &self.names, |task| &self.running[&task].amounts))
+            .flatten()?
+            .at
+    }
+
+    fn remedy(&self, leaf: QueueIx, shape: &Shape, total: &Amounts) -> Option<Remedy> {
+        let queue = self.tree.get(leaf);
+        if !queue.exists {
+            return Some(Remedy::CreateQueue { queue: queue.spec.name.to_string() });
+        }
+        if let Some(limit) = self.tree.limit(leaf, total)
+            && !limit.guarantee
+        {
+            let full = self.tree.get(limit.queue);
+            let to = full.allocated().get(limit.resource).saturating_add(total.get(limit.resource));
+            let resource = self.names.name(limit.resource).to_string();
+            return Some(Remedy::RaiseCapability { queue: full.spec.name.to_string(), resource, to });
+        }
+        let (task, _) = shape.parts.first()?;
+        let eligible =
+            self.room.all().filter(|(_, node)| node.excludes(&task.amounts, &task.constraints, &self.names).is_none());
+        let lacking = |node: &Node| {
+            let short = task.amounts.iter().filter_map(|(index, amount)| {
+                let lacks = amount.saturating_sub(node.free(index));
+                (lacks > 0).then(|| (self.names.name(index).to_string(), lacks))
+            });
+            short.collect::<Quantities>()
+        };
+        let mut nodes: Vec<(usize, Quantities, &Node)> = eligible
+            .map(|(_, node)| {
+                let lacks = lacking(node);
+                (lacks.len(), lacks, node)
+            })
+            .collect();
+        nodes.sort_by(|one, other| (one.0, one.1.values().sum::<u64>()).cmp(&(other.0, other.1.values().sum::<u64>())));
+        let cordoned = nodes.iter().find(|(lacks, _, node)| *lacks == 0 && node.spec.cordoned);
+        if let Some((_, _, node)) = cordoned {
+            return Some(Remedy::Uncordon { node: node.spec.name.to_string() });
+        }
+        match nodes.into_iter().find(|(lacks, _, _)| *lacks > 0) {
+            Some((_, lacking, node)) => Some(Remedy::FreeRoom { node: Some(node.spec.name.to_string()), lacking }),
+            None => Some(Remedy::FreeRoom { node: None, lacking: self.named(&task.amounts) }),
+        }
+    }
+}
+
+impl fmt::Display for WaitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let queue = self.path.first().map_or("", |level| level.queue.as_str());
+        if !self.queue_exists {
+            return write!(f, "waits for queue '{queue}', which does not exist");
+        }
+        if let (Some((present, least)), 0) = (self.gang, self.waiting) {
+            return write!(f, "waits for its gang: {present} of {least} members are there");
+        }
+        write!(f, "waits in queue '{queue}', {} of {}", self.position + 1, self.waiting)?;
+        if self.preempting {
+            return write!(f, ": room is being made for it");
+        }
+        if let Some((whose, resource)) = &self.quota {
+            write!(f, ": queue '{whose}' has no {resource} left")?;
+            if let Some(level) = self.path.iter().find(|level| level.queue == *whose)
+                && let Some(most) = level.capability.get(resource)
+            {
+                let used = level.used.get(resource).copied().unwrap_or(0);
+                write!(f, " ({} of {} used)", amount(resource, used), amount(resource, *most))?;
+            }
+        } else if self.behind {
+            write!(f, ": others come before it")?;
+        } else if !self.nodes.is_empty() {
+            let nodes = self.nodes.iter().map(|(misfit, count)| {
+                let nodes = if *count == 1 { "node" } else { "nodes" };
+                format!("{count} {nodes} {misfit}")
+            });
+            write!(f, ": {}", nodes.collect::<Vec<_>>().join(", "))?;
+        }
+        if let Some(expected) = self.expected {
+            write!(f, "; expected to start by {expected}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cordoned => write!(f, "cordoned"),
+            Self::NotSelected => write!(f, "not selected by its labels"),
+            Self::Tainted(key) => write!(f, "with the taint {key} that it does not tolerate"),
+            Self::TooLarge(resource) => write!(f, "too small in {resource}"),
+            Self::Full(resource) => write!(f, "without enough free {resource}"),
+        }
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CreateQueue { queue } => write!(f, "create queue '{queue}'"),
+            Self::AddMembers { missing } => write!(f, "submit {missing} more of its gang"),
+            Self::RaiseCapability { queue, resource, to } => {
+                write!(f, "raise the capability of queue '{queue}' to {} {resource}", amount(resource, *to))
+            }
+            Self::Uncordon { node } => write!(f, "uncordon node {node}"),
+            Self::FreeRoom { node, lacking } => {
+                let lacking = lacking.iter().map(|(name, lacks)| format!("{} {name}", amount(name, *lacks)));
+                let lacking = lacking.collect::<Vec<_>>().join(", ");
+                match node {
+                    Some(node) => write!(f, "free {lacking} on node {node}"),
+                    None => write!(f, "add a node with {lacking}"),
+                }
+            }
+        }
+    }
+}
+
+/// Returns an amount as manifests write it.
+pub fn amount(resource: &str, amount: u64) -> String {
+    const GIB: u64 = 1 << 30;
+    const MIB: u64 = 1 << 20;
+    match resource {
+        "cpu" if !amount.is_multiple_of(1000) => format!("{amount}m"),
+        "cpu" => (amount / 1000).to_string(),
+        "memory" | "ephemeral-storage" if amount >= GIB && amount.is_multiple_of(GIB) => format!("{}Gi", amount / GIB),
+        "memory" | "ephemeral-storage" if amount >= MIB => format!("{}Mi", amount.div_ceil(MIB)),
+        _ => amount.to_string(),
+    }
+}
