@@ -201,6 +201,11 @@ impl Scheduler {
             self.gangs.set_unit(at, None);
         }
         let Some(gang) = self.gangs.get(at) else { return };
+        for member in gang.members() {
+            if let Some(waiting) = self.waiting.get_mut(&member) {
+                waiting.unit = None;
+            }
+        }
         if let Some(first) = gang.first() {
             self.insert_unit(first[0], Some(at), &first);
         }

@@ -23,8 +23,10 @@ const MAX_OVERDUE: usize = 8;
 
 /// What keeps the first unit of a queue from starting.
 enum Block {
-    /// A resource of which a quota leaves nothing.
+    /// A resource of which a quota leaves nothing for now.
     Quota(usize),
+    /// A quota that is smaller than the unit.
+    Never,
     Room,
 }
 
@@ -77,7 +79,7 @@ impl Scheduler {
             None => vec![unit.task],
             Some(gang) => {
                 let of_unit = |task: &TaskRef| self.waiting.get(task).is_some_and(|waiting| waiting.unit == Some(at));
-                gang.others().filter(of_unit).collect()
+                gang.members().filter(of_unit).collect()
             }
         }
     }
@@ -168,7 +170,8 @@ impl Scheduler {
     /// Finds room for a unit, or says what it lacks.
     fn try_unit(&mut self, leaf: QueueIx, shape: ShapeIx, unit: Option<UnitIx>) -> Result<Placement, Block> {
         if let Some(limit) = self.tree.limit(leaf, &self.shapes.total(shape)) {
-            return Err(Block::Quota(limit.resource));
+            let never = self.tree.is_too_large(&limit, &self.shapes.total(shape));
+            return Err(if never { Block::Never } else { Block::Quota(limit.resource) });
         }
         if !self.shapes.is_active(shape) {
             return Err(Block::Room);
@@ -193,8 +196,12 @@ impl Scheduler {
     ) -> Option<Placement> {
         let placement = self.try_unit(leaf, shape, Some(unit)).ok()?;
         let wanted = self.shapes.get(shape);
-        if let Block::Quota(resource) = block {
-            return wanted.parts.iter().all(|(task, _)| task.amounts.get(*resource) == 0).then_some(placement);
+        match block {
+            Block::Quota(resource) => {
+                return wanted.parts.iter().all(|(task, _)| task.amounts.get(*resource) == 0).then_some(placement);
+            }
+            Block::Never => return Some(placement),
+            Block::Room => {}
         }
         self.reserve(leaf, head, now);
         let spread = self.tree.get(leaf).spec.spread;
@@ -290,11 +297,13 @@ impl Scheduler {
         let wanted: Arc<_> = self.shapes.total(unit.shape);
         let reclaims =
             self.tree.is_entitled(leaf, &wanted) && self.tree.all().any(|(at, queue)| at != leaf && queue.is_over());
-        if !(unit.preempts || reclaims) || self.tree.get(leaf).leaf.next_preemption.is_some_and(|next| next > now) {
+        if !(unit.preempts || reclaims)
+            || self.tree.get(leaf).leaf.next_preemption.is_some_and(|(unit, next)| unit == head && next > now)
+        {
             return;
         }
         let next = now.saturating_add(PREEMPTION_PAUSE);
-        self.tree.leaf(leaf).next_preemption = Some(next);
+        self.tree.leaf(leaf).next_preemption = Some((head, next));
         self.wake_queue(leaf, next);
         let Some((victims, placement)) = self.victims(head) else { return };
         let Some(shape) = self.units.get(head).map(|unit| self.shapes.get(unit.shape)) else { return };

@@ -40,8 +40,8 @@ pub(super) struct Leaf {
     pub seen_freed: u64,
     /// The room that the first unit waits for.
     pub reservation: Option<Reservation>,
-    /// When victims may be looked for again.
-    pub next_preemption: Option<Time>,
+    /// The first unit, and when victims for it may be looked for again.
+    pub next_preemption: Option<(UnitIx, Time)>,
 }
 
 #[derive(Debug, Default)]
@@ -99,7 +99,6 @@ impl Leaf {
         self.dirty = true;
         if self.reservation.as_ref().is_some_and(|reservation| reservation.unit == at) {
             self.reservation = None;
-            self.next_preemption = None;
         }
         let Some(line) = self.lines.get_mut(&unit.shape) else { return };
         let Some(levels) = line.of.get_mut(&unit.tenant) else { return };
@@ -186,7 +185,10 @@ impl Leaf {
     /// Returns all units in the order in which they are served. For explanations: it costs as much as there are units.
     pub(super) fn all(&self, now: Time) -> Vec<UnitIx> {
         let late: BTreeSet<UnitIx> = self.deadlines.range(..after(now)).map(|(_, _, unit)| *unit).collect();
-        let mut units: Vec<(Order, usize, UnitIx)> = self.overdue(now).map(|(order, unit)| (order, 0, unit)).collect();
+        let overdue = self
+            .overdue(now)
+            .map(|((overdue, usage, rank, turn, task), unit)| ((overdue, usage, rank, 0), (turn, task), unit));
+        let mut units: Vec<_> = overdue.collect();
         for line in self.lines.values() {
             for (usage, tenant) in &line.tenants {
                 for level in line.of.get(tenant).into_iter().flat_map(BTreeMap::values) {
@@ -195,7 +197,7 @@ impl Leaf {
                     for run in level.of.values() {
                         let each = run.units.iter().filter(|(_, _, unit)| !late.contains(unit)).enumerate();
                         units.extend(each.map(|(round, (_, task, unit))| {
-                            ((Overdue::No, *usage, rank, Turn(round as u64), *task), round, *unit)
+                            ((Overdue::No, *usage, rank, round), (run.turn, *task), *unit)
                         }));
                     }
                 }
