@@ -1,7 +1,7 @@
 //! Decides what starts next: queues in their order, in each the first unit that fits and may. Costs as much as there are
 //! queues and shapes, never as much as there are waiting tasks.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{cell::Cell, collections::BTreeMap, sync::Arc, time::Duration};
 
 use octoflow_model::{RunId, Time};
 
@@ -88,12 +88,8 @@ impl Scheduler {
         while let Some(&(at, leaf)) = self.wakes.first()
             && at <= now
         {
-            self.wakes.pop_first();
-            let queue = self.tree.leaf(leaf);
-            queue.dirty = true;
-            if let Some(next) = queue.next_deadline(now) {
-                self.wake_queue(leaf, next);
-            }
+            self.tree.leaf(leaf).dirty = true;
+            self.set_wake(leaf);
         }
     }
 
@@ -107,13 +103,21 @@ impl Scheduler {
         }
         let leaves: Vec<QueueIx> = self.tree.leaves().filter(|leaf| self.has_news(*leaf)).collect();
         for leaf in &leaves {
-            if let Some(found) = self.look(*leaf, now, ready) {
+            let skipped = Cell::new(false);
+            let ready = |run| {
+                let is_ready = ready(run);
+                skipped.set(skipped.get() || !is_ready);
+                is_ready
+            };
+            if let Some(found) = self.look(*leaf, now, &ready) {
                 return Some(found);
             }
             let freed = self.tree.freed(*leaf);
             let queue = self.tree.leaf(*leaf);
-            queue.dirty = false;
+            // Whoever was not ready may be so next time, and nobody says when.
+            queue.dirty = skipped.get();
             queue.seen_freed = freed;
+            self.set_wake(*leaf);
         }
         None
     }
@@ -222,9 +226,6 @@ impl Scheduler {
         let Some(unit) = self.units.get(head) else { return };
         let shape = self.shapes.get(unit.shape);
         let found = Reservation::find(head, &shape, &self.room, &self.names, |task| &self.running[&task].amounts);
-        if let Some(at) = found.as_ref().and_then(|found| found.at) {
-            self.wake_queue(leaf, at);
-        }
         self.tree.leaf(leaf).reservation = found;
     }
 
@@ -304,7 +305,6 @@ impl Scheduler {
         }
         let next = now.saturating_add(PREEMPTION_PAUSE);
         self.tree.leaf(leaf).next_preemption = Some((head, next));
-        self.wake_queue(leaf, next);
         let Some((victims, placement)) = self.victims(head) else { return };
         let Some(shape) = self.units.get(head).map(|unit| self.shapes.get(unit.shape)) else { return };
         let mut nodes = placement.into_iter();

@@ -40,6 +40,8 @@ pub(super) struct Leaf {
     pub seen_freed: u64,
     /// The room that the first unit waits for.
     pub reservation: Option<Reservation>,
+    /// When it has to be looked at again although nothing happens.
+    pub wake: Option<Time>,
     /// The first unit, and when victims for it may be looked for again.
     pub next_preemption: Option<(UnitIx, Time)>,
 }
@@ -127,6 +129,7 @@ impl Leaf {
     fn retenant(&mut self, tenant: TenantIx, usage: UsageKey) {
         let before = self.usage.insert(tenant, usage).unwrap_or_default();
         if before != usage {
+            self.dirty = true;
             for line in self.lines.values_mut().filter(|line| line.of.contains_key(&tenant)) {
                 line.tenants.remove(&(before, tenant));
                 line.tenants.insert((usage, tenant));
@@ -147,6 +150,8 @@ impl Leaf {
         for level in levels.into_iter().flat_map(BTreeMap::values_mut) {
             if level.of.contains_key(&run) {
                 level.change(run, turn, |_| ());
+                // Somebody else may be first now.
+                self.dirty = true;
             }
         }
     }
@@ -180,6 +185,15 @@ impl Leaf {
     /// Returns the next time at which a unit will have waited too long.
     pub(super) fn next_deadline(&self, now: Time) -> Option<Time> {
         self.deadlines.range(after(now)..).next().map(|(deadline, _, _)| *deadline)
+    }
+
+    /// Returns when something changes here although nothing happens: somebody has waited too long, a reserved time comes,
+    /// or victims may be looked for again.
+    pub(super) fn next_change(&self, now: Time) -> Option<Time> {
+        let reserved = self.reservation.as_ref().and_then(|reservation| reservation.at);
+        let preemption = self.next_preemption.map(|(_, at)| at);
+        let later = [reserved, preemption].into_iter().flatten().filter(|at| *at > now);
+        later.chain(self.next_deadline(now)).min().filter(|_| self.waits())
     }
 
     /// Returns all units in the order in which they are served. For explanations: it costs as much as there are units.
