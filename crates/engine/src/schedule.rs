@@ -415,7 +415,10 @@ impl Scheduler {
 
     /// Removes the tasks of a run from all gangs, when it is over or begins a new attempt.
     pub fn leave(&mut self, run: RunId) {
-        for gang in self.gangs.leave(run) {
+        for (gang, left) in self.gangs.leave(run) {
+            for task in left {
+                self.waiting.remove(&task);
+            }
             self.reform(gang, true);
             self.gangs.drop_empty(gang);
         }
