@@ -4,7 +4,7 @@
 pub(crate) mod check;
 mod environment;
 pub(crate) mod fields;
-mod quantity;
+pub(crate) mod quantity;
 mod volumes;
 
 use octoflow_model::{podspec::Container, task};

@@ -8,8 +8,8 @@ use octoflow_engine::{
     kinds::{
         self, Kind,
         core::{CONFIG_MAP, SECRET, VOLUME_CLAIM},
+        scheduling::POD_GROUP,
     },
-    taskset::POD_GROUP,
 };
 use octoflow_manifest::{Path, Problem, Problems};
 use octoflow_store::Reader;
