@@ -224,6 +224,11 @@ impl Kind {
         matches!(self.storage, Storage::Stored)
     }
 
+    /// Reports whether some of its objects exist although nobody has stored them.
+    pub fn exists_unstored(&self) -> bool {
+        *self == core::NAMESPACE || *self == scheduling::QUEUE
+    }
+
     /// Reports whether it is a view of other objects.
     pub fn is_view(&self) -> bool {
         matches!(self.storage, Storage::View)

@@ -13,7 +13,7 @@ mod tree;
 use octoflow_model::Time;
 use serde_json::{Value, json};
 
-pub use class::{ClassObject, class, is_default_class};
+pub use class::{ClassObject, class, is_default_class, second_default};
 pub use quantities::{parse as parse_quantity, parse_all as parse_quantities, render as render_quantity};
 pub use queue::{LONGEST_WAIT, PLACEMENT, QueueState, is_closed, queue};
 pub use tree::QueueTree;

@@ -190,6 +190,11 @@ impl Gangs {
         state.ranks.contains_key(&task).then(|| (state.waiting.len() + state.started.len(), state.least))
     }
 
+    /// Returns the gang of this name that several runs may belong to.
+    pub(super) fn shared(&self, namespace: &str, name: &str) -> Option<&GangState> {
+        self.all.get(self.index.get(&(namespace.into(), name.into(), None))?)
+    }
+
     pub(super) fn gathered(&self) -> usize {
         self.gathered
     }

@@ -35,6 +35,12 @@ pub fn is_default_class(object: &Value) -> bool {
     object["globalDefault"] == true
 }
 
+/// Returns the problem of a default class beside another one.
+pub fn second_default(other: &str) -> Problem {
+    let message = format!("PriorityClass `{other}` is the default already, and there can be one");
+    Problem::error(code::QUEUE, message).path(Path::root().join("globalDefault"))
+}
+
 pub(super) fn check(object: &Value) -> ErrorsAndWarnings {
     let checked = shape::check(object, &fields::PRIORITY_CLASS);
     let (mut problems, warnings) = (checked.problems, checked.warnings);

@@ -9,7 +9,7 @@ use crate::{
 const NO_CLUSTERS: &str = "all nodes belong to this server";
 
 /// A queue of tasks and its share of all nodes.
-pub static QUEUE: Shape = Shape::Object(&[
+pub(super) static QUEUE: Shape = Shape::Object(&[
     OBJECT,
     &[
         Field::yes("spec", &QUEUE_SPEC, "Its place among the queues, and its share"),
@@ -46,7 +46,7 @@ static QUEUE_SPEC: Shape = Shape::Object(&[&[
 static GUARANTEE: Shape = Shape::Object(&[&[Field::yes("resource", &QUANTITY_MAP, "How much of each resource")]]);
 
 /// Members that start together or not at all.
-pub static POD_GROUP: Shape = Shape::Object(&[
+pub(super) static POD_GROUP: Shape = Shape::Object(&[
     OBJECT,
     &[
         Field::yes("spec", &POD_GROUP_SPEC, "How many start together, and in which queue they wait"),
@@ -67,7 +67,7 @@ static POD_GROUP_SPEC: Shape = Shape::Object(&[&[
 static COUNTS: Shape = Shape::Map(&Shape::Int { least: 0, most: i32::MAX as i64 });
 
 /// A priority that tasks name.
-pub static PRIORITY_CLASS: Shape = Shape::Object(&[
+pub(super) static PRIORITY_CLASS: Shape = Shape::Object(&[
     OBJECT,
     &[
         Field::yes("value", &INT32, "The priority of its tasks; at most one billion"),

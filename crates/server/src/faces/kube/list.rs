@@ -67,8 +67,8 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
         let (runs, piece, more) = first.await?;
         return Ok(uncached(pieces::answer(runs, piece, more)));
     }
-    // Namespaces are kept and seen: they are listed from both.
-    if kind.is_kept() && kind.name != "Namespace" {
+    // Some are kept and some are only there: they are listed from both.
+    if kind.is_kept() && !kind.exists_unstored() {
         let begun_with = move |revision, next| metadata(begun.unwrap_or(revision), next);
         let first = call.work(move |registry| {
             wanted.check(registry.revision()?)?;
