@@ -30,7 +30,7 @@ use crate::{
     schedule::{Decision, Preemption, PreemptionReason, Scheduler, TaskRef, spec::NodeSpec},
 };
 
-mod capacity;
+pub(crate) mod capacity;
 pub use capacity::Capacity;
 
 mod command;

@@ -2,6 +2,7 @@
 //! Every dialect that has pods builds its tasks with this; it knows none of them.
 
 pub(crate) mod check;
+pub(crate) mod demand;
 mod environment;
 pub(crate) mod fields;
 pub(crate) mod quantity;

@@ -5,6 +5,7 @@ pub mod explain;
 pub mod follow;
 pub mod head;
 pub(crate) mod mark;
+pub(crate) mod placement;
 pub(crate) mod record;
 pub mod rerun;
 pub mod view;

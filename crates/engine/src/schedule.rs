@@ -203,6 +203,11 @@ impl Scheduler {
             self.gangs.set_unit(at, None);
         }
         let Some(gang) = self.gangs.get(at) else { return };
+        for member in gang.members() {
+            if let Some(waiting) = self.waiting.get_mut(&member) {
+                waiting.unit = None;
+            }
+        }
         if let Some(first) = gang.first() {
             self.insert_unit(first[0], Some(at), &first);
         }
@@ -246,7 +251,9 @@ impl Scheduler {
         let at = self.units.insert(unit.clone());
         self.tree.leaf(leaf).insert(at, &unit, usage, turn);
         self.tree.count(leaf, true);
-        self.wake_queue(leaf, unit.deadline);
+        if self.tree.get(leaf).leaf.wake.is_none_or(|wake| unit.deadline < wake) {
+            self.set_wake(leaf);
+        }
         for member in members {
             if let Some(waiting) = self.waiting.get_mut(member) {
                 waiting.unit = Some(at);
@@ -289,6 +296,9 @@ impl Scheduler {
         }
         self.tree.leaf(unit.leaf).remove(at, &unit, turn);
         self.tree.count(unit.leaf, false);
+        if !self.tree.get(unit.leaf).leaf.waits() {
+            self.set_wake(unit.leaf);
+        }
         self.shapes.leave(unit.shape, unit.leaf);
         self.give_up(at);
         Some(unit)
@@ -430,8 +440,14 @@ impl Scheduler {
         self.wakes.first().map(|(at, _)| *at)
     }
 
-    fn wake_queue(&mut self, leaf: QueueIx, at: Time) {
-        self.wakes.insert((at, leaf));
+    /// Sets the timer of a queue anew.
+    fn set_wake(&mut self, leaf: QueueIx) {
+        let queue = self.tree.leaf(leaf);
+        let next = queue.next_change(self.clock);
+        if let Some(before) = std::mem::replace(&mut queue.wake, next) {
+            self.wakes.remove(&(before, leaf));
+        }
+        self.wakes.extend(next.map(|at| (at, leaf)));
     }
 
     fn node_of(&mut self, assignment: Option<&Assignment>) -> NodeIx {

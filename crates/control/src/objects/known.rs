@@ -36,7 +36,7 @@ pub(crate) fn known(
     manifest: &Value,
     host: Option<&str>,
 ) -> Result<SubmitContext, Error> {
-    let mut known = SubmitContext { host: host.map(str::to_owned), earlier: None, skew: clock::skew() };
+    let mut known = SubmitContext { host: host.map(str::to_owned), skew: clock::skew(), ..SubmitContext::default() };
     let labels = &manifest["metadata"]["labels"];
     let origins = || ORIGINS.into_iter().filter_map(|origin| Some((origin, labels[origin].as_str()?)));
     if origins().next().is_none() {

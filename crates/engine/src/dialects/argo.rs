@@ -30,6 +30,7 @@ mod command;
 mod daemon;
 mod dag;
 mod data;
+mod demand;
 mod dialect;
 mod display;
 mod effect;

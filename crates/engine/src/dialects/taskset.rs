@@ -12,6 +12,7 @@ pub mod run;
 pub mod status;
 
 mod command;
+mod demand;
 mod dialect;
 mod display;
 mod effect;

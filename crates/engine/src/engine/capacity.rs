@@ -3,7 +3,7 @@
 use crate::schedule::spec::NodeSpec;
 
 /// The name of the node of a [`Capacity`].
-pub(super) const LOCAL: &str = "local";
+pub(crate) const LOCAL: &str = "local";
 
 /// Measured capacity of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

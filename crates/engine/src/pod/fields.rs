@@ -1,6 +1,7 @@
 //! Field tables of containers and volumes, shared by all dialects.
 
 pub(crate) mod container;
+pub(crate) mod placement;
 pub(crate) mod volume;
 
 /// Why fields that only concern Kubernetes pods have no effect.

@@ -56,6 +56,8 @@ pub struct FollowedNode {
     pub rank: Option<usize>,
     /// Number of retries.
     pub retries: u32,
+    /// Number of attempts that were ended for other tasks; they are no retries.
+    pub preempted: u32,
 }
 
 /// A change worth displaying to a user who follows a run.
@@ -70,6 +72,11 @@ pub enum Event {
     Backoff {
         node: NodeIx,
         until: Time,
+        message: String,
+    },
+    /// The task is being ended for another, and waits again.
+    Preempted {
+        node: NodeIx,
         message: String,
     },
     /// The node, or the run as a whole, is blocked on a lock that others hold.

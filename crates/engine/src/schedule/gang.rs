@@ -241,7 +241,8 @@ impl GangState {
         Some(first.into_iter().map(|(_, task)| task).collect())
     }
 
-    pub(super) fn others(&self) -> impl Iterator<Item = TaskRef> + '_ {
+    /// Iterates over the members that wait, in order.
+    pub(super) fn members(&self) -> impl Iterator<Item = TaskRef> + '_ {
         self.waiting.keys().map(|(_, task)| *task)
     }
 }

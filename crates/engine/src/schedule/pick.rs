@@ -1,7 +1,7 @@
 //! Decides what starts next: queues in their order, in each the first unit that fits and may. Costs as much as there are
 //! queues and shapes, never as much as there are waiting tasks.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{cell::Cell, collections::BTreeMap, sync::Arc, time::Duration};
 
 use octoflow_model::{RunId, Time};
 
@@ -23,8 +23,10 @@ const MAX_OVERDUE: usize = 8;
 
 /// What keeps the first unit of a queue from starting.
 enum Block {
-    /// A resource of which a quota leaves nothing.
+    /// A resource of which a quota leaves nothing for now.
     Quota(usize),
+    /// A quota that is smaller than the unit.
+    Never,
     Room,
 }
 
@@ -77,7 +79,7 @@ impl Scheduler {
             None => vec![unit.task],
             Some(gang) => {
                 let of_unit = |task: &TaskRef| self.waiting.get(task).is_some_and(|waiting| waiting.unit == Some(at));
-                gang.others().filter(of_unit).collect()
+                gang.members().filter(of_unit).collect()
             }
         }
     }
@@ -86,12 +88,8 @@ impl Scheduler {
         while let Some(&(at, leaf)) = self.wakes.first()
             && at <= now
         {
-            self.wakes.pop_first();
-            let queue = self.tree.leaf(leaf);
-            queue.dirty = true;
-            if let Some(next) = queue.next_deadline(now) {
-                self.wake_queue(leaf, next);
-            }
+            self.tree.leaf(leaf).dirty = true;
+            self.set_wake(leaf);
         }
     }
 
@@ -105,13 +103,21 @@ impl Scheduler {
         }
         let leaves: Vec<QueueIx> = self.tree.leaves().filter(|leaf| self.has_news(*leaf)).collect();
         for leaf in &leaves {
-            if let Some(found) = self.look(*leaf, now, ready) {
+            let skipped = Cell::new(false);
+            let ready = |run| {
+                let is_ready = ready(run);
+                skipped.set(skipped.get() || !is_ready);
+                is_ready
+            };
+            if let Some(found) = self.look(*leaf, now, &ready) {
                 return Some(found);
             }
             let freed = self.tree.freed(*leaf);
             let queue = self.tree.leaf(*leaf);
-            queue.dirty = false;
+            // Whoever was not ready may be so next time, and nobody says when.
+            queue.dirty = skipped.get();
             queue.seen_freed = freed;
+            self.set_wake(*leaf);
         }
         None
     }
@@ -168,7 +174,8 @@ impl Scheduler {
     /// Finds room for a unit, or says what it lacks.
     fn try_unit(&mut self, leaf: QueueIx, shape: ShapeIx, unit: Option<UnitIx>) -> Result<Placement, Block> {
         if let Some(limit) = self.tree.limit(leaf, &self.shapes.total(shape)) {
-            return Err(Block::Quota(limit.resource));
+            let never = self.tree.is_too_large(&limit, &self.shapes.total(shape));
+            return Err(if never { Block::Never } else { Block::Quota(limit.resource) });
         }
         if !self.shapes.is_active(shape) {
             return Err(Block::Room);
@@ -193,8 +200,12 @@ impl Scheduler {
     ) -> Option<Placement> {
         let placement = self.try_unit(leaf, shape, Some(unit)).ok()?;
         let wanted = self.shapes.get(shape);
-        if let Block::Quota(resource) = block {
-            return wanted.parts.iter().all(|(task, _)| task.amounts.get(*resource) == 0).then_some(placement);
+        match block {
+            Block::Quota(resource) => {
+                return wanted.parts.iter().all(|(task, _)| task.amounts.get(*resource) == 0).then_some(placement);
+            }
+            Block::Never => return Some(placement),
+            Block::Room => {}
         }
         self.reserve(leaf, head, now);
         let spread = self.tree.get(leaf).spec.spread;
@@ -215,9 +226,6 @@ impl Scheduler {
         let Some(unit) = self.units.get(head) else { return };
         let shape = self.shapes.get(unit.shape);
         let found = Reservation::find(head, &shape, &self.room, &self.names, |task| &self.running[&task].amounts);
-        if let Some(at) = found.as_ref().and_then(|found| found.at) {
-            self.wake_queue(leaf, at);
-        }
         self.tree.leaf(leaf).reservation = found;
     }
 
@@ -290,12 +298,13 @@ impl Scheduler {
         let wanted: Arc<_> = self.shapes.total(unit.shape);
         let reclaims =
             self.tree.is_entitled(leaf, &wanted) && self.tree.all().any(|(at, queue)| at != leaf && queue.is_over());
-        if !(unit.preempts || reclaims) || self.tree.get(leaf).leaf.next_preemption.is_some_and(|next| next > now) {
+        if !(unit.preempts || reclaims)
+            || self.tree.get(leaf).leaf.next_preemption.is_some_and(|(unit, next)| unit == head && next > now)
+        {
             return;
         }
         let next = now.saturating_add(PREEMPTION_PAUSE);
-        self.tree.leaf(leaf).next_preemption = Some(next);
-        self.wake_queue(leaf, next);
+        self.tree.leaf(leaf).next_preemption = Some((head, next));
         let Some((victims, placement)) = self.victims(head) else { return };
         let Some(shape) = self.units.get(head).map(|unit| self.shapes.get(unit.shape)) else { return };
         let mut nodes = placement.into_iter();

@@ -346,6 +346,12 @@ impl Tree {
         self.guaranteed_elsewhere(leaf, wanted)
     }
 
+    /// Reports whether the quota is smaller than these amounts, however little is used of it.
+    pub(super) fn is_too_large(&self, limit: &QuotaLimit, wanted: &Amounts) -> bool {
+        let most = self.get(limit.queue).capability.get(limit.resource);
+        !limit.guarantee && most.is_some_and(|most| wanted.get(limit.resource) > most)
+    }
+
     /// Returns the resource that must stay free for guarantees of other queues.
     fn guaranteed_elsewhere(&self, leaf: QueueIx, wanted: &Amounts) -> Option<QuotaLimit> {
         for &index in &self.guaranteed {
@@ -368,7 +374,11 @@ impl Tree {
                     break;
                 }
             }
-            if more > 0 && self.get(Self::ROOT).reserved.get(index).saturating_add(more) > self.total.get(index) {
+            let root = self.get(Self::ROOT);
+            let (total, used) = (self.total.get(index), root.allocated.get(index));
+            // Without room nobody's guarantee is in the way.
+            let is_free = used.saturating_add(amount) <= total;
+            if more > 0 && is_free && root.reserved.get(index).saturating_add(more) > total {
                 return Some(QuotaLimit { queue: leaf, resource: index, guarantee: true });
             }
         }

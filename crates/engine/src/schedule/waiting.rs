@@ -40,8 +40,10 @@ pub(super) struct Leaf {
     pub seen_freed: u64,
     /// The room that the first unit waits for.
     pub reservation: Option<Reservation>,
-    /// When victims may be looked for again.
-    pub next_preemption: Option<Time>,
+    /// When it has to be looked at again although nothing happens.
+    pub wake: Option<Time>,
+    /// The first unit, and when victims for it may be looked for again.
+    pub next_preemption: Option<(UnitIx, Time)>,
 }
 
 #[derive(Debug, Default)]
@@ -99,7 +101,6 @@ impl Leaf {
         self.dirty = true;
         if self.reservation.as_ref().is_some_and(|reservation| reservation.unit == at) {
             self.reservation = None;
-            self.next_preemption = None;
         }
         let Some(line) = self.lines.get_mut(&unit.shape) else { return };
         let Some(levels) = line.of.get_mut(&unit.tenant) else { return };
@@ -128,6 +129,7 @@ impl Leaf {
     fn retenant(&mut self, tenant: TenantIx, usage: UsageKey) {
         let before = self.usage.insert(tenant, usage).unwrap_or_default();
         if before != usage {
+            self.dirty = true;
             for line in self.lines.values_mut().filter(|line| line.of.contains_key(&tenant)) {
                 line.tenants.remove(&(before, tenant));
                 line.tenants.insert((usage, tenant));
@@ -148,6 +150,8 @@ impl Leaf {
         for level in levels.into_iter().flat_map(BTreeMap::values_mut) {
             if level.of.contains_key(&run) {
                 level.change(run, turn, |_| ());
+                // Somebody else may be first now.
+                self.dirty = true;
             }
         }
     }
@@ -183,10 +187,22 @@ impl Leaf {
         self.deadlines.range(after(now)..).next().map(|(deadline, _, _)| *deadline)
     }
 
+    /// Returns when something changes here although nothing happens: somebody has waited too long, a reserved time comes,
+    /// or victims may be looked for again.
+    pub(super) fn next_change(&self, now: Time) -> Option<Time> {
+        let reserved = self.reservation.as_ref().and_then(|reservation| reservation.at);
+        let preemption = self.next_preemption.map(|(_, at)| at);
+        let later = [reserved, preemption].into_iter().flatten().filter(|at| *at > now);
+        later.chain(self.next_deadline(now)).min().filter(|_| self.waits())
+    }
+
     /// Returns all units in the order in which they are served. For explanations: it costs as much as there are units.
     pub(super) fn all(&self, now: Time) -> Vec<UnitIx> {
         let late: BTreeSet<UnitIx> = self.deadlines.range(..after(now)).map(|(_, _, unit)| *unit).collect();
-        let mut units: Vec<(Order, usize, UnitIx)> = self.overdue(now).map(|(order, unit)| (order, 0, unit)).collect();
+        let overdue = self
+            .overdue(now)
+            .map(|((overdue, usage, rank, turn, task), unit)| ((overdue, usage, rank, 0), (turn, task), unit));
+        let mut units: Vec<_> = overdue.collect();
         for line in self.lines.values() {
             for (usage, tenant) in &line.tenants {
                 for level in line.of.get(tenant).into_iter().flat_map(BTreeMap::values) {
@@ -195,7 +211,7 @@ impl Leaf {
                     for run in level.of.values() {
                         let each = run.units.iter().filter(|(_, _, unit)| !late.contains(unit)).enumerate();
                         units.extend(each.map(|(round, (_, task, unit))| {
-                            ((Overdue::No, *usage, rank, Turn(round as u64), *task), round, *unit)
+                            ((Overdue::No, *usage, rank, round), (run.turn, *task), *unit)
                         }));
                     }
                 }

@@ -31,6 +31,8 @@ pub struct WaitReason {
     pub waiting: usize,
     /// The queue whose quota leaves no room, and the resource.
     pub quota: Option<(String, String)>,
+    /// True if no node, or for a gang no set of nodes, has room for it now.
+    pub no_room: bool,
     /// How many nodes fail on what.
     pub nodes: BTreeMap<Misfit, usize>,
     /// When it is expected to start, if it is the first of its queue and anybody knows.
@@ -76,6 +78,13 @@ pub enum Remedy {
     },
 }
 
+impl WaitReason {
+    /// Reports whether something keeps it from starting now.
+    pub fn is_blocked(&self) -> bool {
+        !self.queue_exists || self.quota.is_some() || self.no_room || self.behind || self.preempting
+    }
+}
+
 impl Scheduler {
     /// Explains why a task waits; `None` if it does not.
     pub fn why(&self, task: TaskRef) -> Option<WaitReason> {
@@ -89,6 +98,7 @@ impl Scheduler {
             position: 0,
             waiting: 0,
             quota: None,
+            no_room: false,
             nodes: BTreeMap::new(),
             expected: None,
             preempting: false,
@@ -115,8 +125,9 @@ impl Scheduler {
                 *reason.nodes.entry(misfit).or_default() += 1;
             }
         }
-        let fits = limit.is_none() && self.room.all().any(|(_, node)| self.misfit(&shape, node, at).is_none());
-        reason.behind = fits && reason.position > 0;
+        let active = self.units.get(at).is_some_and(|unit| self.shapes.is_active(unit.shape));
+        reason.no_room = !active;
+        reason.behind = limit.is_none() && active && reason.position > 0;
         reason.expected = self.expected(leaf, at, &shape, reason.position);
         reason.remedy = self.remedy(leaf, &shape, &total).filter(|_| !reason.behind);
         Some(reason)
@@ -234,6 +245,9 @@ impl fmt::Display for WaitReason {
                 format!("{count} {nodes} {misfit}")
             });
             write!(f, ": {}", nodes.collect::<Vec<_>>().join(", "))?;
+        }
+        if self.no_room && self.quota.is_none() && self.nodes.is_empty() {
+            write!(f, ": there is no room for all of its gang at once")?;
         }
         if let Some(expected) = self.expected {
             write!(f, "; expected to start by {expected}")?;

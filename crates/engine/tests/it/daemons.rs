@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use octoflow_engine::{Command, argo::explain::explain, schedule::Capacity};
+use octoflow_engine::{Capacity, Command, argo::explain::explain};
 use octoflow_model::Order;
 
 use crate::{

@@ -1,6 +1,6 @@
 //! HTTP templates: what is sent, and what responses mean.
 
-use octoflow_engine::{Command, argo::admit::admit, engine::Keyed, schedule::Capacity};
+use octoflow_engine::{Capacity, Command, argo::admit::admit, engine::Keyed};
 use octoflow_model::{
     meta::KeyedData,
     order::Order,

@@ -414,7 +414,7 @@ templates:
 ---
 phase: Succeeded",
     );
-    let resources = done.tasks["w"].resources;
+    let resources = &done.tasks["w"].resources;
     assert_eq!((resources.cpu_milli, resources.memory_bytes), (1000, 1024));
 }
 

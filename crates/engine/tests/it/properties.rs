@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use octoflow_engine::{Command, schedule::Capacity};
+use octoflow_engine::{Capacity, Command};
 use octoflow_model::{
     Fact, NodeIx, RunFact,
     argo::{NodeAdded, NodeKind, Role, WorkflowFact},

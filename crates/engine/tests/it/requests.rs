@@ -1,6 +1,6 @@
 //! Resource and data templates as the engine sees them: what is asked for, and what answers mean.
 
-use octoflow_engine::{Command, argo::admit::admit, schedule::Capacity};
+use octoflow_engine::{Capacity, Command, argo::admit::admit};
 use octoflow_model::location::Location;
 use octoflow_model::request::{Answer, ManifestText, ObjectAction, ObjectRequest, PatchKind, Request};
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_engine::{Command, Engine, Input, Outcome, Refusal, schedule::Capacity};
+use octoflow_engine::{Capacity, Command, Engine, Input, Outcome, Refusal};
 use octoflow_model::{
     AttemptId, Fact, Order, Report, RunFact, RunId, Time,
     argo::WorkflowFact,

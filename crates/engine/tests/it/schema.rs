@@ -216,7 +216,10 @@ fn every_kind_of_value_is_described_as_it_is_checked() {
         ("priority: 2147483648", false),
         ("templates: [null]", false),
         ("templates: null", true),
-        ("affinity: {anything: [goes]}", true),
+        ("securityContext: {anything: [goes]}", true),
+        ("affinity: {nodeAffinity: {anything: [goes]}}", false),
+        ("tolerations: [{key: a, operator: Exists, effect: NoSchedule}]", true),
+        ("tolerations: [{operator: Perhaps}]", false),
         ("metrics: {prometheus: []}", true),
         ("metrics: {prometheus: [{histogram: {buckets: [{}]}}]}", false),
         ("templates: [{plugin: {x: {}}}]", false),
@@ -248,8 +251,8 @@ fn fields_are_described_and_marked() {
     let spec = &schema["$defs"]["spec"]["properties"];
     assert_eq!(spec["entrypoint"]["description"], "The template the run begins with.");
     assert_eq!(
-        spec["affinity"]["description"],
-        "Which nodes pods prefer. Accepted but without effect: tasks run as processes here, not as pods."
+        spec["securityContext"]["description"],
+        "Users and rights of the pods. Accepted but without effect: tasks run as processes here, not as pods."
     );
     let template = &schema["$defs"]["template"]["properties"];
     assert_eq!(template.get("plugin"), None, "what is refused is not offered");

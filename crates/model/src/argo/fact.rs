@@ -8,7 +8,7 @@ use crate::{
     fact::is_nothing,
     ids::NodeIx,
     run::{lock::Claim, meter::Metered},
-    task::{Labels, StoredArtifact, order::Fetched},
+    task::{Labels, StoredArtifact, order::Fetched, placement::Assignment},
     time::Time,
 };
 
@@ -62,6 +62,23 @@ pub enum WorkflowFact {
         /// Deadline of the task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Time>,
+        /// Where it runs. `None`: on the machine that the run was submitted on, without devices.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: Option<Box<Assignment>>,
+    },
+    /// The node's task is being ended so that another can run. Its end does not end the node.
+    Preempted { node: NodeIx, at: Time, message: String },
+    /// The preempted task is over, and the node waits for the scheduler again. Its next task has this attempt number.
+    Requeued {
+        node: NodeIx,
+        at: Time,
+        attempt: u32,
+        /// Time at which the engine must visit the node again without an input.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wake: Option<Time>,
+        /// Length of the log of the preempted task; as in `NodeFinished`.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        log_bytes: u64,
     },
     /// The runtime reported that the node's process runs.
     Started { node: NodeIx, at: Time },

@@ -11,8 +11,8 @@ phases! {
     pub enum Phase {
         /// Created; its process is not known to run.
         Pending = "Pending" -> [Running, Succeeded, Failed, Error],
-        /// Executing, or waiting for its children.
-        Running = "Running" -> [Succeeded, Failed, Error],
+        /// Executing, or waiting for its children. A preempted task waits again.
+        Running = "Running" -> [Pending, Succeeded, Failed, Error],
         /// Ended successfully. Final.
         Succeeded = "Succeeded" -> [],
         /// Its `when` was false or its loop was empty; dependents see it as succeeded. Final.

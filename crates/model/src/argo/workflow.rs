@@ -11,7 +11,7 @@ use crate::{
     scalar::{IntOrText, Text},
     task::{
         Labels,
-        podspec::{ClaimTemplate, Volume},
+        podspec::{ClaimTemplate, TemplateMetadata, Volume},
     },
 };
 
@@ -38,6 +38,12 @@ pub struct Spec {
     pub suspend: Option<bool>,
     pub shutdown: Option<Shutdown>,
     pub priority: Option<i32>,
+    pub pod_priority: Option<i32>,
+    pub pod_priority_class_name: Option<String>,
+    pub node_selector: Option<Value>,
+    pub affinity: Option<Value>,
+    pub tolerations: Option<Value>,
+    pub pod_metadata: Option<TemplateMetadata>,
     pub retry_strategy: Option<RetryStrategy>,
     pub synchronization: Option<Synchronization>,
     pub volumes: Vec<Volume>,

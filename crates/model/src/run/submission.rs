@@ -32,7 +32,8 @@ pub struct Submission {
     pub previous: Option<Box<PreviousRun>>,
 }
 
-/// Facts about the host and history at the time of submission. They never affect execution.
+/// Facts about the host, the submitter and history at the time of submission. They affect when and where tasks run, never
+/// what they do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SubmitContext {
@@ -47,6 +48,12 @@ pub struct SubmitContext {
     /// clock later.
     #[serde(skip_serializing_if = "is_zero")]
     pub skew: i64,
+    /// The queue of the namespace, for tasks that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Who submitted it: the user that its usage is charged to. `None`: the namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted_by: Option<String>,
 }
 
 fn is_zero(skew: &i64) -> bool {
@@ -64,7 +71,7 @@ pub struct EarlierDurations {
 
 impl SubmitContext {
     pub fn is_empty(&self) -> bool {
-        self.host.is_none() && self.earlier.is_none() && self.skew == 0
+        *self == Self::default()
     }
 }
 
@@ -82,9 +89,30 @@ pub struct Stored {
     /// `minMember` of each PodGroup, by its name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, u32>,
+    /// Everything else about those PodGroups, of those that say more.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub group_details: BTreeMap<String, GroupDetails>,
     /// Set if a referenced object cannot be read: the run can only end in error, with this message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flaw: Option<String>,
+}
+
+/// Fields of a PodGroup beside `minMember`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GroupDetails {
+    /// The queue of all members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// The priority class of members that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// `minTaskMember`: how many of each role start together.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub least_of: BTreeMap<String, u32>,
+    /// `minResources`, as written.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub resources: BTreeMap<String, String>,
 }
 
 impl Stored {

@@ -11,6 +11,8 @@ use super::Labels;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assignment {
+    /// Empty: the machine that the run was submitted on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node: String,
     /// Device numbers by resource, such as `nvidia.com/gpu`. Two attempts never hold the same one at a time.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::Time;
+use crate::{task::placement::Assignment, time::Time};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,10 +18,13 @@ pub enum SetFact {
         at: Time,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Time>,
+        /// Where it runs. `None`: on the machine that the run was submitted on, without devices.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: Option<Box<Assignment>>,
     },
     /// The replica's main container runs.
     Started { replica: u32, at: Time },
-    /// The replica's pod is being stopped: its role or the whole TaskSet is over, or the pod was deleted.
+    /// The replica's pod is being stopped: its role or the whole TaskSet is over, or the pod was deleted or preempted.
     Ending {
         replica: u32,
         at: Time,
@@ -70,6 +73,8 @@ pub enum StopReason {
     Evicted,
     /// The pod's own deadline passed; it counts as failed.
     Deadline,
+    /// The pod makes room for another; its replica is tried again, which costs no retry.
+    Preempted,
 }
 
 impl StopReason {
@@ -80,6 +85,7 @@ impl StopReason {
             Self::Deleted => "Deleted",
             Self::Evicted => "Evicted",
             Self::Deadline => "DeadlineExceeded",
+            Self::Preempted => "Preempted",
         }
     }
 }
@@ -110,6 +116,9 @@ pub struct PodEnd {
     /// Message shown while the replica waits for its next try.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// True if the pod was preempted and the replica waits again: it has no outcome, and this was no retry.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub requeued: bool,
 }
 
 /// End of the main container of a pod.

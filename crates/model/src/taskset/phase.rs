@@ -59,8 +59,8 @@ phases! {
         AttemptAssigned = "TaskRoleReplicaAttemptAssigned" -> [AttemptRunning, AttemptDeletionRequested, AttemptRetryPending, Completed],
         /// The main container runs.
         AttemptRunning = "TaskRoleReplicaAttemptRunning" -> [AttemptDeletionRequested, AttemptRetryPending, Completed],
-        /// The pod is being stopped.
-        AttemptDeletionRequested = "TaskRoleReplicaAttemptDeletionRequested" -> [AttemptRetryPending, Completed],
+        /// The pod is being stopped. A preempted one waits again, unless its role is over before it ends.
+        AttemptDeletionRequested = "TaskRoleReplicaAttemptDeletionRequested" -> [AttemptDeletionRequested, AttemptPending, AttemptRetryPending, Completed],
         /// Waits before the next try.
         AttemptRetryPending = "TaskRoleReplicaAttemptRetryPending" -> [AttemptPending, Completed],
         /// Final for this attempt of the TaskSet.

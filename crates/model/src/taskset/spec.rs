@@ -17,6 +17,7 @@ pub struct TaskSetSpec {
     pub retry_policy: RetryPolicy,
     pub roles: Vec<RoleSpec>,
     pub priority: Option<i32>,
+    pub queue: Option<String>,
     pub suspend: Option<bool>,
     pub shutdown: Option<Shutdown>,
     pub active_deadline_seconds: Option<u64>,

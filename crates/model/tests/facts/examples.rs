@@ -13,8 +13,8 @@ use octoflow_model::{
     meter::{Metered, Reading},
     order::Fetched,
     previous::{CacheLookup, NodeResult, PreviousRun},
-    submission::{EarlierDurations, Stored, Submission, SubmitContext},
-    task::{Archive, Labels, StoredArtifact},
+    submission::{EarlierDurations, GroupDetails, Stored, Submission, SubmitContext},
+    task::{Archive, Labels, StoredArtifact, placement::Assignment},
     taskset::{
         SetFact,
         fact::{PodEnd, StopReason, Terminated},
@@ -93,7 +93,7 @@ pub(crate) fn variants() -> Vec<Fact> {
             artifact: Some(OutputArtifactValue { name: text("out"), path: None, artifact }),
         })
     }));
-    let reasons = every!(StopReason: Cleaning, Deleted, Evicted, Deadline);
+    let reasons = every!(StopReason: Cleaning, Deleted, Evicted, Deadline, Preempted);
     let ending = |why| Fact::TaskSet(SetFact::Ending { replica: 0, at: AT, why, message: String::new() });
     facts.extend(reasons.into_iter().map(ending));
     facts
@@ -184,7 +184,14 @@ fn of_nodes() -> Vec<Fact> {
         }),
         Fact::Workflow(WorkflowFact::Locked { node: Some(node), at: AT, wake: Some(LATER) }),
         Fact::Workflow(WorkflowFact::Expanded { node, call: 1, items: range() }),
-        Fact::Workflow(WorkflowFact::Launched { node, at: AT, deadline: Some(LATER) }),
+        Fact::Workflow(WorkflowFact::Launched {
+            node,
+            at: AT,
+            deadline: Some(LATER),
+            on: Some(Box::new(assignment())),
+        }),
+        Fact::Workflow(WorkflowFact::Preempted { node, at: AT, message: text("makes room") }),
+        Fact::Workflow(WorkflowFact::Requeued { node, at: AT, attempt: 1, wake: Some(LATER), log_bytes: 99 }),
         Fact::Workflow(WorkflowFact::Started { node, at: AT }),
         Fact::Workflow(WorkflowFact::Progressed { node, done: 1, total: 2 }),
         Fact::Workflow(WorkflowFact::Daemoned { node }),
@@ -220,7 +227,7 @@ fn of_task_sets() -> Vec<SetFact> {
     vec![
         SetFact::Began { attempt: 1, at: AT, unit: text("unit-1") },
         SetFact::Queued { first: 0, count: 3, at: AT },
-        SetFact::Launched { replica, at: AT, deadline: Some(LATER) },
+        SetFact::Launched { replica, at: AT, deadline: Some(LATER), on: Some(Box::new(assignment())) },
         SetFact::Started { replica, at: AT },
         SetFact::Ending { replica, at: AT, why: StopReason::Evicted, message: text("makes room") },
         SetFact::Ended(Box::new(PodEnd {
@@ -233,6 +240,7 @@ fn of_task_sets() -> Vec<SetFact> {
             again: Some(LATER),
             log_bytes: 99,
             message: text("once more"),
+            requeued: true,
         })),
         SetFact::Again { replica, at: AT },
         SetFact::Dropped { replica, at: AT },
@@ -254,6 +262,7 @@ fn submission() -> Submission {
             templates: BTreeMap::from([(text("namespaced/shared/main"), json!({"name": "main"}))]),
             spec: Some(json!({"entrypoint": "main"})),
             groups: BTreeMap::from([(text("gang"), 2)]),
+            group_details: BTreeMap::from([(text("gang"), group_details())]),
             flaw: Some(text("a template is missing")),
         },
         parent: Some(RunId(6)),
@@ -261,6 +270,8 @@ fn submission() -> Submission {
             host: Some(text("worker")),
             earlier: Some(Box::new(EarlierDurations { run: 5, nodes: BTreeMap::from([(text(".a"), 3)]) })),
             skew: -250_000,
+            queue: Some(text("research")),
+            submitted_by: Some(text("ada")),
         },
         previous: Some(Box::new(PreviousRun {
             runs: vec![RunId(4)],
@@ -283,6 +294,19 @@ fn submission() -> Submission {
             )]),
         })),
     }
+}
+
+fn group_details() -> GroupDetails {
+    GroupDetails {
+        queue: Some(text("research")),
+        class: Some(text("urgent")),
+        least_of: BTreeMap::from([(text("worker"), 2)]),
+        resources: BTreeMap::from([(text("cpu"), text("500m"))]),
+    }
+}
+
+fn assignment() -> Assignment {
+    Assignment { node: text("worker"), devices: BTreeMap::from([(text("nvidia.com/gpu"), vec![0, 2])]) }
 }
 
 fn marks() -> MutableMetadata {

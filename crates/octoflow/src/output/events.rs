@@ -53,6 +53,9 @@ fn describe(run: &FollowedRun, at: Time, event: &Event) -> (&'static str, bool, 
             let wait = clock::fine(until.since(at));
             ("Pending", false, format!("{} is tried again in {wait}{}", run.label(*node), reason(message)))
         }
+        Event::Preempted { node, message } => {
+            ("Pending", false, format!("{} is ended and waits again{}", run.label(*node), reason(message)))
+        }
         Event::Locked { node, lock, holders } => {
             let who = node.map_or_else(|| format!("{noun} {workflow}"), |node| run.label(node));
             let by = if holders.is_empty() { String::new() } else { format!(", held by {}", holders.join(", ")) };

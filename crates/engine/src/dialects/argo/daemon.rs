@@ -62,7 +62,7 @@ impl Turn<'_> {
         let attempt = self.view().attempt_id(at);
         match self.run.state.node(at).leaf() {
             Some(Leaf::Barred | Leaf::Queued) => self.finish(at, Phase::Succeeded, ""),
-            Some(Leaf::Launched | Leaf::Running) => {
+            Some(Leaf::Launched | Leaf::Running | Leaf::Preempting) => {
                 self.decide(WorkflowFact::Dismissed { node: at });
                 self.effects.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
             }

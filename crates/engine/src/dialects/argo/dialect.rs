@@ -24,7 +24,7 @@ use super::{
     outlook::outlook,
     program::Program,
     progress::Progress,
-    record, rerun, status, task,
+    record, rerun, status,
     todo::Todo,
 };
 use crate::{
@@ -190,7 +190,8 @@ impl DialectRun for Run {
 
     fn log_sizes(&self) -> Vec<(AttemptId, u64)> {
         let logs = self.state.logs.iter();
-        logs.filter_map(|(at, bytes)| Some((self.attempt_of(*at)?, *bytes))).collect()
+        logs.filter_map(|(at, attempt, bytes)| Some((AttemptId { attempt: *attempt, ..self.attempt_of(*at)? }, *bytes)))
+            .collect()
     }
 
     fn replaced_runs(&self) -> &[RunId] {
@@ -260,11 +261,7 @@ impl DialectRun for Run {
     }
 
     fn demand(&self, at: NodeIx) -> Arc<Demand> {
-        let template = &self.recipe_of(at).template;
-        let own = self.state.node(at).template.as_deref().and_then(|name| self.program.recipe(name)?.template.priority);
-        let priority = own.or(self.program.workflow.spec.priority).unwrap_or(0);
-        let tenant = self.state.head.namespace.clone();
-        Arc::new(Demand { priority, ..Demand::new(tenant, task::resources(template)) })
+        self.demand_of(at)
     }
 
     fn waits_since(&self, at: NodeIx) -> Time {
@@ -272,12 +269,13 @@ impl DialectRun for Run {
     }
 
     fn assignment(&self, at: NodeIx) -> Option<Assignment> {
-        let _ = at;
-        None
+        let placed = self.state.placed.get(&at)?;
+        let node = self.state.host_of(at).unwrap_or_default().to_owned();
+        Some(Assignment { node, devices: placed.devices.clone() })
     }
 
     fn launched_at(&self, at: NodeIx) -> Time {
-        self.state.node(at).started
+        self.state.placed.get(&at).map_or(self.state.node(at).started, |placed| placed.at)
     }
 
     fn open_tasks(&self) -> Vec<(NodeIx, TaskState)> {
@@ -285,7 +283,7 @@ impl DialectRun for Run {
             Leaf::Barred => None,
             Leaf::Queued => Some(TaskState::Queued),
             Leaf::Launched | Leaf::Running => Some(TaskState::Placed),
-            Leaf::Stopping => Some(TaskState::Ending),
+            Leaf::Preempting | Leaf::Stopping => Some(TaskState::Ending),
         };
         self.open_leaves().filter_map(|(at, leaf)| Some((at, stand(leaf)?))).collect()
     }
@@ -350,7 +348,7 @@ impl DialectTurn for Turn<'_> {
     }
 
     fn preempt(&mut self, at: NodeIx, why: String) {
-        let _ = (at, why);
+        Turn::preempt(self, at, why);
     }
 
     fn resend_stop(&mut self, at: NodeIx) {
@@ -362,7 +360,8 @@ impl DialectTurn for Turn<'_> {
     }
 
     fn describe(&mut self, at: NodeIx) -> Result<Task, String> {
-        self.build_task(at).map(|(task, _)| task)
+        let on = DialectRun::assignment(self.run, at).unwrap_or_default();
+        self.build_task(at, &on).map(|(task, _)| task)
     }
 
     fn order(&mut self, order: Order) {

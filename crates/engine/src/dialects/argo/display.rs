@@ -64,7 +64,15 @@ impl RunView for ObjectView {
             .filter(|(_, node)| is_wanted(node["name"].as_str().unwrap_or_default(), names))
             .filter_map(|(id, node)| {
                 let began = node["startedAt"].as_str().and_then(Time::parse).unwrap_or_default();
-                Some(LogPart { id: id.clone(), attempt: *attempts.get(id.as_str())?, began })
+                Some((id, began, *attempts.get(id.as_str())?))
+            })
+            // The logs of preempted attempts come before that of the last one.
+            .flat_map(|(id, began, last)| {
+                (0..=last.attempt).map(move |attempt| LogPart {
+                    id: id.clone(),
+                    attempt: AttemptId { attempt, ..last },
+                    began: if attempt == last.attempt { began } else { Time::default() },
+                })
             })
             .collect();
         parts.sort_by_key(|part| (part.began, part.attempt));

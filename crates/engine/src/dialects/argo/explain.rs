@@ -31,8 +31,11 @@ pub struct Explanation {
 pub enum Reason {
     /// Waits for these tasks to be over.
     Dependencies(Vec<String>),
-    /// Waits for the scheduler, which says why unless the run is shown without it.
-    Queued(Option<Box<WaitReason>>),
+    /// Waits for the scheduler, which says why unless the run is shown without it; again, if it was preempted.
+    Queued {
+        why: Option<Box<WaitReason>>,
+        preempted: Option<String>,
+    },
     /// Waits for a lock: its holders; none if it is only not the first in the queue.
     Lock {
         key: String,
@@ -86,8 +89,13 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dependencies(names) => write!(f, "waits for {}", names.join(", ")),
-            Self::Queued(None) => write!(f, "waits for its turn"),
-            Self::Queued(Some(why)) => why.fmt(f),
+            Self::Queued { why, preempted } => {
+                match why {
+                    Some(why) => why.fmt(f)?,
+                    None => write!(f, "waits for its turn")?,
+                }
+                preempted.iter().try_for_each(|by| write!(f, " (again: {by})"))
+            }
             Self::Lock { key, holders } if holders.is_empty() => write!(f, "waits in the queue of the lock {key}"),
             Self::Lock { key, holders } => write!(f, "waits for the lock {key}, held by {}", holders.join(", ")),
             Self::Starting { since } => write!(f, "being started since {since}"),
@@ -199,12 +207,17 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
         (Body::Leaf(Leaf::Barred), _) => return None,
         (Body::Leaf(Leaf::Queued), _) => {
             let task = TaskRef { run: run.id, node: at };
-            Reason::Queued(scheduler.and_then(|scheduler| scheduler.why(task)).map(Box::new))
+            Reason::Queued {
+                why: scheduler.and_then(|scheduler| scheduler.why(task)).map(Box::new),
+                preempted: state.preempted.get(&at).map(|preempted| preempted.why.to_string()),
+            }
         }
         (Body::Leaf(Leaf::Launched), _) => Reason::Starting { since: node.started },
         (Body::Leaf(Leaf::Running), _) if node.daemoned => Reason::DaemonUp { since: node.started },
         (Body::Leaf(Leaf::Running), _) => Reason::Running { since: node.started, deadline: node.wake },
-        (Body::Leaf(Leaf::Stopping), _) => Reason::Stopping(node.message.as_deref().unwrap_or_default().to_owned()),
+        (Body::Leaf(Leaf::Preempting | Leaf::Stopping), _) => {
+            Reason::Stopping(node.message.as_deref().unwrap_or_default().to_owned())
+        }
         (_, NodeKind::Suspend) => Reason::Suspended { until: node.wake },
         (Body::Retry { attempts }, _) => match node.wake {
             Some(until) => Reason::Backoff { until, attempts: attempts.len() },

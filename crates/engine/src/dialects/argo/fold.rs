@@ -26,6 +26,7 @@ mod daemon;
 mod life;
 mod lock;
 mod past;
+mod place;
 mod whole;
 
 /// Read-only state of a run. Only the fold can write it.
@@ -78,6 +79,9 @@ impl Run {
             active_children: HashMap::new(),
             failed_children: HashMap::new(),
             logs: Vec::new(),
+            placed: HashMap::new(),
+            hosts: Vec::new(),
+            preempted: HashMap::new(),
             progress: (0, 0),
             following: Vec::new(),
             unmetered: None,
@@ -101,6 +105,7 @@ impl Run {
             asleep: false,
             meter: crate::expr::Meter::default(),
             instances: HashMap::new(),
+            demands: Default::default(),
         }
     }
 
@@ -136,13 +141,10 @@ impl<'a> Fold<'a> {
                     fan.items = Some(items.clone());
                 }
             }
-            WorkflowFact::Launched { node, deadline, .. } => {
-                let slot = &mut self.state.nodes[node.at()];
-                slot.move_to(Leaf::Launched);
-                slot.wake = *deadline;
-                if let Some(deadline) = deadline {
-                    self.note(Note::Wake(*deadline, Some(*node)));
-                }
+            WorkflowFact::Launched { node, at, deadline, on } => self.launch(*node, *at, *deadline, on.as_deref()),
+            WorkflowFact::Preempted { node, at, message } => self.preempt(*node, *at, message),
+            WorkflowFact::Requeued { node, at, attempt, wake, log_bytes } => {
+                self.requeue(*node, *at, *attempt, *wake, *log_bytes);
             }
             WorkflowFact::Started { node, at } => self.start(*node, *at),
             WorkflowFact::Progressed { node, done, total } => {
@@ -201,6 +203,7 @@ impl<'a> Fold<'a> {
             followed: added.followed,
             hooked: added.hooked,
             after_end: handler || above.is_some_and(|parent| parent.after_end),
+            host: None,
             depth: added.boundary.map_or(0, |boundary| self.state.node(boundary).depth + 1),
             parent: added.parent,
             boundary: added.boundary,
@@ -324,7 +327,7 @@ impl<'a> Fold<'a> {
         self.change_share(at, |node| node.enter(finished.phase));
         self.state.weight += room::of_outputs(&finished.outputs);
         if finished.log_bytes > 0 {
-            self.state.logs.push((at, finished.log_bytes));
+            self.state.logs.push((at, self.state.attempt_number(at), finished.log_bytes));
         }
         let node = &mut self.state.nodes[at.at()];
         node.message = (!finished.message.is_empty()).then(|| finished.message.as_str().into());
@@ -343,6 +346,9 @@ impl<'a> Fold<'a> {
             *self.state.failed_children.entry(boundary).or_insert(0) += 1;
         }
         let stood = node.daemoned;
+        if node.kind.tasked() {
+            self.state.placed.remove(&at);
+        }
         self.state.expired.remove(&at);
         self.close_body(at);
         if !stood {

@@ -8,6 +8,7 @@ use octoflow_model::{
 };
 
 use super::{duration, node::Leaf, pod, program::Recipe, turn::Turn, view::View};
+use crate::run::placement;
 
 impl Turn<'_> {
     /// Stops a task if the run is shutting down or its deadline has passed.
@@ -29,7 +30,7 @@ impl Turn<'_> {
         } else if node.wake.is_some_and(|wake| wake <= self.now) {
             let message = match leaf {
                 Leaf::Barred | Leaf::Queued => "timeout",
-                Leaf::Launched | Leaf::Running | Leaf::Stopping => {
+                Leaf::Launched | Leaf::Running | Leaf::Preempting | Leaf::Stopping => {
                     "Pod was active on the node longer than the specified deadline"
                 }
             };
@@ -41,7 +42,7 @@ impl Turn<'_> {
         let attempt = self.view().attempt_id(at);
         match leaf {
             Leaf::Barred | Leaf::Queued => self.finish(at, Phase::Failed, message),
-            Leaf::Launched | Leaf::Running => {
+            Leaf::Launched | Leaf::Running | Leaf::Preempting => {
                 self.decide(WorkflowFact::Stopping { node: at, message });
                 self.effects.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
             }
@@ -59,15 +60,37 @@ impl Turn<'_> {
 
     /// Starts a task that the scheduler has assigned capacity to.
     pub fn launch(&mut self, at: NodeIx, assignment: Assignment) {
-        let _ = assignment;
-        match self.build_task(at) {
+        match self.build_task(at, &assignment) {
             Ok((task, deadline)) => {
-                self.decide(WorkflowFact::Launched { node: at, at: self.now, deadline });
+                let on = placement::recorded(assignment, self.run.host());
+                self.decide(WorkflowFact::Launched { node: at, at: self.now, deadline, on });
                 self.add_containers(at);
                 self.effects.orders.push(Order::Start { attempt: self.view().attempt_id(at), task: Box::new(task) });
             }
             Err(message) => self.finish(at, Phase::Error, message),
         }
+    }
+
+    /// Ends a running task for another. A daemon that is up holds no capacity, and a request never does.
+    pub(crate) fn preempt(&mut self, at: NodeIx, message: String) {
+        let node = self.run.state.node(at);
+        let running = matches!(node.leaf(), Some(Leaf::Launched | Leaf::Running)) && !node.phase.fulfilled();
+        if running && !node.daemoned && !self.run.is_request(at) {
+            self.decide(WorkflowFact::Preempted { node: at, at: self.now, message });
+            self.resend_stop(at);
+        }
+    }
+
+    /// Queues a node again whose preempted task is over. The end counts as nothing: neither a retry nor a result.
+    fn requeue(&mut self, at: NodeIx, log_bytes: u64) {
+        let node = self.run.state.node(at);
+        let (name, kind) = (node.name.clone(), node.kind);
+        let recipe = self.run.recipe_of(at).clone();
+        let inputs = node.inputs.as_deref().cloned().unwrap_or_default();
+        // The time a task may be pending counts anew, as its deadline does when it starts.
+        let wake = self.view().first_wake(&name, kind, &inputs, &recipe).unwrap_or_default();
+        let attempt = self.run.state.attempt_number(at) + 1;
+        self.decide(WorkflowFact::Requeued { node: at, at: self.now, attempt, wake, log_bytes });
     }
 
     /// Takes a runtime's report about a task. Reports about an attempt that the runtime does not own any more are
@@ -90,6 +113,14 @@ impl Turn<'_> {
                     self.decide(WorkflowFact::Started { node: at, at: time });
                     self.daemon_up(at);
                 }
+            }
+            Report::Ended { end, .. } if leaf == Leaf::Preempting => {
+                self.requeue(at, end.log_bytes);
+                self.effects.orders.push(Order::Forget { attempt });
+            }
+            Report::Answered { .. } | Report::Lost { .. } if leaf == Leaf::Preempting => {
+                self.requeue(at, 0);
+                self.effects.orders.push(Order::Forget { attempt });
             }
             Report::Ended { end, .. } => {
                 self.ended(at, leaf, *end);
@@ -190,8 +221,8 @@ impl Turn<'_> {
 
 impl View<'_> {
     pub(super) fn attempt_id(&self, at: NodeIx) -> AttemptId {
-        // Each retry is a node of its own, so a node's task has one attempt.
-        AttemptId { run: self.run.id, task: at, attempt: 0 }
+        // Each retry is a node of its own, so a node's task has further attempts only after it was preempted.
+        AttemptId { run: self.run.id, task: at, attempt: self.run.state.attempt_number(at) }
     }
 
     /// Returns the first wake-up of a new node: the end of a suspension, or the timeout of a pending task.

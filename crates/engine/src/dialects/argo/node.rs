@@ -1,6 +1,8 @@
 //! Defines a node of a run: identity, phase, and the bookkeeping that its kind needs.
 //! Only the fold writes it.
 
+use std::collections::BTreeMap;
+
 use octoflow_model::{
     AttemptId, Claim, NodeIx, Time,
     argo::{InputValues, Items, NodeKind, NodeList, OutputValues, Phase, Role},
@@ -21,6 +23,8 @@ pub struct Node {
     pub hooked: bool,
     /// True if the node belongs to an exit handler, which stopping and deadlines do not end.
     pub after_end: bool,
+    /// Node of the cluster that its task runs or ran on, as an index of [`State::hosts`](super::run::State::hosts).
+    pub host: Option<HostIx>,
     /// Number of calls between the node and the root.
     pub depth: u16,
     pub parent: Option<NodeIx>,
@@ -55,6 +59,29 @@ pub struct Node {
     /// Results of the previous run that this node, and the nodes below it, reuse.
     pub past: Option<Box<Past>>,
     pub body: Body,
+}
+
+/// A node of the cluster, as an index of the names that a run has met. Never zero, so that an optional one takes no more
+/// room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostIx(pub(super) std::num::NonZeroU32);
+
+/// A task that a runtime has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    pub at: Time,
+    /// Numbers of its devices by resource.
+    pub devices: BTreeMap<String, Vec<u32>>,
+}
+
+/// Preemptions of a node's task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preemptions {
+    /// Number of attempts that were preempted and are over; the number of the current attempt.
+    pub count: u32,
+    /// Time and reason of the last one.
+    pub at: Time,
+    pub why: Box<str>,
 }
 
 /// Relation of a rerun's node to the results of the previous run.
@@ -124,9 +151,11 @@ phases! {
         /// Waits for the scheduler. Owned by the scheduler's queue.
         Queued = "Queued" -> [Launched],
         /// Handed to a runtime that has not reported it as running. Owned by the runtime.
-        Launched = "Launched" -> [Running, Stopping],
+        Launched = "Launched" -> [Running, Preempting, Stopping],
         /// Reported as running by the runtime.
-        Running = "Running" -> [Stopping],
+        Running = "Running" -> [Preempting, Stopping],
+        /// Ordered to stop for another task. Whatever end the runtime reports, it waits again as a new attempt.
+        Preempting = "Preempting" -> [Queued, Stopping],
         /// Ordered to stop. Its end counts as that stop, whatever end the runtime reports.
         Stopping = "Stopping" -> [],
     }
@@ -134,7 +163,10 @@ phases! {
 
 impl Leaf {
     pub fn owned_by_runtime(self) -> bool {
-        matches!(self, Self::Launched | Self::Running | Self::Stopping)
+        match self {
+            Self::Barred | Self::Queued => false,
+            Self::Launched | Self::Running | Self::Preempting | Self::Stopping => true,
+        }
     }
 }
 

@@ -22,8 +22,12 @@ pub(super) const MAIN: &str = "main";
 const DEPENDENCY_FAILED: i32 = 64;
 
 impl Turn<'_> {
-    /// Adds nodes for the containers of a set once their pod was handed to a runtime.
+    /// Adds nodes for the containers of a set once their pod was handed to a runtime. A pod that was preempted keeps those
+    /// that it has.
     pub(super) fn add_containers(&mut self, at: NodeIx) {
+        if self.run.state.attempt_number(at) > 0 {
+            return;
+        }
         let Ok(instance) = self.instance(at) else { return };
         let Some(set) = &instance.template.container_set else { return };
         let order = order(&set.containers).unwrap_or_default();

@@ -13,7 +13,7 @@ use octoflow_model::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{merge, meter, refer};
+use super::{demand::Ask, merge, meter, refer};
 use crate::{
     expr::depends::{self, Depends},
     graph::{self, TieBreak},
@@ -29,6 +29,8 @@ pub struct Program {
     pub flaw: Option<String>,
     /// True if the workflow or one of its templates has custom metrics.
     pub metered: bool,
+    /// True if a steps or DAG template says on which nodes the tasks of its calls may run.
+    pub(super) places_calls: bool,
     recipes: HashMap<Arc<str>, Arc<Recipe>>,
 }
 
@@ -48,6 +50,8 @@ pub struct Recipe {
     /// True if one of its metrics refers to the result of its own node.
     pub reads_result: bool,
     pub calls: Calls,
+    /// What it asks of the scheduler.
+    pub(super) ask: Ask,
 }
 
 /// A call site inside a template.
@@ -118,7 +122,9 @@ impl Program {
         let volumes = manifest.pointer("/spec/volumes").cloned();
         let metered = workflow.spec.metrics.is_some()
             || recipes.values().any(|recipe: &Arc<Recipe>| recipe.template.metrics.is_some());
-        Ok(Self { workflow, volumes, flaw: stored.flaw.clone(), metered, recipes })
+        let places = |recipe: &Arc<Recipe>| !matches!(recipe.calls, Calls::None) && recipe.ask.is_constrained();
+        let places_calls = recipes.values().any(places);
+        Ok(Self { workflow, volumes, flaw: stored.flaw.clone(), metered, places_calls, recipes })
     }
 
     pub fn recipe(&self, name: &str) -> Option<&Arc<Recipe>> {
@@ -146,15 +152,16 @@ impl Recipe {
             (None, Some(dag)) => Calls::Dag(Graph::compile(&dag.tasks)?),
             (None, None) => Calls::None,
         };
+        let ask = Ask::of(&template, &raw);
         let head = match calls {
             Calls::None => raw,
             Calls::Steps { .. } | Calls::Dag(_) => without_calls(raw),
         };
         let head = without_metrics(head);
-        let raw = head_is_tagged(&head).then_some(head);
+        let raw = is_tagged(&head).then_some(head);
         let reads_result = template.metrics.as_ref().is_some_and(|own| meter::mentions(own, "outputs.result"));
         let (tagged, results) = (scan.tagged, scan.results);
-        Ok(Self { key, raw, template: Arc::new(template), tagged, results, reads_result, calls })
+        Ok(Self { key, raw, template: Arc::new(template), tagged, results, reads_result, calls, ask })
     }
 
     /// Whether the template is written at its call site rather than listed under a name.
@@ -295,9 +302,10 @@ fn without_metrics(mut raw: Value) -> Value {
     raw
 }
 
-fn head_is_tagged(head: &Value) -> bool {
+/// Reports whether a text of a value contains variables.
+pub(super) fn is_tagged(value: &Value) -> bool {
     let mut scan = Scan::default();
-    scan.value(head);
+    scan.value(value);
     scan.tagged
 }
 

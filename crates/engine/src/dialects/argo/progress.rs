@@ -49,6 +49,15 @@ impl Follow for Progress {
                 message.clone_into(&mut seen.message);
                 None
             }
+            WorkflowFact::Preempted { node, at, message } => {
+                let seen = run.nodes.get_mut(node.at()).filter(|seen| seen.finished.is_none())?;
+                message.clone_into(&mut seen.message);
+                Some((*at, Event::Preempted { node: *node, message: message.clone() }))
+            }
+            WorkflowFact::Requeued { node, at, attempt, .. } => {
+                requeue(run, *node, *at, *attempt);
+                None
+            }
             WorkflowFact::Backoff { node, at, until, message } => {
                 Some((*at, Event::Backoff { node: *node, until: *until, message: message.clone() }))
             }
@@ -106,12 +115,31 @@ impl Follow for Progress {
 
     fn task_event(&self, run: &FollowedRun, fact: &Fact) -> Option<TaskEvent> {
         let Fact::Workflow(fact) = fact else { return None };
-        if let WorkflowFact::Launched { node, .. } = fact {
-            // Retries are nodes of their own, so a node has one attempt.
-            return Some(TaskEvent::Launched { task: *node, attempt: Some(0), label: run.label(*node) });
+        match fact {
+            WorkflowFact::Launched { node, .. } => {
+                let attempt = run.nodes.get(node.at()).map_or(0, |seen| seen.preempted);
+                Some(TaskEvent::Launched { task: *node, attempt: Some(attempt), label: run.label(*node) })
+            }
+            WorkflowFact::Finished(end) => Some(TaskEvent::Ended { task: end.node }),
+            WorkflowFact::Requeued { node, .. } => Some(TaskEvent::Ended { task: *node }),
+            _ => None,
         }
-        let WorkflowFact::Finished(end) = fact else { return None };
-        Some(TaskEvent::Ended { task: end.node })
+    }
+}
+
+/// Makes a preempted node pending again, and the containers of its pod.
+fn requeue(run: &mut FollowedRun, node: NodeIx, at: Time, attempt: u32) {
+    for (index, seen) in run.nodes.iter_mut().enumerate().skip(node.at()) {
+        let of_pod = seen.kind == NodeKind::Container && seen.boundary == Some(node);
+        if index == node.at() || of_pod {
+            let before = std::mem::replace(&mut seen.progress, (0, 1));
+            (seen.phase, seen.started, seen.running, seen.finished) = (Phase::Pending, at, None, None);
+            run.done -= before.0 as usize;
+            run.total = run.total + 1 - before.1 as usize;
+        }
+        if index == node.at() {
+            seen.preempted = attempt;
+        }
     }
 }
 
@@ -147,6 +175,7 @@ fn added_node(run: &mut FollowedRun, added: &NodeAdded) -> Option<(Time, Event)>
         progress: (u32::from(add_final), 1),
         rank: None,
         retries: 0,
+        preempted: 0,
     });
     run.total += usize::from(counts(added.kind));
     run.done += usize::from(counts(added.kind) && add_final);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use octoflow_model::NodeIx;
+use octoflow_model::{AttemptId, NodeIx};
 
 use super::{Run, garbage, status};
 use crate::run::record::{write_log_sizes, write_runs};
@@ -11,7 +11,9 @@ pub(super) fn write(run: &Run, to: &mut dyn Write) -> io::Result<()> {
     to.write_all(b"{\"object\":")?;
     status::write_object(run, to)?;
     to.write_all(b",\"tasks\":{")?;
-    let pods = run.state.nodes.iter().enumerate().filter(|(_, node)| node.kind.tasked() && !node.reused());
+    let last = |at: usize| run.state.attempt_number(NodeIx(at as u32));
+    let pods = run.state.nodes.iter().enumerate();
+    let pods = pods.filter(|(at, node)| node.kind.tasked() && !node.reused() && last(*at) == 0);
     for (count, (at, _)) in pods.enumerate() {
         let comma = if count == 0 { "" } else { "," };
         let id = serde_json::to_string(&run.state.id_of(NodeIx(at as u32)))?;
@@ -19,9 +21,10 @@ pub(super) fn write(run: &Run, to: &mut dyn Write) -> io::Result<()> {
     }
     to.write_all(b"}")?;
     let mut any = false;
-    let reused = run.state.nodes.iter().enumerate().filter(|(_, node)| node.reused());
-    let reused = reused.filter_map(|(at, _)| Some((NodeIx(at as u32), run.attempt_of(NodeIx(at as u32))?)));
-    for (count, (at, attempt)) in reused.enumerate() {
+    // A node whose attempt is not its first one of this run.
+    let others = run.state.nodes.iter().enumerate().filter(|(at, node)| node.reused() || last(*at) > 0);
+    let others = others.filter_map(|(at, _)| Some((NodeIx(at as u32), run.attempt_of(NodeIx(at as u32))?)));
+    for (count, (at, attempt)) in others.enumerate() {
         to.write_all(if count == 0 { b",\"elsewhere\":{" } else { b"," })?;
         write!(to, "{}:\"{attempt}\"", serde_json::to_string(&run.state.id_of(at))?)?;
         any = true;
@@ -30,7 +33,8 @@ pub(super) fn write(run: &Run, to: &mut dyn Write) -> io::Result<()> {
         to.write_all(b"}")?;
     }
     let sizes = run.state.logs.iter();
-    write_log_sizes(sizes.filter_map(|(at, bytes)| Some((run.attempt_of(*at)?, *bytes))), to)?;
+    let of = |at: NodeIx, attempt: u32| Some(AttemptId { attempt, ..run.attempt_of(at)? });
+    write_log_sizes(sizes.filter_map(|(at, attempt, bytes)| Some((of(*at, *attempt)?, *bytes))), to)?;
     write_runs(run.replaced_runs(), to)?;
     let garbage = garbage::of(run);
     if !garbage.is_empty() {

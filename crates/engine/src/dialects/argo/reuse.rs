@@ -41,7 +41,10 @@ impl Run {
         let node = self.state.node(at);
         match node.past.as_ref().filter(|past| past.own) {
             Some(past) => past.attempt,
-            None => node.kind.tasked().then_some(AttemptId { run: self.id, task: at, attempt: 0 }),
+            None => {
+                let attempt = self.state.attempt_number(at);
+                node.kind.tasked().then_some(AttemptId { run: self.id, task: at, attempt })
+            }
         }
     }
 

@@ -15,9 +15,10 @@ use octoflow_model::{
 };
 
 use super::{
+    demand::Demands,
     fold::Folded,
     instance::Instance,
-    node::{Leaf, Lock, Node},
+    node::{Leaf, Lock, Node, Placed, Preemptions},
     program::{Program, Recipe},
     refer,
     todo::{Note, Todo},
@@ -54,8 +55,14 @@ pub struct State {
     pub active_children: HashMap<NodeIx, u32>,
     /// Number of calls that ended badly after their last attempt, by open boundary.
     pub failed_children: HashMap<NodeIx, u32>,
-    /// Log sizes in bytes of ended tasks that wrote something.
-    pub logs: Vec<(NodeIx, u64)>,
+    /// Log sizes in bytes of ended tasks that wrote something, by node and attempt.
+    pub logs: Vec<(NodeIx, u32, u64)>,
+    /// Tasks that a runtime has.
+    pub placed: HashMap<NodeIx, Placed>,
+    /// Names of nodes of the cluster that tasks were launched on, other than the machine that the run was submitted on.
+    pub hosts: Vec<Arc<str>>,
+    /// Nodes whose tasks were preempted.
+    pub preempted: HashMap<NodeIx, Preemptions>,
     /// Work done, and work known so far. Each task counts as one unit unless it reports more.
     pub progress: (u64, u64),
     /// Gauges that follow the run and its nodes while it is open.
@@ -77,6 +84,17 @@ impl State {
     pub(super) fn recipe_of<'p>(&self, at: NodeIx, program: &'p Program) -> &'p Arc<Recipe> {
         let recipe = self.node(at).template.as_deref().and_then(|name| program.recipe(name));
         recipe.expect("a node that runs names a template of its program")
+    }
+
+    /// Returns the number of the current attempt of a node's task.
+    pub fn attempt_number(&self, at: NodeIx) -> u32 {
+        if self.preempted.is_empty() { 0 } else { self.preempted.get(&at).map_or(0, |preempted| preempted.count) }
+    }
+
+    /// Returns the node of the cluster that a task was launched on, if its launch recorded one.
+    pub fn host_of(&self, at: NodeIx) -> Option<&str> {
+        let host = self.node(at).host?;
+        self.hosts.get(host.0.get() as usize - 1).map(|name| &**name)
     }
 
     /// Strips the run's name from a node's name.
@@ -175,6 +193,8 @@ pub struct Run {
     pub(super) meter: Meter,
     /// Templates with variables filled in, for open nodes. Rebuilt when missing.
     pub(super) instances: HashMap<NodeIx, Arc<Instance>>,
+    /// Demands of its templates. Rebuilt when missing.
+    pub(super) demands: Demands,
 }
 
 impl Run {
@@ -220,7 +240,7 @@ impl Run {
         let node = self.state.node(at);
         match node.past.as_ref().filter(|past| past.own) {
             Some(past) => past.host.as_deref(),
-            None => self.host().filter(|_| node.ran),
+            None => self.state.host_of(at).or_else(|| self.host()).filter(|_| node.ran),
         }
     }
 

@@ -270,6 +270,10 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
     if let Some(host) = run.host_of(at) {
         put("hostNodeName", json!(host));
     }
+    if let Some(preempted) = state.preempted.get(&at) {
+        let last = preempted.at.to_string();
+        put("preempted", json!({"count": preempted.count, "at": last, "message": preempted.why}));
+    }
     if node.kind == NodeKind::Pod && !skipped && node.finished.is_some() {
         put("taskResultSynced", json!(true));
     }

@@ -5,11 +5,14 @@ use octoflow_model::{
     NodeIx, Task, Time,
     argo::{Artifact, ArtifactValue, Template},
     podspec::Container,
-    task::{self, Archive, ArtifactInput, ArtifactOutput, ArtifactSource, EnvValue, File, Resources, WantedOutputs},
+    task::{
+        self, Archive, ArtifactInput, ArtifactOutput, ArtifactSource, EnvValue, File, Resources, WantedOutputs,
+        placement::Assignment,
+    },
 };
 
 use super::{ident, instance::Instance, turn::Turn, view::View};
-use crate::pod::{GRACE_S, MAIN, PodContext, together};
+use crate::pod::{GRACE_S, MAIN, PodContext, demand::device_variables, together};
 
 mod destination;
 mod patch;
@@ -26,8 +29,8 @@ pub(crate) const SCRIPT_PATH: &str = "/argo/staging/script";
 const PROGRESS_VARIABLE: &str = "ARGO_PROGRESS_FILE";
 
 impl Turn<'_> {
-    /// Builds the task of a node, with its deadline; fails with the reason.
-    pub fn build_task(&mut self, at: NodeIx) -> Result<(Task, Option<Time>), String> {
+    /// Builds the task of a node for the place it got, with its deadline; fails with the reason.
+    pub fn build_task(&mut self, at: NodeIx, on: &Assignment) -> Result<(Task, Option<Time>), String> {
         let instance = self.instance(at)?;
         let template = &instance.template;
         let deadline = self.leaf_deadline(at, template)?;
@@ -52,14 +55,14 @@ impl Turn<'_> {
         let mut main = task::Container::default();
         if let Some(container) = container {
             self.view().mount_volumes(at, template, container, &mut files, &mut mounts)?;
-            main = self.view().main_container(at, container, &name)?;
+            main = self.view().main_container(at, container, &PodOf { name: &name, on })?;
         }
         if let Some(source) = source {
             files.push(File { path: SCRIPT_PATH.to_owned(), contents: source.as_bytes().to_vec(), mode: 0o755 });
             main.args.push(SCRIPT_PATH.to_owned());
         }
         let task = Task {
-            pod: self.view().pod(at, template, &main, &mounts, &name)?.map(Box::new),
+            pod: self.view().pod(at, template, &main, &mounts, &PodOf { name: &name, on })?.map(Box::new),
             main,
             files,
             mounts,
@@ -76,11 +79,18 @@ impl Turn<'_> {
     }
 }
 
+/// The pod that a container belongs to.
+#[derive(Clone, Copy)]
+struct PodOf<'a> {
+    name: &'a str,
+    on: &'a Assignment,
+}
+
 impl View<'_> {
-    fn main_container(&self, at: NodeIx, container: &Container, pod: &str) -> Result<task::Container, String> {
+    fn main_container(&self, at: NodeIx, container: &Container, pod: &PodOf<'_>) -> Result<task::Container, String> {
         let run = &self.run;
         let field = |path: &str| match path {
-            "metadata.name" => Some(pod.to_owned()),
+            "metadata.name" => Some(pod.name.to_owned()),
             "metadata.uid" => Some(run.state.head.uid.to_string()),
             "spec.serviceAccountName" => {
                 let named = run.program.workflow.spec.service_account_name.clone();
@@ -89,10 +99,12 @@ impl View<'_> {
             _ => None,
         };
         let name = container.name.clone().unwrap_or_else(|| MAIN.to_owned());
-        let first = vec![
+        let mut first = vec![
             ("ARGO_CONTAINER_NAME".to_owned(), EnvValue::Plain(name)),
             ("ARGO_NODE_ID".to_owned(), EnvValue::Plain(run.state.id_of(at))),
         ];
+        let devices = device_variables(&pod.on.devices).into_iter();
+        first.extend(devices.map(|(name, numbers)| (name, EnvValue::Plain(numbers))));
         PodContext { shared: self.world, namespace: &run.state.head.namespace, field: &field }
             .container(container, first)
     }

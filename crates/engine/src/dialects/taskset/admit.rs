@@ -78,8 +78,8 @@ fn look(manifest: &Value, broken: &[Path], others: &dyn Catalog, report: &mut Fi
     role::check(report, &roles, &set, manifest, broken);
     let namespace = set.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
     pod::check(report, &roles, &set, manifest, namespace, others);
-    let groups = gang::check(report, &roles, &set, namespace, others);
-    Some(Stored { groups, ..Stored::default() })
+    let (groups, group_details) = gang::check(report, &roles, &set, namespace, others);
+    Some(Stored { groups, group_details, ..Stored::default() })
 }
 
 /// Checks `apiVersion`. The name of the CRD is accepted in place of the group.

@@ -220,24 +220,20 @@ impl DialectRun for Run {
     }
 
     fn demand(&self, at: NodeIx) -> Arc<Demand> {
-        let role = &self.program.roles[self.program.role_of(at.0)];
-        let demand = Demand::new(self.state.head.namespace.clone(), role.resources.clone());
-        Arc::new(Demand { priority: role.priority, gang: Self::gang(self, at), ..demand })
+        self.demand_of(at)
     }
 
     fn waits_since(&self, at: NodeIx) -> Time {
-        let _ = at;
-        self.state.head.created
+        self.state.replicas[at.at()].queued
     }
 
     fn assignment(&self, at: NodeIx) -> Option<Assignment> {
-        let _ = at;
-        None
+        let replica = &self.state.replicas[at.at()];
+        replica.phase.placed().then(|| replica.on.as_deref().cloned().unwrap_or_default())
     }
 
     fn launched_at(&self, at: NodeIx) -> Time {
-        let _ = at;
-        self.state.head.created
+        self.state.replicas[at.at()].launched
     }
 
     fn open_tasks(&self) -> Vec<(NodeIx, TaskState)> {
@@ -281,7 +277,7 @@ impl DialectTurn for Turn<'_> {
     }
 
     fn preempt(&mut self, at: NodeIx, why: String) {
-        let _ = (at, why);
+        Turn::preempt(self, at, why);
     }
 
     fn resend_stop(&mut self, at: NodeIx) {
@@ -293,7 +289,8 @@ impl DialectTurn for Turn<'_> {
     }
 
     fn describe(&mut self, at: NodeIx) -> Result<Task, String> {
-        self.build_task(at)
+        let on = DialectRun::assignment(self.run, at).unwrap_or_default();
+        self.build_task(at, &on)
     }
 
     fn order(&mut self, order: Order) {

@@ -104,6 +104,12 @@ fn of_replica(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<St
 }
 
 fn waiting(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> String {
+    let preempted = run.state.replicas[at.at()].preempted.as_ref().filter(|preempted| preempted.waits);
+    let again = preempted.map(|preempted| format!(" (again: {})", preempted.why)).unwrap_or_default();
+    format!("{}{again}", reason(run, at, scheduler))
+}
+
+fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> String {
     let Some(scheduler) = scheduler else { return "waits for its turn".to_owned() };
     if let Some((there, least)) = scheduler.gathering(TaskRef { run: run.id, node: at }) {
         let name = run.gang(at).map(|gang| gang.name.to_string()).unwrap_or_default();

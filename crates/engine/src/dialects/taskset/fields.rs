@@ -9,7 +9,12 @@ use octoflow_model::taskset::{Action, Condition, Event};
 use crate::{
     admit::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, POSITIVE, Shape, TEXT, TEXT_MAP},
     dialects::argo::fields::OBJECT,
-    pod::fields::{NO_PODS, container::FIELDS as CONTAINER_FIELDS, volume::VOLUMES},
+    pod::fields::{
+        NO_PODS,
+        container::FIELDS as CONTAINER_FIELDS,
+        placement::{AFFINITY, NODE_SELECTOR, TOLERATIONS},
+        volume::VOLUMES,
+    },
 };
 
 pub static TASK_SET: Shape = Shape::Object(&[
@@ -24,7 +29,7 @@ static SPEC: Shape = Shape::Object(&[&[
     Field::yes("roles", &ROLES, "The roles, in the order in which their events are asked"),
     Field::yes("retryPolicy", &RETRY, "How the whole is tried again when it has not succeeded"),
     Field::yes("priority", &INT32, "Higher ones are given room first; 0 when left out"),
-    Field::ignored("queue", "there is one queue here", "The queue it waits in"),
+    Field::yes("queue", &TEXT, "The queue it waits in, unless the pods or their PodGroup name one"),
     Field::yes("suspend", &BOOL, "Start nothing new until it is resumed; what runs goes on"),
     Field::yes("shutdown", &Shape::Word(&["Stop", "Terminate"]), "End it: politely, or at once"),
     Field::yes("activeDeadlineSeconds", &POSITIVE, "The most seconds all attempts together may take"),
@@ -96,16 +101,16 @@ static POD: Shape = Shape::Object(&[&[
     Field::yes("schedulerName", &TEXT, "Recorded; gangs are formed by the annotation that names a PodGroup"),
     Field::yes("serviceAccountName", &TEXT, "Recorded"),
     Field::yes("priority", &INT32, "The priority of this role's pods, in place of the TaskSet's"),
+    Field::yes("priorityClassName", &TEXT, "The priority class of this role's pods, in place of a number"),
+    Field::yes("nodeSelector", &NODE_SELECTOR, "Labels a node must have"),
+    Field::yes("affinity", &AFFINITY, "Which nodes may run it"),
+    Field::yes("tolerations", &TOLERATIONS, "Which taints it tolerates"),
     Field::yes("activeDeadlineSeconds", &POSITIVE, "The most seconds a pod may run"),
     Field::yes("terminationGracePeriodSeconds", &COUNT, "Seconds between SIGTERM and SIGKILL"),
     Field::ignored("serviceAccount", NO_PODS, "An older name of the service account"),
     Field::ignored("automountServiceAccountToken", NO_PODS, "Whether a token is mounted"),
     Field::ignored("nodeName", NO_PODS, "The machine to run on"),
-    Field::ignored("nodeSelector", NO_PODS, "Which machines may run it"),
-    Field::ignored("affinity", NO_PODS, "Which machines and pods it wants to be near"),
-    Field::ignored("tolerations", NO_PODS, "Which taints it tolerates"),
     Field::ignored("topologySpreadConstraints", NO_PODS, "How pods are spread"),
-    Field::ignored("priorityClassName", NO_PODS, "Its class of priority"),
     Field::ignored("preemptionPolicy", NO_PODS, "Whether it preempts others"),
     Field::ignored("runtimeClassName", NO_PODS, "Which container runtime"),
     Field::ignored("imagePullSecrets", "no image is pulled here", "Secrets to pull images with"),

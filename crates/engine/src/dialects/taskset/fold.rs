@@ -10,9 +10,10 @@ use octoflow_model::{
 };
 
 use super::{
+    demand::RoleDemands,
     peers,
     program::Program,
-    run::{Replica, Role, Run, State, Verdict},
+    run::{Preemptions, Replica, Role, Run, State, Verdict},
     todo::{Note, Todo},
 };
 use crate::run::head::Head;
@@ -59,6 +60,7 @@ impl Run {
             roles: Vec::new(),
             replicas: vec![Replica::default(); program.replicas as usize],
             logs: Vec::new(),
+            preempted: 0,
         };
         reset_for_attempt(&program, &mut state, submission.at);
         Self {
@@ -67,6 +69,8 @@ impl Run {
             hosts: peers::hosts(id, &submission.name, &program),
             peers: peers::lists(id, &program),
             manifest: crate::run::written(&submission.manifest),
+            known: submission.context.clone(),
+            demands: program.roles.iter().map(|_| RoleDemands::default()).collect(),
             replaced: submission.previous.as_ref().map(|before| before.runs.clone()).unwrap_or_default(),
             todo: Todo { set: true, ..Todo::default() },
             notes: Vec::new(),
@@ -134,15 +138,23 @@ impl Fold<'_> {
                 self.state.roles[role].begun = true;
                 for replica in *first..*first + *count {
                     self.move_to(replica, ReplicaPhase::AttemptPreparing, *at);
+                    let slot = &mut self.state.replicas[replica as usize];
+                    match slot.preempted.as_ref().filter(|preempted| preempted.waits) {
+                        Some(preempted) => slot.phase_message = preempted.why.to_string(),
+                        None => slot.queued = *at,
+                    }
                     self.note(Note::Queued(NodeIx(replica)));
                 }
             }
-            SetFact::Launched { replica, at, deadline } => {
+            SetFact::Launched { replica, at, deadline, on } => {
                 self.move_to(*replica, ReplicaPhase::AttemptAssigned, *at);
                 let attempt = self.state.attempt;
                 let slot = &mut self.state.replicas[*replica as usize];
-                slot.tries.push((attempt, slot.retried));
+                slot.tries.push((attempt, slot.number()));
                 slot.wake = *deadline;
+                slot.launched = *at;
+                slot.on.clone_from(on);
+                slot.preempted.iter_mut().for_each(|preempted| preempted.waits = false);
                 self.notes.extend(deadline.map(|at| Note::Wake(at, Some(NodeIx(*replica)))));
             }
             SetFact::Started { replica, at } => {
@@ -151,6 +163,7 @@ impl Fold<'_> {
             }
             SetFact::Ending { replica, at, why, message } => {
                 self.move_to(*replica, ReplicaPhase::AttemptDeletionRequested, *at);
+                self.set_preempting(*replica, *why == StopReason::Preempted);
                 let slot = &mut self.state.replicas[*replica as usize];
                 slot.stopped = *why == StopReason::Cleaning;
                 slot.closing = Some(*why);
@@ -162,7 +175,8 @@ impl Fold<'_> {
                 self.move_to(*replica, ReplicaPhase::AttemptPending, *at);
                 let slot = &mut self.state.replicas[*replica as usize];
                 let (tries, retried) = (std::mem::take(&mut slot.tries), slot.retried + 1);
-                *slot = Replica { tries, retried, up: slot.up, transition: *at, ..Replica::default() };
+                let preempted = slot.preempted.take();
+                *slot = Replica { tries, retried, preempted, up: slot.up, transition: *at, ..Replica::default() };
                 self.note(Note::ReplicaChanged(*replica));
             }
             SetFact::Dropped { replica, at } => {
@@ -231,7 +245,7 @@ impl Fold<'_> {
     }
 
     fn pod_ended(&mut self, end: &PodEnd) {
-        let PodEnd { replica, at, started, terminated, reason, outcome, again, log_bytes, message } = end;
+        let PodEnd { replica, at, started, terminated, reason, outcome, again, log_bytes, message, requeued } = end;
         if let (Some(attempt), true) = (self.state.attempt_of(self.id, *replica), *log_bytes > 0) {
             self.state.logs.push((attempt, *log_bytes));
         }
@@ -240,6 +254,10 @@ impl Fold<'_> {
         {
             // It ended before its start was reported.
             self.replica_up(*replica, *started);
+        }
+        self.set_preempting(*replica, false);
+        if *requeued {
+            return self.requeue(*replica, *at, message);
         }
         let next = if again.is_some() { ReplicaPhase::AttemptRetryPending } else { ReplicaPhase::Completed };
         self.move_to(*replica, next, *at);
@@ -258,6 +276,32 @@ impl Fold<'_> {
             None => {}
         }
         self.note_role_of(*replica);
+    }
+
+    /// Folds that a preempted pod is over and its replica waits again. It keeps its place and its number of retries.
+    fn requeue(&mut self, replica: u32, at: Time, why: &str) {
+        self.move_to(replica, ReplicaPhase::AttemptPending, at);
+        self.state.preempted += 1;
+        let slot = &mut self.state.replicas[replica as usize];
+        let count = slot.preempted.as_ref().map_or(0, |before| before.count) + 1;
+        *slot = Replica {
+            tries: std::mem::take(&mut slot.tries),
+            retried: slot.retried,
+            up: slot.up,
+            queued: slot.queued,
+            transition: at,
+            phase_message: why.to_owned(),
+            preempted: Some(Box::new(Preemptions { count, at, why: why.into(), waits: true })),
+            ..Replica::default()
+        };
+        self.note(Note::ReplicaChanged(replica));
+    }
+
+    /// Counts whether the pod of a replica is being ended for another.
+    fn set_preempting(&mut self, replica: u32, now: bool) {
+        let before = self.state.replicas[replica as usize].closing == Some(StopReason::Preempted);
+        let role = &mut self.state.roles[self.program.role_of(replica)];
+        role.preempting = role.preempting + u32::from(now) - u32::from(before);
     }
 
     /// Folds the start of a replica, which may be the start of its role and of the TaskSet.

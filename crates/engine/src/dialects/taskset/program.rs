@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use octoflow_model::{
     podspec::Container,
-    submission::Stored,
+    submission::{GroupDetails, Stored},
     task::Resources,
     taskset::{
         Action, Condition, Event, EventPolicy, ExitCodes, GANG_ANNOTATION, RetryPolicy, RoleSpec, TaskSet, TaskSetSpec,
@@ -54,6 +54,8 @@ pub struct GangPlan {
     /// True if there is a PodGroup, which other TaskSets may belong to as well.
     pub shared: bool,
     pub least: u32,
+    /// What its PodGroup says beside.
+    pub details: Arc<GroupDetails>,
 }
 
 impl Program {
@@ -146,7 +148,8 @@ fn gang(set: &TaskSetSpec, role: &RoleSpec, stored: &Stored) -> Option<GangPlan>
     let name = gang_name(role)?;
     let members = || set.roles.iter().filter(|other| gang_name(other) == Some(name)).map(|other| other.replicas);
     let least = stored.groups.get(name).copied().unwrap_or_else(|| members().fold(0, u32::saturating_add));
-    Some(GangPlan { name: name.into(), shared: stored.groups.contains_key(name), least })
+    let details = Arc::new(stored.group_details.get(name).cloned().unwrap_or_default());
+    Some(GangPlan { name: name.into(), shared: stored.groups.contains_key(name), least, details })
 }
 
 /// Returns the PodGroup that a role's pods name.

@@ -3,7 +3,7 @@
 use octoflow_model::{
     Fact, NodeIx, RunPhase, Time,
     argo::{NodeKind, Phase},
-    taskset::{PodEnd, SetFact, TaskSet},
+    taskset::{PodEnd, SetFact, StopReason, TaskSet},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -61,6 +61,7 @@ impl FollowedRun {
             progress: (0, 1),
             rank: Some(rank),
             retries: 0,
+            preempted: 0,
         };
         self.nodes.push(node(name, NodeKind::Dag, None, 0));
         for (rank, role) in set.spec.roles.iter().enumerate() {
@@ -99,7 +100,7 @@ impl FollowedRun {
                 let (set, role) = (self.name.clone(), self.role_of(at)?);
                 let seen = self.nodes.get_mut(at.at())?;
                 let index = u32::try_from(seen.rank?).ok()?;
-                seen.template = ident::pod_name(&set, &role, attempt, seen.retries, index);
+                seen.template = ident::pod_name(&set, &role, attempt, seen.retries + seen.preempted, index);
                 None
             }
             SetFact::Started { replica, at } => {
@@ -111,10 +112,10 @@ impl FollowedRun {
                 self.replica_up(node);
                 Some((*at, Event::Started(node)))
             }
-            SetFact::Ending { replica, message, .. } => {
+            SetFact::Ending { replica, at, message, why } => {
                 let node = self.replica_node(*replica);
                 message.clone_into(&mut self.nodes.get_mut(node.at())?.message);
-                None
+                (*why == StopReason::Preempted).then(|| (*at, Event::Preempted { node, message: message.clone() }))
             }
             SetFact::Ended(end) => self.pod_ended(end),
             SetFact::Again { replica, .. } => {
@@ -159,6 +160,11 @@ impl FollowedRun {
         let seen = self.nodes.get_mut(node.at())?;
         seen.running = seen.running.or(end.started);
         seen.finished = Some(end.at);
+        if end.requeued {
+            seen.preempted += 1;
+            (seen.running, seen.finished, seen.phase) = (None, None, Phase::Pending);
+            return None;
+        }
         let ending = summarise(end);
         if let Some(until) = end.again {
             seen.phase = Phase::Pending;
@@ -188,7 +194,8 @@ impl FollowedRun {
     /// Resets all nodes for a new attempt.
     fn reset_for_attempt(&mut self, attempt: u32) {
         for seen in self.nodes.iter_mut() {
-            (seen.phase, seen.running, seen.finished, seen.retries) = (Phase::Pending, None, None, 0);
+            (seen.phase, seen.running, seen.finished) = (Phase::Pending, None, None);
+            (seen.retries, seen.preempted) = (0, 0);
             seen.message.clear();
             seen.template.clear();
         }

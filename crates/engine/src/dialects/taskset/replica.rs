@@ -10,6 +10,7 @@ use octoflow_model::{
 };
 
 use super::{program::is_retryable, turn::Turn};
+use crate::run::placement;
 
 /// Minimum retry delay of a replica whose task could not be built.
 pub(super) const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -40,16 +41,24 @@ impl Turn<'_> {
 
     /// Starts the pod of a replica that the scheduler admitted.
     pub fn launch(&mut self, at: NodeIx, assignment: Assignment) {
-        let _ = assignment;
-        match self.build_task(at) {
+        match self.build_task(at, &assignment) {
             Ok(task) => {
                 let role = self.run.program.role_of(at.0);
                 let span = self.run.program.spec(role).template.spec.active_deadline_seconds;
                 let deadline = span.map(|span| self.now.saturating_add(Duration::from_secs(span)));
-                self.decide(SetFact::Launched { replica: at.0, at: self.now, deadline });
+                let on = placement::recorded(assignment, self.run.known.host.as_deref());
+                self.decide(SetFact::Launched { replica: at.0, at: self.now, deadline, on });
                 self.effects.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
             }
             Err(why) => self.pod_ended(at.0, None, None, format!("CreateContainerConfigError: {why}"), 0),
+        }
+    }
+
+    /// Ends a running pod for another.
+    pub(crate) fn preempt(&mut self, at: NodeIx, why: String) {
+        let phase = self.run.state.replicas[at.at()].phase;
+        if matches!(phase, ReplicaPhase::AttemptAssigned | ReplicaPhase::AttemptRunning) {
+            self.end_pod(at.0, StopReason::Preempted, why);
         }
     }
 
@@ -105,9 +114,11 @@ impl Turn<'_> {
             None => reason,
         };
         let judged = self.run.state.roles[role].verdict.is_some();
+        let requeued = evicted == Some(StopReason::Preempted) && !judged;
         let policy = &self.run.program.spec(role).retry_policy;
         let left = policy.retry && u64::from(state.retried) < policy.max_retry_count;
         let again = !judged
+            && !requeued
             && !well
             && left
             && !self.run.state.closing()
@@ -115,9 +126,14 @@ impl Turn<'_> {
         // A task that never reached a runtime fails again at once; without a delay this would be a busy loop.
         let least = if state.phase.placed() { Duration::ZERO } else { MIN_RETRY_DELAY };
         let again = again.then(|| self.now.saturating_add(Duration::from_secs(policy.delay).max(least)));
-        let outcome = (!judged && again.is_none()).then_some(well);
-        let message = again.map(|again| format!("tried again at {again}")).unwrap_or_default();
-        let pod_end = PodEnd { replica, at: self.now, started, terminated, reason, outcome, again, log_bytes, message };
+        let outcome = (!judged && !requeued && again.is_none()).then_some(well);
+        let message = match again {
+            Some(again) => format!("tried again at {again}"),
+            None if requeued => state.phase_message.clone(),
+            None => String::new(),
+        };
+        let at = self.now;
+        let pod_end = PodEnd { replica, at, started, terminated, reason, outcome, again, log_bytes, message, requeued };
         self.decide(SetFact::Ended(Box::new(pod_end)));
     }
 }

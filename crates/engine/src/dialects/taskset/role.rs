@@ -130,6 +130,12 @@ impl Turn<'_> {
                         let message = self.run.state.roles[at].phase_message.clone();
                         self.end_pod(replica, StopReason::Cleaning, message);
                     }
+                    ReplicaPhase::AttemptDeletionRequested
+                        if self.run.state.replicas[replica as usize].makes_room() =>
+                    {
+                        let message = self.run.state.roles[at].phase_message.clone();
+                        self.end_pod(replica, StopReason::Cleaning, message);
+                    }
                     ReplicaPhase::AttemptDeletionRequested | ReplicaPhase::Completed => {}
                 }
             }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use octoflow_model::{
     AttemptId, NodeIx, RunId, Time,
-    task::EnvValue,
+    submission::SubmitContext,
+    task::{EnvValue, placement::Assignment},
     taskset::{ReplicaPhase, RolePhase, SetPhase, StopReason, SummaryState, Terminated},
 };
 
 use super::{
+    demand::RoleDemands,
     fold::Folded,
     ident, peers,
     program::Program,
@@ -42,6 +44,8 @@ pub struct State {
     pub replicas: Vec<Replica>,
     /// Log lengths of ended pods that wrote something.
     pub logs: Vec<(AttemptId, u64)>,
+    /// Number of pods that were ended for others, in all attempts.
+    pub preempted: u32,
 }
 
 /// Success or failure of an attempt or a role. Never changes once it is set.
@@ -69,6 +73,8 @@ pub struct Role {
     pub begun: bool,
     /// Number of replicas that have been up in this attempt.
     pub up: u32,
+    /// Number of replicas whose pods are being ended for others.
+    pub preempting: u32,
 }
 
 pub const PHASES: usize = 7;
@@ -84,7 +90,8 @@ impl Role {
         [AttemptPending, AttemptPreparing, AttemptAssigned, AttemptRunning, AttemptRetryPending]
             .into_iter()
             .map(|phase| self.count(phase))
-            .sum()
+            .sum::<u32>()
+            + self.preempting
     }
 }
 
@@ -108,8 +115,38 @@ pub struct Replica {
     pub up: bool,
     /// Time of its next timer: the end of its retry delay, or its deadline.
     pub wake: Option<Time>,
-    /// Every pod it had: the attempt of the TaskSet and the retry of the replica. The index is the number of the try.
+    /// Every pod it had: the attempt of the TaskSet and the number of the pod in it. The index is the number of the try.
     pub tries: Vec<(u32, u32)>,
+    /// Since when it waits, or waited before its last start. A preempted one keeps its place.
+    pub queued: Time,
+    /// Start of its last try, and where that runs or ran, unless on the machine that the run was submitted on.
+    pub launched: Time,
+    pub on: Option<Box<Assignment>>,
+    /// Preemptions in this attempt of the TaskSet.
+    pub preempted: Option<Box<Preemptions>>,
+}
+
+/// Preemptions of a replica's pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preemptions {
+    pub count: u32,
+    /// Time and reason of the last one.
+    pub at: Time,
+    pub why: Box<str>,
+    /// True until its next pod is started.
+    pub waits: bool,
+}
+
+impl Replica {
+    /// Returns the number of its current or next pod in this attempt of the TaskSet.
+    pub fn number(&self) -> u32 {
+        self.retried + self.preempted.as_ref().map_or(0, |preempted| preempted.count)
+    }
+
+    /// Reports whether its pod is being ended for another, or was and it waits again.
+    pub fn makes_room(&self) -> bool {
+        self.closing == Some(StopReason::Preempted) || self.preempted.as_ref().is_some_and(|preempted| preempted.waits)
+    }
 }
 
 impl State {
@@ -160,6 +197,10 @@ pub struct Run {
     pub(super) replaced: Vec<RunId>,
     /// Environment variables with the addresses of all replicas.
     pub(super) peers: Arc<[(String, EnvValue)]>,
+    /// What was known at submission.
+    pub(super) known: SubmitContext,
+    /// Demands by role. Rebuilt when missing.
+    pub(super) demands: Vec<RoleDemands>,
     pub(super) todo: Todo,
     /// Notes of the current fold for the work list; empty between facts.
     pub(super) notes: Vec<Note>,
@@ -218,37 +259,40 @@ impl Run {
         all.filter(move |(_, replica)| test(replica.phase)).map(|(at, _)| NodeIx(at as u32))
     }
 
-    /// Returns the gang its pod must start with. A retried pod starts without its gang, which already runs.
+    /// Returns the gang its pod must start with. A retried pod starts without its gang, which already runs; a preempted one
+    /// starts with its gang again if that has too few left.
     pub(crate) fn gang(&self, at: NodeIx) -> Option<Gang> {
-        let plan = self.program.roles[self.program.role_of(at.0)].gang.as_ref()?;
-        let again = self.state.replicas[at.at()].retried > 0;
-        (!again).then(|| self.gang_of(plan))
+        let replica = &self.state.replicas[at.at()];
+        if replica.retried > 0 && !replica.makes_room() {
+            return None;
+        }
+        self.gang_of(self.program.role_of(at.0))
     }
 
-    /// Iterates over replicas that have started with their gang in this attempt.
+    /// Iterates over replicas that have started with their gang in this attempt. Preempted ones have left it.
     pub(crate) fn joined(&self) -> impl Iterator<Item = (NodeIx, Gang)> + '_ {
-        let plans = self.program.roles.iter().filter(|_| self.state.at_work());
-        let with_gangs = plans.filter_map(|plan| Some((plan, plan.gang.as_ref()?)));
+        let roles = (0..self.program.roles.len()).filter(|_| self.state.at_work());
+        let with_gangs = roles.filter_map(|role| Some((&self.program.roles[role], self.gang_of(role)?)));
         with_gangs.flat_map(|(plan, gang)| {
             let replicas = plan.first..plan.first + plan.count;
             let began = |at: &u32| {
-                let last = self.state.replicas[*at as usize].tries.last();
-                last.is_some_and(|(attempt, _)| *attempt == self.state.attempt)
+                let replica = &self.state.replicas[*at as usize];
+                replica.tries.last().is_some_and(|(attempt, _)| *attempt == self.state.attempt) && !replica.makes_room()
             };
-            replicas.filter(began).map(|at| (NodeIx(at), self.gang_of(gang)))
+            replicas.filter(began).map(move |at| (NodeIx(at), gang.clone()))
         })
     }
 
-    fn gang_of(&self, plan: &super::program::GangPlan) -> Gang {
-        let own = (!plan.shared).then_some(self.id);
-        Gang {
+    fn gang_of(&self, role: usize) -> Option<Gang> {
+        let plan = self.program.roles[role].gang.as_ref()?;
+        Some(Gang {
             namespace: self.state.head.namespace.clone(),
             name: plan.name.clone(),
-            own,
+            own: (!plan.shared).then_some(self.id),
             least: plan.least,
-            part: "".into(),
-            least_of: Default::default(),
-        }
+            part: self.program.spec(role).name.as_str().into(),
+            least_of: Arc::new(plan.details.least_of.clone()),
+        })
     }
 
     /// Returns the last try of a replica.
@@ -278,7 +322,7 @@ impl Run {
     pub fn pod_of(&self, replica: u32) -> Option<String> {
         let state = &self.state.replicas[replica as usize];
         let (attempt, retried) = *state.tries.last()?;
-        (attempt == self.state.attempt && retried == state.retried).then(|| self.pod_name(replica, attempt, retried))
+        (attempt == self.state.attempt && retried == state.number()).then(|| self.pod_name(replica, attempt, retried))
     }
 
     /// Returns the address of a replica.

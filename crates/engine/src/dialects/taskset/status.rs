@@ -44,7 +44,7 @@ pub fn status(run: &Run) -> Value {
         "startAt": time(state.started),
         "finishAt": time(state.finished),
         "totalRetriedCount": state.attempt,
-        "preemptCount": 0,
+        "preemptCount": state.preempted,
         "progress": format!("{done}/{all}"),
         "roleStatus": (0..state.roles.len()).map(|role| role_status(run, role)).collect::<Vec<_>>(),
     })
@@ -72,7 +72,7 @@ fn replica_status(run: &Run, role: usize, at: u32) -> Value {
     let pod = run.pod_of(at);
     // Only what was given to a runtime has an address and an id.
     let placed = pod.as_ref().map(|_| run.address_of(at).to_string()).unwrap_or_default();
-    json!({
+    let mut status = json!({
         "index": at - run.program.roles[role].first,
         "name": spec.name,
         "phase": replica.phase.word(),
@@ -90,7 +90,15 @@ fn replica_status(run: &Run, role: usize, at: u32) -> Value {
         "containerID": container_id(run, at, replica),
         "podName": pod.unwrap_or_default(),
         "terminatedInfo": replica.terminated.as_deref().map(terminated_info),
-    })
+    });
+    if let Some(on) = replica.on.as_ref().filter(|on| !on.node.is_empty()) {
+        status["nodeName"] = json!(on.node);
+    }
+    if let Some(preempted) = &replica.preempted {
+        status["preempted"] =
+            json!({"count": preempted.count, "at": preempted.at.to_string(), "message": preempted.why});
+    }
+    status
 }
 
 fn container_id(run: &Run, at: u32, replica: &Replica) -> String {

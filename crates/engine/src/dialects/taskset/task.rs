@@ -4,24 +4,24 @@ use octoflow_model::{
     NodeIx, Task,
     pod::{Member, Part, Pod},
     podspec::PodContainer,
-    task::{EnvValue, TerminationMessage, WantedOutputs},
+    task::{EnvValue, TerminationMessage, WantedOutputs, placement::Assignment},
 };
 
 use super::{ident, peers, turn::Turn};
-use crate::pod::{GRACE_S, PodContext, mount_volume, together};
+use crate::pod::{GRACE_S, PodContext, demand::device_variables, mount_volume, together};
 
 /// Default path of a container's termination message.
 const MESSAGE_PATH: &str = "/dev/termination-log";
 
 impl Turn<'_> {
-    /// Builds the task of a replica's next or current pod; on error returns the reason.
-    pub fn build_task(&self, at: NodeIx) -> Result<Task, String> {
+    /// Builds the task of a replica's next or current pod for the place it got; on error returns the reason.
+    pub fn build_task(&self, at: NodeIx, on: &Assignment) -> Result<Task, String> {
         let run = &*self.run;
         let role = run.program.role_of(at.0);
         let spec = run.program.spec(role);
         let template = &spec.template.spec;
-        let retried = run.state.replicas[at.at()].retried;
-        let name = run.pod_name(at.0, run.state.attempt, retried);
+        let replica = &run.state.replicas[at.at()];
+        let name = run.pod_name(at.0, run.state.attempt, replica.number());
         let pod_uid = ident::uid(&run.state.head.uid, &["pod", &name]);
         let address = run.address_of(at.0).to_string();
         let metadata = &spec.template.metadata;
@@ -36,7 +36,9 @@ impl Turn<'_> {
                 .or_else(|| keyed_field(path, "metadata.annotations", &metadata.annotations)),
         };
         let context = PodContext { shared: self.shared, namespace: &run.state.head.namespace, field: &field };
-        let first = self.variables(at.0, role, retried);
+        let mut first = self.variables(at.0, role, replica.retried);
+        let devices = device_variables(&on.devices).into_iter();
+        first.extend(devices.map(|(name, numbers)| (name, EnvValue::Plain(numbers))));
         let mut members = Vec::with_capacity(template.init_containers.len() + template.containers.len());
         let lists = [(Part::Init, &template.init_containers), (Part::Main, &template.containers)];
         for (part, list) in lists {

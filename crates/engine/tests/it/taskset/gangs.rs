@@ -1,6 +1,6 @@
 //! Gangs: members start together or not at all, in one TaskSet or across several.
 
-use octoflow_engine::{Command, schedule::Capacity, taskset::explain::explain};
+use octoflow_engine::{Capacity, Command, taskset::explain::explain};
 use octoflow_model::RunId;
 
 use super::stage::{Groups, Stage};

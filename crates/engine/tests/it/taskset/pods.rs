@@ -192,7 +192,7 @@ roles:
     let told = reasons(&stage).join("\n");
     assert!(told.contains("a-0: waits until") && told.contains("(exit code 7)"), "{told}");
     assert!(told.contains("a-1: being started since"), "{told}");
-    assert!(told.contains("a-2: waits for its turn among 1 tasks: 1 of 1 places are taken"), "{told}");
+    assert!(told.contains("a-2: waits in queue 'default', 1 of 1: 1 node without enough free pods"), "{told}");
     assert!(told.contains("b: waits for role 'a' to be Succeeded"), "{told}");
     stage.suspend();
     assert!(reasons(&stage)[0].contains("suspended"));

@@ -1,7 +1,7 @@
 //! What must hold for every TaskSet: random ones in random order, with losses, evictions, commands, crashes and
 //! restarts, step by step against an oracle that knows nothing of how the engine works.
 
-use octoflow_engine::{Command, Input, schedule::Capacity, taskset::admit::examine};
+use octoflow_engine::{Capacity, Command, Input, taskset::admit::examine};
 use octoflow_model::{
     AttemptId, Report, Time,
     order::{Collected, End, Exit},

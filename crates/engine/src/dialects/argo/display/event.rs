@@ -25,6 +25,10 @@ pub(super) fn all(run: &Value) -> Vec<(String, Value)> {
                 &node["startedAt"],
             ));
         }
+        if node["preempted"].is_object() {
+            let why = text(&node["preempted"]["message"]);
+            events.push(of_workflow(run, "Preempted", &id, &format!("{called}: {why}"), &node["preempted"]["at"]));
+        }
         let reason = match phase.as_str() {
             "Succeeded" => "WorkflowNodeSucceeded",
             "Failed" => "WorkflowNodeFailed",
@@ -57,7 +61,12 @@ pub(super) fn all(run: &Value) -> Vec<(String, Value)> {
 fn of_workflow(run: &Value, reason: &str, node: &str, message: &str, at: &Value) -> (String, Value) {
     let bad = matches!(
         reason,
-        "WorkflowNodeFailed" | "WorkflowNodeError" | "WorkflowFailed" | "WorkflowError" | "WorkflowTimedOut"
+        "WorkflowNodeFailed"
+            | "WorkflowNodeError"
+            | "WorkflowFailed"
+            | "WorkflowError"
+            | "WorkflowTimedOut"
+            | "Preempted"
     );
     event(run, &EventDetails { reason, about: node, message, at, bad, count: 1, source: "workflow-controller" })
 }

@@ -10,7 +10,10 @@ use super::{
     template::{RETRY, TEMPLATE},
     volume::VOLUMES,
 };
-use crate::admit::shape::{BOOL, COUNT, Field, INT32, POSITIVE, Shape, TEXT, TEXT_MAP, TEXTS};
+use crate::{
+    admit::shape::{BOOL, COUNT, Field, INT32, POSITIVE, Shape, TEXT, TEXT_MAP, TEXTS},
+    pod::fields::placement::{AFFINITY, NODE_SELECTOR, TOLERATIONS},
+};
 
 pub(super) static SPEC: Shape = Shape::Object(&[WORK, REUSE, CONTROL, KUBERNETES]);
 
@@ -32,6 +35,11 @@ const CONTROL: &[Field] = &[
     Field::yes("suspend", &BOOL, "Start nothing new until the run is resumed"),
     Field::yes("shutdown", &SHUTDOWN, "End the run: `Stop` lets exit handlers run, `Terminate` does not"),
     Field::yes("priority", &INT32, "Runs with a higher number go first"),
+    Field::yes("podPriority", &INT32, "Tasks of templates without a priority have this one, in place of the run's"),
+    Field::yes("podPriorityClassName", &TEXT, "The priority class of templates without one"),
+    Field::yes("nodeSelector", &NODE_SELECTOR, "Labels a node must have, for templates that do not say it"),
+    Field::yes("affinity", &AFFINITY, "Which nodes may run tasks, for templates that do not say it"),
+    Field::yes("tolerations", &TOLERATIONS, "Taints that tasks tolerate, for templates that do not say it"),
     Field::yes("metrics", &METRICS, "Metrics the run publishes when it ends"),
     Field::yes("retryStrategy", &RETRY, "How templates without a strategy of their own are tried again"),
     Field::yes("serviceAccountName", &TEXT, "The account of the run's pods, also a variable"),
@@ -48,7 +56,6 @@ const CONTROL: &[Field] = &[
 ];
 
 const KUBERNETES: &[Field] = &[
-    Field::ignored("affinity", NO_PODS, "Which nodes pods prefer"),
     Field::ignored("automountServiceAccountToken", NO_PODS, "Whether pods see the account's token"),
     Field::ignored("dnsConfig", NO_PODS, "The pods' name servers"),
     Field::ignored("dnsPolicy", NO_PODS, "Where the pods' name servers come from"),
@@ -56,17 +63,13 @@ const KUBERNETES: &[Field] = &[
     Field::ignored("hostAliases", NO_PODS, "Additions to the pods' /etc/hosts"),
     Field::ignored("hostNetwork", NO_PODS, "Whether pods share the node's network"),
     Field::ignored("imagePullSecrets", "no image is pulled here", "Credentials for image registries"),
-    Field::ignored("nodeSelector", NO_PODS, "Labels a node must have"),
     Field::ignored("pendingTimeout", NO_PODS, "How long a pod may wait for its node"),
     Field::ignored("podDisruptionBudget", NO_PODS, "How many pods may be evicted"),
-    Field::ignored("podPriority", NO_PODS, "The pods' priority number"),
-    Field::ignored("podPriorityClassName", NO_PODS, "The pods' priority class"),
     Field::ignored("podResources", NO_PODS, "Requests and limits of whole pods"),
     Field::ignored("podSpecPatch", NO_PODS, "Changes to the pods as they are created"),
     Field::ignored("resourceClaims", NO_PODS, "Devices that pods ask for"),
     Field::ignored("schedulerName", NO_PODS, "Who places the pods"),
     Field::ignored("securityContext", NO_PODS, "Users and rights of the pods"),
-    Field::ignored("tolerations", NO_PODS, "Taints that pods tolerate"),
     Field::ignored(
         "ttlSecondsAfterFinished",
         "`ttlStrategy` took its place",

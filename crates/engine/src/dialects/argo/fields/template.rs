@@ -12,7 +12,10 @@ use super::{
     request::{DATA, HTTP, RESOURCE},
     volume::VOLUMES,
 };
-use crate::admit::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, Shape, TEXT, TEXT_MAP};
+use crate::{
+    admit::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, Shape, TEXT, TEXT_MAP},
+    pod::fields::placement::{AFFINITY, NODE_SELECTOR, TOLERATIONS},
+};
 
 /// Shape of a template, listed under `spec.templates` or inline at a call.
 pub static TEMPLATE: Shape = Shape::Object(&[OWN, &TYPES, CONTROL, KUBERNETES, LATER]);
@@ -62,24 +65,24 @@ const CONTROL: &[Field] = &[
     Field::yes("memoize", &MEMOIZE, "Take the outputs of an earlier call with the same key instead of running it"),
     Field::yes("daemon", &BOOL, "Keep it running beside the calls that follow, until the steps or DAG around it end"),
     Field::yes("priority", &INT32, "Its tasks with a higher number go first"),
+    Field::yes("priorityClassName", &TEXT, "The priority class of its tasks, in place of a number"),
+    Field::yes("nodeSelector", &NODE_SELECTOR, "Labels a node must have; of steps and DAGs, for their calls"),
+    Field::yes("affinity", &AFFINITY, "Which nodes may run its tasks; of steps and DAGs, those of their calls"),
+    Field::yes("tolerations", &TOLERATIONS, "Taints that its tasks tolerate; of steps and DAGs, those of their calls"),
     Field::yes("terminationGracePeriodSeconds", &COUNT, "How long its processes may take to end when asked to"),
     Field::yes("serviceAccountName", &TEXT, "The account of its pods"),
 ];
 
 const KUBERNETES: &[Field] = &[
-    Field::ignored("affinity", NO_PODS, "Which nodes its pods prefer"),
     Field::ignored("automountServiceAccountToken", NO_PODS, "Whether its pods see the account's token"),
     Field::ignored("executor", NO_PODS, "The account of the helper container"),
     Field::ignored("hostAliases", NO_PODS, "Additions to the pods' /etc/hosts"),
-    Field::ignored("nodeSelector", NO_PODS, "Labels a node must have"),
     Field::ignored("pendingTimeout", NO_PODS, "How long a pod may wait for its node"),
     Field::ignored("podResources", NO_PODS, "Requests and limits of whole pods"),
     Field::ignored("podSpecPatch", NO_PODS, "Changes to its pods as they are created"),
-    Field::ignored("priorityClassName", NO_PODS, "The pods' priority class"),
     Field::ignored("resourceClaims", NO_PODS, "Devices its pods ask for"),
     Field::ignored("schedulerName", NO_PODS, "Who places its pods"),
     Field::ignored("securityContext", NO_PODS, "Users and rights of its pods"),
-    Field::ignored("tolerations", NO_PODS, "Taints that its pods tolerate"),
     Field::ignored("resubmitPendingPods", NO_PODS, "Create pods again that could not be placed"),
     Field::ignored("arguments", "a call hands in arguments", "Arguments of the template itself, in an older spelling"),
 ];

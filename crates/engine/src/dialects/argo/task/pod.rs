@@ -10,6 +10,7 @@ use octoflow_model::{
     task::{self, Mount},
 };
 
+use super::PodOf;
 use crate::dialects::argo::{
     duration,
     pod::{MAIN, name_of, order},
@@ -24,7 +25,7 @@ impl View<'_> {
         template: &Template,
         main: &task::Container,
         shared: &[Mount],
-        pod: &str,
+        pod: &PodOf<'_>,
     ) -> Result<Option<Pod>, String> {
         if template.init_containers.is_empty() && template.sidecars.is_empty() && template.container_set.is_none() {
             return Ok(None);
@@ -61,7 +62,7 @@ impl View<'_> {
         part: Part,
         user: &UserContainer,
         shared: &[Mount],
-        pod: &str,
+        pod: &PodOf<'_>,
     ) -> Result<Member, String> {
         let mut member = self.member(at, template, part, &user.container, pod)?;
         if user.mirror_volume_mounts == Some(true) {
@@ -80,7 +81,7 @@ impl View<'_> {
         template: &Template,
         part: Part,
         container: &Container,
-        pod: &str,
+        pod: &PodOf<'_>,
     ) -> Result<Member, String> {
         let (mut files, mut mounts) = (Vec::new(), Vec::new());
         self.mount_volumes(at, template, container, &mut files, &mut mounts)?;
@@ -93,7 +94,7 @@ impl View<'_> {
         at: NodeIx,
         template: &Template,
         set: &ContainerSet,
-        pod: &str,
+        pod: &PodOf<'_>,
         made: &mut Pod,
     ) -> Result<(), String> {
         if order(&set.containers).is_none() {

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_model::taskset::{GANG_ANNOTATION, TaskSet};
+use octoflow_model::{
+    scalar::spelled,
+    submission::GroupDetails,
+    taskset::{GANG_ANNOTATION, TaskSet},
+};
+use serde_json::Value;
 
 use super::super::program::gang_name;
 use crate::{
@@ -15,15 +20,18 @@ use crate::{
     graph::{self, TieBreak},
 };
 
-/// Checks the gangs; returns `minMember` of each existing PodGroup.
+/// What is kept of existing PodGroups: `minMember` of each, and what some of them say beside.
+pub(super) type Groups = (BTreeMap<String, u32>, BTreeMap<String, GroupDetails>);
+
+/// Checks the gangs; returns what is kept of their PodGroups.
 pub(super) fn check(
     report: &mut Findings,
     at: &At<'_>,
     set: &TaskSet,
     namespace: &str,
     others: &dyn Catalog,
-) -> BTreeMap<String, u32> {
-    let mut groups = BTreeMap::new();
+) -> Groups {
+    let (mut groups, mut details) = (BTreeMap::new(), BTreeMap::new());
     let mut told: Vec<&str> = Vec::new();
     for (index, role) in set.spec.roles.iter().enumerate() {
         let Some(name) = gang_name(role) else { continue };
@@ -77,9 +85,25 @@ pub(super) fn check(
             });
         }
         groups.insert(name.to_owned(), u32::try_from(least).unwrap_or(u32::MAX));
+        let beside = details_of(&group["spec"]);
+        if beside != GroupDetails::default() {
+            details.insert(name.to_owned(), beside);
+        }
     }
     circle(report, at, set, &groups);
-    groups
+    (groups, details)
+}
+
+fn details_of(spec: &Value) -> GroupDetails {
+    let text = |field: &str| spec[field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let entries = |field: &str| spec[field].as_object().into_iter().flatten();
+    let least = |value: &Value| value.as_u64().map(|least| u32::try_from(least).unwrap_or(u32::MAX));
+    GroupDetails {
+        queue: text("queue"),
+        class: text("priorityClassName"),
+        least_of: entries("minTaskMember").filter_map(|(role, value)| Some((role.clone(), least(value)?))).collect(),
+        resources: entries("minResources").map(|(name, amount)| (name.clone(), spelled(amount.clone()))).collect(),
+    }
 }
 
 /// Refuses gangs that wait for each other, or for themselves through a role in between: they would never be complete.

@@ -41,6 +41,11 @@ pub(super) fn all(set: &Value) -> Vec<(String, Value)> {
             let message = format!("Replica {called} is tried again: {count} times so far");
             say("ReplicaRetried", &called, message, &one.status["transitionTime"], true, count);
         }
+        let preempted = &one.status["preempted"];
+        if let Some(count @ 1..) = preempted["count"].as_u64() {
+            let message = format!("Replica {called} was ended: {}", text(preempted, "message"));
+            say("Preempted", &called, message, &preempted["at"], true, count);
+        }
         if let Some(why) = failure(one) {
             let at = if one.status["finishAt"].is_null() { "transitionTime" } else { "finishAt" };
             say("ReplicaFailed", &called, format!("Replica {called} failed: {why}"), &one.status[at], true, 1);

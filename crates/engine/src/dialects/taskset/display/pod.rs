@@ -87,8 +87,8 @@ fn spec(set: &Value, replica: Replica<'_>, host: Option<&str>) -> Value {
     }
     spec["restartPolicy"] = json!("Never");
     spec["terminationGracePeriodSeconds"] = json!(grace(&replica.role["template"]));
-    if let Some(host) = host {
-        spec["nodeName"] = json!(host);
+    if let Some(node) = replica.status["nodeName"].as_str().or(host) {
+        spec["nodeName"] = json!(node);
     }
     if let Some(fields) = spec.as_object_mut() {
         fields.retain(|_, value| !value.is_null());

@@ -1,7 +1,8 @@
 //! The promises as checks, after every input: the fold, owners and wake-ups, books that agree, verdicts that stay.
 
 use octoflow_engine::{
-    schedule::{Capacity, TaskRef},
+    Capacity,
+    schedule::TaskRef,
     taskset::{Run, status},
 };
 use octoflow_model::{
@@ -107,7 +108,7 @@ impl Stage {
                     let task = TaskRef { run: run.id, node: NodeIx(at as u32) };
                     let scheduler = self.engine.scheduler();
                     let gathers = scheduler.gathering(task).is_some_and(|(there, least)| there < least as usize);
-                    let short = scheduler.head().is_some_and(|(_, shortage)| shortage.is_some());
+                    let short = scheduler.why(task).is_some_and(|why| why.is_blocked());
                     assert!(gathers || short, "replica {at} is queued though there is room for it");
                 }
                 ReplicaPhase::AttemptRetryPending => {

@@ -143,7 +143,7 @@ fn a_flaw_of_the_defaults_is_told_once_and_at_their_place() {
 #[test]
 fn fields_without_meaning_here_are_known_and_warned_of_once_each() {
     let mut object = workflow(json!([]));
-    let fields = json!({"affinity": {}, "tolerations": [], "nodeSelector": {}, "securityContext": {}, "executor": {},
+    let fields = json!({"securityContext": {}, "executor": {},
         "hostAliases": [], "schedulerName": "s", "automountServiceAccountToken": false, "podSpecPatch": "{}"});
     for (name, value) in fields.as_object().unwrap() {
         object["spec"][name] = value.clone();
@@ -155,18 +155,15 @@ fn fields_without_meaning_here_are_known_and_warned_of_once_each() {
         ("hostNetwork", json!(true)),
         ("imagePullSecrets", json!([])),
         ("podDisruptionBudget", json!({})),
-        ("podPriorityClassName", json!("high")),
         ("ttlSecondsAfterFinished", json!(5)),
     ] {
         object["spec"][name] = value;
     }
-    for (name, value) in
-        [("priorityClassName", json!("high")), ("resubmitPendingPods", json!(true)), ("arguments", json!({}))]
-    {
+    for (name, value) in [("resubmitPendingPods", json!(true)), ("arguments", json!({}))] {
         object["spec"]["templates"][0][name] = value;
     }
     let (wrong, warned) = told(&object);
     assert_eq!(wrong, []);
-    assert_eq!(warned.len(), fields.as_object().unwrap().len() + 7 + 3, "{warned:?}");
+    assert_eq!(warned.len(), fields.as_object().unwrap().len() + 6 + 2, "{warned:?}");
     assert!(warned.iter().all(|(code, _)| code == "OF1013"), "{warned:?}");
 }

@@ -506,14 +506,14 @@ fn nulls_mean_nothing_and_are_gone_from_what_is_admitted() {
 #[test]
 fn ignored_fields_are_warned_of_once_and_missing_config_maps_are_no_errors() {
     let text = with_templates(
-        "  - name: main\n    nodeSelector: {a: b}\n    container: {image: busybox, imagePullPolicy: Never, envFrom: [{configMapRef: {name: here}}, {configMapRef: {name: gone}}, {secretRef: {name: gone, optional: true}}]}\n  - name: other\n    nodeSelector: {a: b}\n    container: {image: busybox, env: [{name: a, valueFrom: {configMapKeyRef: {name: gone, key: k}}}, {name: b, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}\n",
+        "  - name: main\n    schedulerName: s\n    container: {image: busybox, imagePullPolicy: Never, envFrom: [{configMapRef: {name: here}}, {configMapRef: {name: gone}}, {secretRef: {name: gone, optional: true}}]}\n  - name: other\n    schedulerName: s\n    container: {image: busybox, env: [{name: a, valueFrom: {configMapKeyRef: {name: gone, key: k}}}, {name: b, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}\n",
     );
     let admitted = admit(&parsed(&text), &Objects { config_maps: &["here"], ..Objects::default() }).unwrap();
     let mut found = pairs(admitted.warnings());
     found.sort_unstable();
     let expected = [
         ("OF1013", "spec.templates[0].container.imagePullPolicy"),
-        ("OF1013", "spec.templates[0].nodeSelector"),
+        ("OF1013", "spec.templates[0].schedulerName"),
         ("OF1013", "spec.templates[1].container.env[1].valueFrom.fieldRef.fieldPath"),
         ("OF1040", "spec.templates[0].container.envFrom[1].configMapRef.name"),
     ];

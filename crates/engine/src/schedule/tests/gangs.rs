@@ -1,0 +1,117 @@
+//! Gangs start together or not at all.
+
+use super::*;
+
+fn member(name: &str, least: u32, cpu_milli: u64) -> Demand {
+    let gang = Gang {
+        namespace: "default".into(),
+        name: name.into(),
+        own: None,
+        least,
+        part: "".into(),
+        least_of: Arc::default(),
+    };
+    Demand { gang: Some(gang), ..demand(cpu_milli) }
+}
+
+#[test]
+fn a_gang_goes_when_all_its_members_are_there_and_fit() {
+    let mut stage = Stage::measured(3, 2000);
+    stage.enqueue(task(1, 9), demand(0));
+    assert_eq!(stage.started(), [(1, 9)]);
+    (1..=2).for_each(|node| stage.enqueue(task(1, node), member("g", 3, 0)));
+    assert_eq!(stage.started(), []);
+    assert_eq!(stage.scheduler.gathering(task(1, 1)), Some((2, 3)));
+    stage.enqueue(task(1, 3), member("g", 3, 0));
+    assert_eq!(stage.started(), [], "one place of three is taken");
+    assert_eq!(stage.scheduler.gathering(task(1, 1)), None, "it waits for room now, not for members");
+    assert!(stage.scheduler.why(task(1, 1)).unwrap().to_string().contains("no room for all of its gang at once"));
+    stage.release(1, 9);
+    assert_eq!(stage.started(), [(1, 1), (1, 2), (1, 3)]);
+}
+
+#[test]
+fn only_the_least_has_to_fit_and_the_others_follow_as_room_comes() {
+    let mut stage = Stage::declared(&[declared("n", &[("pods", 3)])]);
+    (1..=5).for_each(|node| stage.enqueue(task(1, node), member("g", 2, 0)));
+    assert_eq!(stage.started(), [(1, 1), (1, 2), (1, 3)]);
+    stage.release(1, 1);
+    assert_eq!(stage.started(), [(1, 4)]);
+}
+
+#[test]
+fn the_least_of_each_part_is_among_the_first() {
+    let mut stage = Stage::declared(&[declared("n", &[("pods", 3)])]);
+    let of = |part: &str| {
+        let mut demand = member("g", 3, 0);
+        let least_of = BTreeMap::from([("ps".to_owned(), 1), ("worker".to_owned(), 2)]);
+        demand.gang = demand.gang.map(|gang| Gang { part: part.into(), least_of: Arc::new(least_of), ..gang });
+        demand
+    };
+    (1..=4).for_each(|node| stage.enqueue(task(1, node), of("worker")));
+    assert_eq!(stage.started(), [], "four workers are not enough without a ps");
+    stage.enqueue(task(1, 5), of("ps"));
+    assert_eq!(stage.started(), [(1, 1), (1, 2), (1, 5)]);
+}
+
+#[test]
+fn a_gang_starts_over_several_nodes_at_once() {
+    let mut stage =
+        Stage::declared(&[declared("a", &[("cpu", 2000), ("pods", 9)]), declared("b", &[("cpu", 2000), ("pods", 9)])]);
+    (1..=4).for_each(|node| stage.enqueue(task(1, node), member("g", 4, 1000)));
+    assert_eq!(stage.started().len(), 4);
+    let on_a = (1..=4).filter(|node| stage.node_of(1, *node) == "a").count();
+    assert_eq!(on_a, 2);
+}
+
+#[test]
+fn a_gang_larger_than_a_measured_machine_runs_alone() {
+    let mut stage = Stage::measured(2, 2000);
+    stage.enqueue(task(2, 1), demand(0));
+    assert_eq!(stage.started(), [(2, 1)]);
+    (1..=5).for_each(|node| stage.enqueue(task(1, node), member("g", 5, 900)));
+    stage.enqueue(task(3, 6), demand(0));
+    assert_eq!(stage.started(), [], "nobody passes: it needs the machine for itself");
+    stage.release(2, 1);
+    assert_eq!(stage.started().len(), 5);
+    assert_eq!(stage.started(), []);
+    (1..=5).for_each(|node| stage.release(1, node));
+    assert_eq!(stage.started(), [(3, 6)]);
+}
+
+#[test]
+fn a_gang_larger_than_declared_nodes_waits() {
+    let mut stage = Stage::declared(&[declared("n", &[("cpu", 2000), ("pods", 9)])]);
+    (1..=3).for_each(|node| stage.enqueue(task(1, node), member("g", 3, 1000)));
+    assert_eq!(stage.started(), []);
+    stage.enqueue(task(2, 1), demand(2000));
+    assert_eq!(stage.started(), [(2, 1)], "it could never start, so it holds up nobody");
+}
+
+#[test]
+fn a_gang_that_starts_anew_gathers_anew() {
+    let mut stage = Stage::measured(9, 2000);
+    for _ in 0..2 {
+        stage.enqueue(task(1, 1), member("g", 2, 0));
+        assert_eq!(stage.started(), []);
+        stage.enqueue(task(1, 2), member("g", 2, 0));
+        assert_eq!(stage.started(), [(1, 1), (1, 2)]);
+        (1..=2).for_each(|node| stage.release(1, node));
+        stage.scheduler.leave(RunId(1));
+    }
+}
+
+#[test]
+fn a_gang_that_loses_a_member_before_it_started_waits_for_another() {
+    let mut stage = Stage::measured(2, 2000);
+    stage.enqueue(task(2, 1), demand(0));
+    assert_eq!(stage.started(), [(2, 1)]);
+    (1..=2).for_each(|node| stage.enqueue(task(1, node), member("g", 2, 0)));
+    assert_eq!(stage.started(), []);
+    stage.release(1, 1);
+    stage.release(2, 1);
+    assert_eq!(stage.started(), []);
+    assert_eq!(stage.scheduler.gathering(task(1, 2)), Some((1, 2)));
+    stage.enqueue(task(1, 3), member("g", 2, 0));
+    assert_eq!(stage.started(), [(1, 2), (1, 3)]);
+}

@@ -1,0 +1,165 @@
+//! Reclaim between queues and preemption by class: who is ended, for whom, and who never is.
+
+use super::*;
+
+fn of(queue: &str, cpu_milli: u64) -> Demand {
+    Demand { queue: queue.into(), ..demand(cpu_milli) }
+}
+
+fn stage(queues: &[QueueSpec]) -> Stage {
+    let mut stage = Stage::declared(&[declared("n", &[("cpu", 8000), ("pods", 1000)])]);
+    queues.iter().for_each(|queue| stage.scheduler.put_queue(queue.clone()));
+    stage
+}
+
+fn deserves(name: &str, cpu_milli: u64) -> QueueSpec {
+    QueueSpec { deserved: quantities(&[("cpu", cpu_milli)]), ..QueueSpec::new(name) }
+}
+
+/// Returns the victims; nothing may start.
+fn victims(stage: &mut Stage) -> Vec<(u64, u32)> {
+    let victims = stage.decisions().into_iter().map(|decision| match decision {
+        Decision::Preempt(preemption) => (preemption.victim.run.0, preemption.victim.node.0),
+        Decision::Start { task, .. } => panic!("{task:?} started"),
+    });
+    victims.collect()
+}
+
+#[test]
+fn a_queue_takes_back_what_it_deserves_and_no_more() {
+    let mut stage = stage(&[deserves("small", 2000), deserves("large", 6000)]);
+    (0..8).for_each(|node| stage.enqueue(task(1, node), of("small", 1000)));
+    assert_eq!(stage.started().len(), 8, "it borrows everything");
+    stage.wait(5);
+    (0..8).for_each(|node| stage.enqueue(task(2, node), of("large", 1000)));
+    let (mut ended, mut began) = (0, 0);
+    for _ in 0..20 {
+        for decision in stage.decisions() {
+            match decision {
+                Decision::Preempt(preemption) => {
+                    ended += 1;
+                    stage.scheduler.release(preemption.victim, stage.now);
+                }
+                Decision::Start { .. } => began += 1,
+            }
+        }
+        stage.wait(2);
+    }
+    assert_eq!((ended, began), (6, 6), "two are left for what the other deserves");
+}
+
+#[test]
+fn the_room_of_victims_is_kept_for_whom_they_end() {
+    let mut stage = stage(&[deserves("a", 4000), deserves("b", 4000), deserves("c", 0)]);
+    (0..8).for_each(|node| stage.enqueue(task(1, node), of("a", 1000)));
+    assert_eq!(stage.started().len(), 8);
+    stage.enqueue(task(2, 0), of("b", 3000));
+    let ended = victims(&mut stage);
+    assert_eq!(ended.len(), 3);
+    stage.enqueue(task(3, 0), of("c", 1000));
+    stage.release(ended[0].0, ended[0].1);
+    stage.wait(2);
+    assert_eq!(stage.decisions(), [], "neither c nor a gets the room, and nobody is ended twice");
+    assert!(stage.scheduler.why(task(2, 0)).unwrap().preempting);
+    ended[1..].iter().for_each(|(run, node)| stage.release(*run, *node));
+    assert_eq!(stage.started(), [(2, 0)]);
+}
+
+#[test]
+fn a_gang_takes_back_at_once_and_gangs_are_ended_whole() {
+    let mut stage = stage(&[deserves("a", 4000), deserves("b", 4000)]);
+    let member = |queue: &str, name: &str, least| {
+        let gang = Gang {
+            namespace: "d".into(),
+            name: name.into(),
+            own: None,
+            least,
+            part: "".into(),
+            least_of: Arc::default(),
+        };
+        Demand { gang: Some(gang), ..of(queue, 2000) }
+    };
+    (0..4).for_each(|node| stage.enqueue(task(1, node), member("a", "g", 4)));
+    assert_eq!(stage.started().len(), 4);
+    (0..2).for_each(|node| stage.enqueue(task(2, node), member("b", "h", 2)));
+    assert_eq!(victims(&mut stage).len(), 4, "whoever is in a gang at its least takes it all along");
+}
+
+#[test]
+fn members_above_the_least_go_first() {
+    let mut stage = stage(&[deserves("a", 4000), deserves("b", 4000)]);
+    let gang = Gang {
+        namespace: "d".into(),
+        name: "g".into(),
+        own: None,
+        least: 2,
+        part: "".into(),
+        least_of: Arc::default(),
+    };
+    (0..4).for_each(|node| stage.enqueue(task(1, node), Demand { gang: Some(gang.clone()), ..of("a", 2000) }));
+    assert_eq!(stage.started().len(), 4);
+    stage.enqueue(task(2, 0), of("b", 4000));
+    let ended = victims(&mut stage);
+    assert_eq!(ended.len(), 2);
+}
+
+#[test]
+fn what_may_not_be_taken_is_not() {
+    let mut guarded = deserves("a", 4000);
+    guarded.guarantee = quantities(&[("cpu", 4000)]);
+    for (queue, preemptable, expected) in [
+        (QueueSpec { reclaimable: false, ..deserves("a", 4000) }, None, 0),
+        (deserves("a", 4000), Some(false), 0),
+        (deserves("a", 4000), Some(true), 1),
+        (guarded, None, 1),
+    ] {
+        let mut stage = stage(&[queue, deserves("b", 4000)]);
+        (0..8).for_each(|node| stage.enqueue(task(1, node), Demand { preemptable, ..of("a", 1000) }));
+        stage.started();
+        stage.enqueue(task(2, 0), of("b", 1000));
+        assert_eq!(victims(&mut stage).len(), expected);
+    }
+}
+
+#[test]
+fn nobody_is_ended_if_that_does_not_help() {
+    let mut stage = stage(&[deserves("a", 4000), deserves("b", 4000)]);
+    stage.enqueue(task(1, 0), Demand { preemptable: Some(false), ..of("a", 6000) });
+    (1..3).for_each(|node| stage.enqueue(task(1, node), of("a", 1000)));
+    assert_eq!(stage.started().len(), 3);
+    stage.enqueue(task(2, 0), of("b", 4000));
+    assert_eq!(victims(&mut stage), []);
+}
+
+#[test]
+fn two_queues_do_not_preempt_each_other_in_turn() {
+    let mut stage = stage(&[deserves("a", 4000), deserves("b", 4000)]);
+    (0..2).for_each(|node| stage.enqueue(task(1, node), of("a", 3000)));
+    assert_eq!(stage.started().len(), 2);
+    stage.enqueue(task(2, 0), of("b", 3000));
+    let ended = victims(&mut stage);
+    assert_eq!(ended.len(), 1);
+    ended.iter().for_each(|(run, node)| stage.release(*run, *node));
+    assert_eq!(stage.started(), [(2, 0)]);
+    stage.enqueue(task(1, 9), of("a", 3000));
+    for _ in 0..5 {
+        stage.wait(2);
+        assert_eq!(stage.decisions(), []);
+    }
+}
+
+#[test]
+fn a_class_ends_strictly_lower_ones_and_a_plain_priority_ends_nobody() {
+    for (class, preempts, expected) in [(Some("high"), true, 1), (Some("high"), false, 0), (None, true, 0)] {
+        let mut stage = stage(&[]);
+        stage.scheduler.put_class("high", Some(ClassSpec { value: 100, preempts }), false);
+        stage.scheduler.put_class("low", Some(ClassSpec { value: 10, preempts: true }), false);
+        let low = Demand { class: Some("low".into()), preemptable: Some(true), ..demand(8000) };
+        stage.enqueue(task(1, 0), low.clone());
+        assert_eq!(stage.started().len(), 1);
+        stage.enqueue(task(1, 1), low);
+        assert_eq!(victims(&mut stage), [], "an equal class waits");
+        stage.enqueue(task(2, 0), Demand { class: class.map(Into::into), priority: 1000, ..demand(1000) });
+        assert_eq!(victims(&mut stage).len(), expected);
+    }
+}

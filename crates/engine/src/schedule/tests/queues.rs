@@ -1,0 +1,139 @@
+//! Queues share: guarantees are kept free, what is deserved orders, capability limits.
+
+use super::*;
+
+fn of(queue: &str, cpu_milli: u64) -> Demand {
+    Demand { queue: queue.into(), ..demand(cpu_milli) }
+}
+
+fn stage(cpu_milli: u64, queues: &[QueueSpec]) -> Stage {
+    let mut stage = Stage::declared(&[declared("n", &[("cpu", cpu_milli), ("pods", 1000)])]);
+    queues.iter().for_each(|queue| stage.scheduler.put_queue(queue.clone()));
+    stage
+}
+
+#[test]
+fn equal_queues_get_equal_shares() {
+    let mut stage = stage(8000, &[QueueSpec::new("a"), QueueSpec::new("b")]);
+    for node in 0..20 {
+        stage.enqueue(task(1, node), of("a", 1000));
+    }
+    for node in 0..20 {
+        stage.enqueue(task(2, node), of("b", 1000));
+    }
+    let started = stage.started();
+    assert_eq!(started.iter().filter(|(run, _)| *run == 1).count(), 4);
+    assert_eq!(started.len(), 8);
+}
+
+#[test]
+fn weights_divide_and_an_idle_share_is_lent() {
+    let mut stage = stage(8000, &[QueueSpec { weight: 3, ..QueueSpec::new("a") }, QueueSpec::new("b")]);
+    (0..20).for_each(|node| stage.enqueue(task(2, node), of("b", 1000)));
+    assert_eq!(stage.started().len(), 8, "a is idle");
+    (0..20).for_each(|node| stage.enqueue(task(1, node), of("a", 1000)));
+    (0..4).for_each(|node| stage.release(2, node));
+    assert_eq!(stage.started().iter().filter(|(run, _)| *run == 1).count(), 4);
+}
+
+#[test]
+fn capability_is_a_limit_at_every_level_and_says_so() {
+    let mut parent = QueueSpec::new("p");
+    parent.capability = quantities(&[("cpu", 3000)]);
+    let child = |name: &str| QueueSpec { parent: Some("p".into()), ..QueueSpec::new(name) };
+    let mut stage = stage(8000, &[parent.clone(), child("a"), child("b")]);
+    (0..3).for_each(|node| stage.enqueue(task(1, node), of("a", 1000)));
+    (0..3).for_each(|node| stage.enqueue(task(2, node), of("b", 1000)));
+    assert_eq!(stage.started().len(), 3);
+    let why = stage.scheduler.why(task(2, 2)).unwrap();
+    assert_eq!(why.quota, Some(("p".to_owned(), "cpu".to_owned())));
+    assert!(why.to_string().contains("queue 'p' has no cpu left (3 of 3 used)"), "{why}");
+    let raised = Some(Remedy::RaiseCapability { queue: "p".to_owned(), resource: "cpu".to_owned(), to: 4000 });
+    assert_eq!(why.remedy, raised);
+    parent.capability = quantities(&[("cpu", 4000)]);
+    stage.scheduler.put_queue(parent);
+    assert_eq!(stage.started().len(), 1, "an edit acts at once");
+    // A resource that it does not name is not limited.
+    stage.enqueue(task(3, 0), Demand { queue: "a".into(), ..Demand::new("t", Resources::default()) });
+    assert_eq!(stage.started(), [(3, 0)]);
+}
+
+#[test]
+fn a_guarantee_is_never_lent() {
+    let mut kept = QueueSpec::new("kept");
+    kept.guarantee = quantities(&[("cpu", 3000)]);
+    let mut stage = stage(8000, &[kept, QueueSpec::new("other")]);
+    (0..20).for_each(|node| stage.enqueue(task(1, node), of("other", 1000)));
+    assert_eq!(stage.started().len(), 5);
+    (0..3).for_each(|node| stage.enqueue(task(2, node), of("kept", 1000)));
+    assert_eq!(stage.started(), [(2, 0), (2, 1), (2, 2)]);
+}
+
+#[test]
+fn a_guarantee_of_a_child_is_covered_by_its_parents() {
+    let mut parent = QueueSpec::new("p");
+    parent.guarantee = quantities(&[("cpu", 4000)]);
+    let mut child = QueueSpec { parent: Some("p".into()), ..QueueSpec::new("a") };
+    child.guarantee = quantities(&[("cpu", 3000)]);
+    let sibling = QueueSpec { parent: Some("p".into()), ..QueueSpec::new("b") };
+    let mut stage = stage(6000, &[parent, child, sibling]);
+    (0..20).for_each(|node| stage.enqueue(task(1, node), of(spec::DEFAULT, 1000)));
+    assert_eq!(stage.started().len(), 2);
+    (0..20).for_each(|node| stage.enqueue(task(2, node), of("b", 1000)));
+    assert_eq!(stage.started().len(), 1, "three of the parent's four are the other child's");
+    (0..20).for_each(|node| stage.enqueue(task(3, node), of("a", 1000)));
+    assert_eq!(stage.started().len(), 3);
+}
+
+#[test]
+fn below_guarantee_comes_first_then_priority_then_the_smaller_share() {
+    let mut poor = QueueSpec::new("poor");
+    poor.guarantee = quantities(&[("cpu", 1000)]);
+    let high = QueueSpec { priority: 5, ..QueueSpec::new("high") };
+    let mut stage = stage(2000, &[poor, high, QueueSpec::new("low")]);
+    for (run, queue) in [(1, "low"), (2, "high"), (3, "poor")] {
+        (0..2).for_each(|node| stage.enqueue(task(run, node), of(queue, 500)));
+    }
+    let started = stage.decisions().into_iter().filter_map(|decision| match decision {
+        Decision::Start { task, .. } => Some((task.run.0, task.node.0)),
+        Decision::Preempt(_) => None,
+    });
+    assert_eq!(started.collect::<Vec<_>>(), [(3, 0), (3, 1), (2, 0), (2, 1)]);
+}
+
+#[test]
+fn tasks_of_a_queue_that_does_not_exist_wait_and_start_when_it_comes() {
+    let mut stage = stage(2000, &[]);
+    stage.enqueue(task(1, 0), of("later", 1000));
+    assert_eq!(stage.started(), []);
+    let why = stage.scheduler.why(task(1, 0)).unwrap();
+    assert_eq!(why.to_string(), "waits for queue 'later', which does not exist");
+    assert_eq!(why.remedy, Some(Remedy::CreateQueue { queue: "later".to_owned() }));
+    stage.scheduler.put_queue(QueueSpec::new("later"));
+    assert_eq!(stage.started(), [(1, 0)]);
+}
+
+#[test]
+fn a_blocked_head_does_not_stop_other_queues() {
+    let mut stage = stage(4000, &[QueueSpec::new("a"), QueueSpec::new("b")]);
+    stage.enqueue(task(1, 0), of("a", 1000));
+    assert_eq!(stage.started(), [(1, 0)]);
+    stage.enqueue(task(1, 1), of("a", 4000));
+    stage.enqueue(task(1, 2), of("a", 1000));
+    (0..4).for_each(|node| stage.enqueue(task(2, node), of("b", 1000)));
+    assert_eq!(stage.started(), [(2, 0), (2, 1), (2, 2)]);
+}
+
+#[test]
+fn a_shrunk_queue_kills_nobody() {
+    let mut stage = stage(4000, &[QueueSpec::new("a")]);
+    (0..4).for_each(|node| stage.enqueue(task(1, node), of("a", 1000)));
+    assert_eq!(stage.started().len(), 4);
+    let mut small = QueueSpec::new("a");
+    small.capability = quantities(&[("cpu", 1000)]);
+    stage.scheduler.put_queue(small);
+    stage.enqueue(task(1, 9), of("a", 1000));
+    assert_eq!(stage.decisions(), []);
+    (0..4).for_each(|node| stage.release(1, node));
+    assert_eq!(stage.started(), [(1, 9)]);
+}
