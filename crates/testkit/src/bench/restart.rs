@@ -30,6 +30,7 @@ pub(super) fn leave(count: u32, dir: &Path) -> Outcome<()> {
     let (controller, _) = Controller::open(Config {
         data_dir: dir.to_owned(),
         capacity: ROOM,
+        node: octoflow_control::NodeConfig::default(),
         place: Place::Nowhere,
         secrets_key: None,
     })?;

@@ -29,6 +29,7 @@ pub(super) fn submits(count: u32, threads: u32, dir: &Path) -> Outcome<Duration>
     let (controller, _) = Controller::open(Config {
         data_dir: dir.to_owned(),
         capacity: ROOM,
+        node: octoflow_control::NodeConfig::default(),
         place: Place::Nowhere,
         secrets_key: None,
     })?;

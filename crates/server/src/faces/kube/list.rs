@@ -47,8 +47,8 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
         });
         return Ok(uncached(list.await?));
     }
-    // Namespaces are kept and seen: they are listed from both.
-    if kind.is_kept() && kind.name != "Namespace" {
+    // Some are kept and some are only there: they are listed from both.
+    if kind.is_kept() && !kind.exists_unstored() {
         let list = pieces::begin(&call, move |registry| {
             wanted.check(registry.revision()?)?;
             Kept::new(registry, kind, form, include, &options, begun_with)
