@@ -70,7 +70,7 @@ impl Scheduler {
             at.map(|at| self.tree.get(at)).is_some_and(|found| found.pending > 0 || !found.allocated().is_zero());
         let gathers = || self.waiting.values().any(|one| one.unit.is_none() && one.demand.queue.as_ref() == queue);
         let runs = || self.running.values().any(|one| Some(one.leaf) == at);
-        counted || (self.gangs.gathered() > 0 && gathers()) || runs()
+        counted || gathers() || runs()
     }
 
     /// Returns all nodes, in the order in which they came.
@@ -87,7 +87,7 @@ impl Scheduler {
     pub fn gang(&self, namespace: &str, name: &str) -> Option<GangReport> {
         let gang = self.gangs.shared(namespace, name)?;
         Some(GangReport {
-            waiting: gang.others().count(),
+            waiting: gang.members().count(),
             running: gang.running.len(),
             complete: gang.unit.is_some(),
             formed: gang.formed,
