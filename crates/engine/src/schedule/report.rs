@@ -87,7 +87,7 @@ impl Scheduler {
     pub fn gang(&self, namespace: &str, name: &str) -> Option<GangReport> {
         let gang = self.gangs.shared(namespace, name)?;
         Some(GangReport {
-            waiting: gang.others().count(),
+            waiting: gang.members().count(),
             running: gang.running.len(),
             complete: gang.unit.is_some(),
             formed: gang.formed,
