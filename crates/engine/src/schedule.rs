@@ -167,7 +167,9 @@ impl Default for Scheduler {
 impl Scheduler {
     /// Queues a task that waits since this time.
     pub fn enqueue(&mut self, task: TaskRef, demand: Arc<Demand>, since: Time) {
-        self.dequeue(task);
+        self.release(task, self.clock);
+        // Its run began anew before a start that was decided for it was returned.
+        self.decided.retain(|decision| !matches!(decision, Decision::Start { task: started, .. } if *started == task));
         let rank = Rank::new(since, self.priority(&demand));
         let gathers = demand.gang.as_ref().and_then(|gang| self.gangs.gather(task, rank, gang));
         self.waiting.insert(task, Waiting { demand, since, unit: None });
@@ -415,7 +417,10 @@ impl Scheduler {
 
     /// Removes the tasks of a run from all gangs, when it is over or begins a new attempt.
     pub fn leave(&mut self, run: RunId) {
-        for gang in self.gangs.leave(run) {
+        for (gang, left) in self.gangs.leave(run) {
+            for task in left {
+                self.waiting.remove(&task);
+            }
             self.reform(gang, true);
             self.gangs.drop_empty(gang);
         }

@@ -28,8 +28,6 @@ pub(super) struct Gangs {
     of_task: HashMap<TaskRef, GangIx>,
     of_run: HashMap<RunId, HashSet<GangIx>>,
     last: u32,
-    /// Members that wait for others.
-    gathered: usize,
 }
 
 #[derive(Debug)]
@@ -66,7 +64,6 @@ impl Gangs {
         }
         state.waiting.insert((rank, task), gang.part.clone());
         state.ranks.insert(task, rank);
-        self.gathered += 1;
         Some(at)
     }
 
@@ -114,7 +111,6 @@ impl Gangs {
         let Some(state) = self.all.get_mut(&at) else { return Vec::new() };
         state.formed = true;
         state.unit = None;
-        self.gathered -= state.waiting.len();
         state.ranks.clear();
         let members = std::mem::take(&mut state.waiting);
         let tasks = members.keys().map(|(_, task)| *task).collect();
@@ -150,18 +146,17 @@ impl Gangs {
         let state = self.all.get_mut(&at)?;
         let rank = state.ranks.remove(&task)?;
         state.waiting.remove(&(rank, task));
-        self.gathered -= 1;
         Some(at)
     }
 
-    /// Removes the tasks of a run from all gangs. Returns those whose first members have changed.
-    pub(super) fn leave(&mut self, run: RunId) -> Vec<GangIx> {
+    /// Removes the tasks of a run from all gangs. Returns the gangs, with the tasks that waited in them.
+    pub(super) fn leave(&mut self, run: RunId) -> Vec<(GangIx, Vec<TaskRef>)> {
         let mut changed = Vec::new();
         for at in self.of_run.remove(&run).into_iter().flatten() {
             let Some(state) = self.all.get_mut(&at) else { continue };
-            let before = state.waiting.len();
+            let left: Vec<TaskRef> =
+                state.waiting.keys().map(|(_, task)| *task).filter(|task| task.run == run).collect();
             state.waiting.retain(|(_, task), _| task.run != run);
-            self.gathered -= before - state.waiting.len();
             state.ranks.retain(|task, _| task.run != run);
             state.started.retain(|task, _| task.run != run);
             state.running.retain(|task| task.run != run);
@@ -172,7 +167,7 @@ impl Gangs {
                 // Whoever is left needs its least again.
                 state.formed &= state.is_enough(state.started.values());
             }
-            changed.push(at);
+            changed.push((at, left));
         }
         changed
     }
@@ -193,10 +188,6 @@ impl Gangs {
     /// Returns the gang of this name that several runs may belong to.
     pub(super) fn shared(&self, namespace: &str, name: &str) -> Option<&GangState> {
         self.all.get(self.index.get(&(namespace.into(), name.into(), None))?)
-    }
-
-    pub(super) fn gathered(&self) -> usize {
-        self.gathered
     }
 }
 

@@ -335,7 +335,7 @@ templates:
     let known = SubmitContext {
         host: Some("box".to_owned()),
         earlier: Some(Box::new(EarlierDurations { run: 10, nodes })),
-        skew: 0,
+        ..SubmitContext::default()
     };
     let submission = Submission {
         name: "w".into(),

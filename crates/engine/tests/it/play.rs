@@ -465,10 +465,13 @@ impl Play {
             }
         }
         for (at, node) in state.nodes.iter().enumerate().filter(|(_, node)| !node.settled) {
-            let attempt = AttemptId { run: RUN, task: NodeIx(at as u32), attempt: 0 };
+            let number = state.attempt_number(NodeIx(at as u32));
+            let attempt = AttemptId { run: RUN, task: NodeIx(at as u32), attempt: number };
             let owned = match node.leaf() {
                 Some(Leaf::Barred | Leaf::Queued) => true,
-                Some(Leaf::Launched | Leaf::Running | Leaf::Stopping) => self.flights.contains_key(&attempt),
+                Some(Leaf::Launched | Leaf::Running | Leaf::Preempting | Leaf::Stopping) => {
+                    self.flights.contains_key(&attempt)
+                }
                 None if has_open_child[at] || state.held() || node.barred => true,
                 None if state.daemons.contains_key(&NodeIx(at as u32)) => true,
                 None if node.kind == octoflow_model::argo::NodeKind::Suspend => true,

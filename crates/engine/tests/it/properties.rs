@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use octoflow_engine::{Capacity, Command};
+use octoflow_engine::{Capacity, Command, Input};
 use octoflow_model::{
     Fact, NodeIx, RunFact,
     argo::{NodeAdded, NodeKind, Role, WorkflowFact},
@@ -181,6 +181,28 @@ proptest! {
         while !play.over() {
             if dice.chance(30) {
                 play.restart(ROOMY, dice.chance(50));
+            }
+            if !play.over() {
+                play.step();
+            }
+        }
+        agree(&plan, &play.done());
+    }
+
+    #[test]
+    fn tasks_that_make_room_for_others_come_to_the_same_end(seed in any::<u64>(), size in 1..6_usize, slots in 1..20_usize) {
+        let plan = Plan::new(seed, size);
+        let mut dice = Dice(seed);
+        let capacity = Capacity { slots, ..ROOMY };
+        let mut play = play(&plan, capacity);
+        let mut drains = 20;
+        while !play.over() {
+            if drains > 0 && dice.chance(20) {
+                drains -= 1;
+                play.input(Input::Drain { node: "local".to_owned() });
+            }
+            if dice.chance(15) {
+                play.restart(capacity, dice.chance(50));
             }
             if !play.over() {
                 play.step();

@@ -3,13 +3,14 @@
 
 mod oracle;
 mod scheme;
-mod stage;
+pub(crate) mod stage;
 
 mod cues;
 mod endings;
 mod gangs;
 mod gates;
 mod pods;
+mod preempt;
 mod properties;
 mod restarts;
 mod retries;

@@ -25,7 +25,6 @@ mod log;
 mod openapi;
 mod options;
 mod patch;
-mod pieces;
 mod proto;
 mod strategic;
 mod strict;

@@ -40,7 +40,11 @@ static REQUIREMENT: Shape = Shape::Object(&[&[
 pub(crate) static TOLERATIONS: Shape = Shape::List(&TOLERATION);
 static TOLERATION: Shape = Shape::Object(&[&[
     Field::yes("key", &TEXT, "The taint; every taint when left out, with `operator: Exists`"),
-    Field::yes("operator", &Shape::Word(&["", "Equal", "Exists"]), "`Exists` tolerates every value"),
+    Field::yes(
+        "operator",
+        &Shape::Word(&["", "Equal", "Exists"]),
+        "How it is compared; `Exists` tolerates every value",
+    ),
     Field::yes("value", &TEXT, "The value it must have"),
     Field::yes(
         "effect",

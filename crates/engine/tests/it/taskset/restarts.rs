@@ -1,5 +1,6 @@
 //! The engine dies and comes back at every point of several stories: nothing is lost, nothing happens twice.
 
+use octoflow_engine::Input;
 use octoflow_model::taskset::StopReason;
 
 use super::stage::Stage;
@@ -10,6 +11,8 @@ enum Act {
     Exit(&'static str, i32),
     Lose(&'static str),
     Evict(&'static str),
+    /// Everything is ended for others.
+    Drain,
     Tick(u64),
     Suspend,
     Resume,
@@ -21,6 +24,9 @@ fn act(stage: &mut Stage, act: &Act) {
         Act::Exit(pod, code) => stage.exit(pod, *code),
         Act::Lose(pod) => stage.lose(pod),
         Act::Evict(pod) => stage.evict(pod, StopReason::Evicted),
+        Act::Drain => {
+            stage.input(Input::Drain { node: "local".to_owned() });
+        }
         Act::Tick(seconds) => stage.tick(*seconds),
         Act::Suspend => stage.suspend(),
         Act::Resume => stage.resume(),
@@ -141,4 +147,21 @@ fn in_the_story_of_a_gang() {
         Act::Exit("t-b-1-0-0", 0),
     ];
     attack(10, &spec, &acts, "Succeeded");
+}
+
+#[test]
+fn in_the_story_of_replicas_that_make_room_for_others() {
+    let spec = "roles: [{name: a, replicas: 2, retryPolicy: {retry: true, delay: 1, maxRetryCount: 1}}]";
+    let acts = [
+        Act::Up("t-a-0-0-0"),
+        Act::Drain,
+        Act::Exit("t-a-0-0-0", 143),
+        Act::Lose("t-a-0-0-1"),
+        Act::Up("t-a-0-1-0"),
+        Act::Exit("t-a-0-1-0", 1),
+        Act::Tick(1),
+        Act::Exit("t-a-0-2-0", 0),
+        Act::Exit("t-a-0-1-1", 0),
+    ];
+    attack(10, spec, &acts, "Succeeded");
 }

@@ -108,8 +108,9 @@ impl Stage {
                     let task = TaskRef { run: run.id, node: NodeIx(at as u32) };
                     let scheduler = self.engine.scheduler();
                     let gathers = scheduler.gathering(task).is_some_and(|(there, least)| there < least as usize);
-                    let short = scheduler.why(task).is_some_and(|why| why.is_blocked());
-                    assert!(gathers || short, "replica {at} is queued though there is room for it");
+                    let why = scheduler.why(task);
+                    let short = why.as_ref().is_some_and(|why| why.is_blocked());
+                    assert!(gathers || short, "replica {at} is queued though there is room for it: {why:?}");
                 }
                 ReplicaPhase::AttemptRetryPending => {
                     assert!(held || replica.wake.is_some_and(woken), "nobody tries replica {at} again");
