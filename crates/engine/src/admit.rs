@@ -53,6 +53,11 @@ pub trait Catalog {
         let _ = name;
         None
     }
+    /// Returns the queue of runs in a namespace that name none.
+    fn queue_of_namespace(&self, namespace: &str) -> Option<String> {
+        let _ = namespace;
+        None
+    }
     fn queue_names(&self) -> Vec<String> {
         Vec::new()
     }

@@ -26,7 +26,7 @@ use super::Submit;
 use crate::{
     Claim, Error, clock,
     event_loop::{Detail, Entered, InFlight, Message, Reply, RunSignal, Shown, Terms, Watcher, unit},
-    node::NodeOverlay,
+    node::{self, NodeOverlay},
     objects::{
         Key, Machine, StoreCatalog, WorkItem, keyed, known,
         scheduling::{SchedulingChange, SharedDeclared},
@@ -79,7 +79,7 @@ impl Handle {
             declaring: Arc::default(),
             work_items,
             in_flight: InFlight::default(),
-            host: known::host().map(Into::into),
+            host: known::host().map(|host| node::dns(&host).into()),
             machine,
         }
     }
@@ -134,8 +134,8 @@ impl Handle {
         if let Some(parsed) = keyed {
             self.ask(|reply| Message::Keyed { object: Box::new(parsed), reply })?;
         }
+        self.declared.put(row, object);
         if let Some(change) = change {
-            self.declared.put(row, object);
             self.ask(|reply| Message::Scheduling { change: Box::new(change), reply })?;
         }
         drop(turn);
@@ -168,8 +168,8 @@ impl Handle {
             let (namespace, name) = (key.namespace.clone(), key.name.clone());
             self.ask(|reply| Message::Unkeyed { kind, namespace, name, reply })?;
         }
+        self.declared.remove(&key.kind, &key.name);
         if let Some(change) = change {
-            self.declared.remove(&key.kind, &key.name);
             self.ask(|reply| Message::Scheduling { change: Box::new(change), reply })?;
         }
         drop(turn);
@@ -260,9 +260,16 @@ impl Handle {
 
     /// The same without waiting for it, of a manifest that was made ready already, and shows the run as it stood when it
     /// was accepted. Whoever waits for that on a thread of many does not hold the others up.
-    pub(crate) async fn enter_shown(&self, submit: Submit, program: Program, uid: String) -> Result<Entered, Error> {
+    pub(crate) async fn enter_shown(
+        &self,
+        submit: Submit,
+        program: Program,
+        uid: String,
+        submitted_by: Option<String>,
+    ) -> Result<Entered, Error> {
         let claim = submit.claim.clone();
-        let submission = self.submission(submit, uid, None)?;
+        let mut submission = self.submission(submit, uid, None)?;
+        submission.context.submitted_by = submitted_by;
         let terms = |_| Terms { claim, replaces: None, beside: Vec::new() };
         entered(self.hand(submission, Some(program), None, true, terms)?.await)
     }
@@ -283,7 +290,8 @@ impl Handle {
 
     fn submission(&self, submit: Submit, uid: String, parent: Option<RunId>) -> Result<Submission, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
-        let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
+        let mut known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
+        known.queue = self.declared.queue_of_namespace(&self.store, &namespace)?;
         Ok(Submission {
             name: submit.name,
             namespace,

@@ -62,6 +62,10 @@ impl Catalog for StoreCatalog {
         self.declared.read(&self.reader, |declared| declared.queue(name)).ok()
     }
 
+    fn queue_of_namespace(&self, namespace: &str) -> Option<String> {
+        self.declared.read(&self.reader, |declared| declared.queue_of_namespace(namespace)).ok()?
+    }
+
     fn queue_names(&self) -> Vec<String> {
         self.declared.read(&self.reader, Declared::queue_names).unwrap_or_default()
     }

@@ -10,6 +10,7 @@ use octoflow_engine::{
     Input, Problem,
     kinds::{
         Kind,
+        core::NAMESPACE,
         scheduling::{self, ClassObject, PRIORITY_CLASS, QUEUE, QueueState, QueueTree},
     },
     schedule::{
@@ -17,7 +18,7 @@ use octoflow_engine::{
         spec::{NodeSpec, QueueSpec},
     },
 };
-use octoflow_store::Reader;
+use octoflow_store::{Reader, Store};
 use serde_json::Value;
 
 use crate::{Error, node};
@@ -109,12 +110,17 @@ pub(crate) struct Declared {
     queues: QueueTree,
     /// Whether a class is the default, by name.
     classes: BTreeMap<String, bool>,
+    /// The queue of a namespace, by its name.
+    namespaces: BTreeMap<String, String>,
 }
+
+/// The kinds that say something about scheduling.
+const KINDS: [&Kind; 3] = [&QUEUE, &PRIORITY_CLASS, &NAMESPACE];
 
 impl Declared {
     pub(crate) fn load(reader: &Reader) -> Result<Self, Error> {
         let mut all = Self::default();
-        for kind in [&QUEUE, &PRIORITY_CLASS] {
+        for kind in KINDS {
             for object in reader.objects(kind.key, None)? {
                 all.put(kind, &node::body(kind, &object)?);
             }
@@ -128,6 +134,12 @@ impl Declared {
         } else if *kind == PRIORITY_CLASS {
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             self.classes.insert(name, scheduling::is_default_class(object));
+        } else if *kind == NAMESPACE {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            match scheduling::named_queue(&object["metadata"]) {
+                Some(queue) => drop(self.namespaces.insert(name, queue.to_owned())),
+                None => drop(self.namespaces.remove(&name)),
+            }
         }
     }
 
@@ -136,6 +148,8 @@ impl Declared {
             self.queues.remove(name);
         } else if kind == PRIORITY_CLASS.key {
             self.classes.remove(name);
+        } else if kind == NAMESPACE.key {
+            self.namespaces.remove(name);
         }
     }
 
@@ -149,6 +163,10 @@ impl Declared {
 
     pub(crate) fn queue_names(&self) -> Vec<String> {
         self.queues.names().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn queue_of_namespace(&self, namespace: &str) -> Option<String> {
+        self.namespaces.get(namespace).cloned()
     }
 
     pub(crate) fn has_class(&self, name: &str) -> bool {
@@ -188,7 +206,18 @@ impl SharedDeclared {
         Ok(ask(known.get_or_insert_default()))
     }
 
+    /// Returns the queue of a namespace. The store is read by the first who asks.
+    pub(crate) fn queue_of_namespace(&self, store: &Store, namespace: &str) -> Result<Option<String>, Error> {
+        if let Some(known) = self.lock().as_ref() {
+            return Ok(known.queue_of_namespace(namespace));
+        }
+        self.read(&store.reader()?, |declared| declared.queue_of_namespace(namespace))
+    }
+
     pub(crate) fn put(&self, kind: &Kind, object: &Value) {
+        if !KINDS.contains(&kind) {
+            return;
+        }
         if let Some(known) = self.lock().as_mut() {
             known.put(kind, object);
         }

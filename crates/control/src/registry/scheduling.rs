@@ -59,7 +59,7 @@ impl Registry {
     pub(super) fn queue(&self, name: &str) -> Result<Option<Value>, Fault> {
         let object = match self.stored_object(&QUEUE, "", name)? {
             Some(kept) => kept.object,
-            None if ALWAYS.contains(&name) => unstored(name),
+            None if ALWAYS.contains(&name) => self.unstored_queue(name),
             None => return Ok(None),
         };
         Ok(Some(self.with_status(&QUEUE, object)?))
@@ -70,7 +70,7 @@ impl Registry {
         if !ALWAYS.contains(&name) || self.stored_object(&QUEUE, "", name)?.is_some() {
             return Ok(());
         }
-        let object = json!({"metadata": {"name": name}, "spec": unstored(name)["spec"]});
+        let object = json!({"metadata": {"name": name}, "spec": self.unstored_queue(name)["spec"]});
         match self.create(&QUEUE, "", object, &WriteOptions::default()) {
             Ok(_) | Err(Fault::Exists { .. }) => Ok(()),
             Err(fault) => Err(fault),
@@ -81,7 +81,7 @@ impl Registry {
         let (revision, kept) = self.read(|reader| {
             reader.snapshot(|reader| Ok::<_, Fault>((reader.revision()?, reader.objects(QUEUE.key, None)?)))
         })?;
-        let mut all: BTreeMap<String, Value> = ALWAYS.map(|name| (name.to_owned(), unstored(name))).into();
+        let mut all: BTreeMap<String, Value> = ALWAYS.map(|name| (name.to_owned(), self.unstored_queue(name))).into();
         for object in &kept {
             all.insert(object.name.clone(), with_identity(&QUEUE, object)?.object);
         }
@@ -99,12 +99,24 @@ impl Registry {
         Ok(page(items, revision, options))
     }
 
+    fn unstored_queue(&self, name: &str) -> Value {
+        let spec = if name == ROOT { json!({"weight": 1}) } else { json!({"parent": ROOT, "weight": 1}) };
+        json!({
+            "apiVersion": QUEUE.api_version(), "kind": QUEUE.name,
+            "metadata": {
+                "name": name, "uid": uid(&["queue", name]), "resourceVersion": "1",
+                "creationTimestamp": self.controller().opened().to_string(),
+            },
+            "spec": spec,
+        })
+    }
+
     /// Returns the queues that exist although nobody has stored them.
     pub(super) fn unstored_queues(&self) -> Result<Vec<Value>, Fault> {
         let mut found = Vec::new();
         for name in ALWAYS {
             if self.stored_object(&QUEUE, "", name)?.is_none() {
-                found.push(self.with_status(&QUEUE, unstored(name))?);
+                found.push(self.with_status(&QUEUE, self.unstored_queue(name))?);
             }
         }
         Ok(found)
@@ -146,15 +158,6 @@ impl Registry {
         })?;
         self.queue(name)?.ok_or_else(not_found)
     }
-}
-
-fn unstored(name: &str) -> Value {
-    let spec = if name == ROOT { json!({"weight": 1}) } else { json!({"parent": ROOT, "weight": 1}) };
-    json!({
-        "apiVersion": QUEUE.api_version(), "kind": QUEUE.name,
-        "metadata": {"name": name, "uid": uid(&["queue", name]), "resourceVersion": "1"},
-        "spec": spec,
-    })
 }
 
 /// Renders the status of a queue; without a report only its state is known.

@@ -29,6 +29,8 @@ pub struct WriteOptions {
     pub manager: String,
     /// Idempotency key: the same request twice makes one run.
     pub claim: Option<Claim>,
+    /// Who submits a run, for its share. `None`: its namespace.
+    pub submitted_by: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]

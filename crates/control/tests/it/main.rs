@@ -17,6 +17,7 @@ mod outage;
 mod registry;
 mod rerun;
 mod resume;
+mod scheduling;
 mod taskset;
 
 use std::path::Path;

@@ -2,7 +2,7 @@
 //! no dialect: labels and annotations of runs and pods have the same names in all of them.
 
 use octoflow_manifest::{Path, Problem};
-use octoflow_model::submission::Stored;
+use octoflow_model::{meta::DEFAULT_NAMESPACE, submission::Stored};
 use serde_json::Value;
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     expr::nearest,
     kinds::{
         ErrorsAndWarnings,
-        scheduling::{QUEUE_NAMES, QueueState},
+        scheduling::{QUEUE_NAMES, QueueState, named_queue},
     },
     schedule::spec::DEFAULT,
 };
@@ -47,6 +47,11 @@ pub(super) fn check(object: &Value, stored: Option<&Stored>, others: &dyn Catalo
     elsewhere.retain(|named| own.iter().all(|(_, other)| other != named));
     for (path, named) in own.iter().cloned() {
         told(path, named);
+    }
+    let (metadata, namespace) = (&object["metadata"], object["metadata"]["namespace"].as_str());
+    let inherited = others.queue_of_namespace(namespace.unwrap_or(DEFAULT_NAMESPACE));
+    if let Some(queue) = inherited.filter(|_| named_queue(metadata).is_none() && !object["spec"]["queue"].is_string()) {
+        told(Path::root().join("metadata").join("namespace"), Named::Queue(&queue));
     }
     for named in elsewhere {
         told(Path::root().join("spec"), named);

@@ -24,6 +24,13 @@ use super::{AGE, Column, Kind, NAME, Rows, number, since, text, text_column, wid
 pub const QUEUE_NAMES: [&str; 3] =
     ["volcano.sh/queue-name", "scheduling.volcano.sh/queue-name", "kueue.x-k8s.io/queue-name"];
 
+/// Returns the queue that labels or annotations name; labels win.
+pub fn named_queue(metadata: &Value) -> Option<&str> {
+    let parts = [&metadata["labels"], &metadata["annotations"]];
+    let named = parts.into_iter().flat_map(|part| QUEUE_NAMES.iter().map(move |name| part[*name].as_str()));
+    named.flatten().find(|queue| !queue.is_empty())
+}
+
 const VOLCANO: &str = "scheduling.volcano.sh";
 
 pub(super) static ROWS: Rows =
@@ -53,7 +60,11 @@ pub static QUEUE: Kind = Kind {
     ..Kind::new(VOLCANO, "v1beta1", "Queue")
 };
 
-pub static POD_GROUP: Kind = Kind { schema_prefix: "sh.volcano.scheduling.v1beta1.", ..pod_group(VOLCANO, "v1beta1") };
+pub static POD_GROUP: Kind = Kind {
+    short: &["pg", "podgroup-v1beta1"],
+    schema_prefix: "sh.volcano.scheduling.v1beta1.",
+    ..pod_group(VOLCANO, "v1beta1")
+};
 
 /// PodGroups as older manifests write them. They are the same objects.
 pub static INCUBATOR_POD_GROUP: Kind = Kind {
@@ -75,7 +86,6 @@ const fn pod_group(group: &'static str, version: &'static str) -> Kind {
     Kind {
         plural: "podgroups",
         singular: "podgroup",
-        short: &["pg", "podgroup-v1beta1"],
         shape: Some(&fields::POD_GROUP),
         has_status: true,
         check: Some(group::check),
