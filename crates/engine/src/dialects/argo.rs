@@ -56,6 +56,7 @@ mod reuse;
 mod room;
 mod scope;
 mod sequence;
+mod slot;
 mod standin;
 mod steps;
 pub(crate) mod substitute;
