@@ -75,7 +75,7 @@ impl SharedState {
     }
 
     /// Returns how many holders a lock allows now.
-    fn limit(&self, claim: &Claim) -> Result<u32, String> {
+    pub(crate) fn limit(&self, claim: &Claim) -> Result<u32, String> {
         let Limit::Key { namespace, map, key, otherwise } = &claim.limit else { return Ok(1) };
         let data = self.keyed(Keyed::ConfigMap, namespace, map);
         let text = match (data.and_then(|data| data.entries.get(key)), otherwise) {

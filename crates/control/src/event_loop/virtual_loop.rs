@@ -380,6 +380,13 @@ impl VirtualLoop {
         self.event_loop.accepted.contains(&run)
     }
 
+    /// Names and idempotency keys that are on their way to the store.
+    pub fn reserved(&self) -> Vec<String> {
+        let names = lock(&self.event_loop.names);
+        let names = names.iter().map(|(namespace, kind, name)| format!("the name {namespace}/{kind}/{name}"));
+        names.chain(self.event_loop.claims.keys().into_iter().map(|key| format!("the key {key}"))).collect()
+    }
+
     /// Nothing is decided because the store cannot be written.
     pub fn is_out(&self) -> bool {
         matches!(self.event_loop.state, super::State::Outage(_))

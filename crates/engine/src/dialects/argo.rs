@@ -57,6 +57,7 @@ mod reuse;
 mod room;
 mod scope;
 mod sequence;
+mod slot;
 mod standin;
 mod steps;
 pub(crate) mod substitute;

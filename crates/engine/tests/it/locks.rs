@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::{
-    answer::{Script, exit},
+    answer::{Script, exit, never},
     play::{DAWN, Play, ROOMY},
     text::manifest,
     town::Town,
@@ -279,6 +279,132 @@ fn locks_of_a_run_that_nobody_has_taken_up_are_respected() {
     let locks: Vec<usize> = engine.locks().all().map(|(_, held, _)| held.len()).collect();
     assert_eq!(locks, [1]);
     assert!(engine.run_of::<octoflow_engine::argo::Run>(RunId(1)).is_none());
+}
+
+#[test]
+fn a_node_inside_the_holder_of_its_lock_is_an_error_and_not_a_wait_for_ever() {
+    let nested = "
+templates:
+- {name: main, synchronization: {mutexes: [{name: m}]}, steps: [[{name: a, template: inner}]]}
+- {name: inner, dag: {tasks: [{name: b, template: locked}]}}
+- {name: locked, synchronization: {mutexes: [{name: m}]}, retryStrategy: {limit: 1}, container: {image: i, command: [c]}}";
+    let whole = format!("synchronization: {{mutexes: [{{name: m}}]}}{}", steps(1, "{mutexes: [{name: m}]}"));
+    let outer = "default/w1/w1";
+    for (spec, node, holder) in [(nested, "w1[0].a.b", outer), (&whole, "w1[0].a(0:1)", outer)] {
+        let mut town = Town::new();
+        town.submit(1, spec);
+        let node = town.node(1, node);
+        let holder = if spec == nested { holder } else { "default/w1" };
+        let told = format!("default/Mutex/m is held by {holder}, which does not end before this node does");
+        assert_eq!(node["phase"], "Error");
+        assert!(node["message"].as_str().unwrap().ends_with(&told), "{node}");
+        assert!(matches!(town.phase(1).as_str(), "Failed" | "Error"), "{}", town.phase(1));
+        assert!(town.table().is_empty() && town.flights.is_empty());
+    }
+}
+
+#[test]
+fn a_semaphore_is_taken_inside_of_its_holder_as_often_as_it_allows() {
+    let spec = "
+templates:
+- {name: main, synchronization: {semaphores: [{database: {key: k}}]}, steps: [[{name: a, template: inner}]]}
+- {name: inner, synchronization: {semaphores: [{database: {key: k}}]}, steps: [[{name: b, template: locked}]]}
+- {name: locked, synchronization: {semaphores: [{database: {key: k}}]}, container: {image: i, command: [c]}}";
+    for (limit, phase) in [("2", "Error"), ("3", "Pending")] {
+        let mut town = Town::new();
+        town.map("octoflow-semaphores", "k", limit);
+        town.submit(1, spec);
+        assert_eq!(town.node(1, "w1[0].a[0].b")["phase"], phase);
+    }
+    let mut town = Town::new();
+    town.map("octoflow-semaphores", "k", "2");
+    town.submit(2, &steps(1, "{semaphores: [{database: {key: k}}]}"));
+    town.submit(
+        1,
+        &spec.replace("synchronization: {semaphores: [{database: {key: k}}]}, steps: [[{name: b", "steps: [[{name: b"),
+    );
+    assert_eq!(town.node(1, "w1[0].a[0].b")["phase"], "Pending", "the other run gives its lock back");
+    town.end_first(0);
+    town.end_first(0);
+    assert_eq!(town.phase(1), "Succeeded");
+}
+
+#[test]
+fn a_hook_waits_for_the_lock_of_its_owner_which_ends_without_it() {
+    let spec = "
+templates:
+- {name: main, steps: [[{name: a, template: locked, hooks: {up: {expression: steps.a.status == 'Running', template: locked}, exit: {template: locked}}}]]}
+- {name: locked, synchronization: {mutexes: [{name: m}]}, retryStrategy: {limit: 1}, container: {image: i, command: [c]}}";
+    let done = Play::new(spec).finish();
+    assert_eq!((done.phase(), done.starts.len()), ("Succeeded", 3));
+}
+
+#[test]
+fn nobody_waits_for_the_lock_of_a_daemon_that_outlives_them() {
+    let spec = "
+templates:
+- name: main
+  dag:
+    tasks:
+    - {name: s, template: server}
+    - {name: b, template: locked}
+    - {name: c, template: locked, depends: s}
+- {name: server, daemon: true, synchronization: {mutexes: [{name: m}]}, container: {image: i, command: [serve]}}
+- {name: locked, synchronization: {mutexes: [{name: m}]}, container: {image: i, command: [c]}}";
+    let done = Play::with(spec, Script::default().on("server", never())).finish();
+    assert_eq!((done.node_phase("s"), done.node_phase("b"), done.node_phase("c")), ("Succeeded", "Error", "Error"));
+    assert!(done.node_message("b").contains("default/Mutex/m is held by default/w/w-"), "{}", done.node_message("b"));
+}
+
+#[test]
+fn a_daemons_hook_waits_for_its_lock_until_the_daemon_is_ended() {
+    let spec = "
+templates:
+- {name: main, steps: [[{name: s, template: server, hooks: {up: {expression: steps.s.status == 'Running', template: locked}}}]]}
+- {name: server, daemon: true, synchronization: {mutexes: [{name: m}]}, container: {image: i, command: [serve]}}
+- {name: locked, synchronization: {mutexes: [{name: m}]}, container: {image: i, command: [c]}}";
+    let done = Play::with(spec, Script::default().on("server", never())).finish();
+    assert_eq!((done.phase(), done.node_phase("s.hooks.up")), ("Succeeded", "Succeeded"));
+}
+
+/// The sibling may take the slot only when the retried call is over: inside it waits for the lock that the call holds.
+#[test]
+fn a_retried_call_keeps_its_slot_as_long_as_it_holds_its_lock() {
+    let spec = "
+templates:
+- name: main
+  parallelism: 1
+  dag:
+    tasks:
+    - {name: a, template: nap}
+    - {name: b, template: retried}
+    - {name: c, template: around, depends: a}
+- {name: nap, suspend: {duration: 5}}
+- {name: retried, synchronization: {mutexes: [{name: m}]}, retryStrategy: {limit: 2, backoff: {duration: 10s}}, container: {image: i, command: [c]}}
+- {name: around, steps: [[{name: d, template: locked}]]}
+- {name: locked, synchronization: {mutexes: [{name: m}]}, container: {image: i, command: [c]}}";
+    let script = Script::default().on("b(0)", exit(1)).on("b(1)", exit(1));
+    let done = Play::with(spec, script).finish();
+    assert_eq!((done.phase(), done.crowd), ("Succeeded", 1));
+    assert_eq!(done.started(), ["w.b(0)", "w.b(1)", "w.b(2)", "w.c[0].d"]);
+}
+
+/// Found by the simulator (seeds 21351 and 22192): a sibling took the slot after the call was made and before it had its lock.
+#[test]
+fn a_retried_call_is_not_given_a_lock_while_there_is_no_slot_for_its_attempt() {
+    let spec = "
+templates:
+- name: main
+  parallelism: 1
+  dag:
+    tasks:
+    - {name: b, template: retried}
+    - {name: c, template: around}
+- {name: retried, synchronization: {mutexes: [{name: m}]}, retryStrategy: {limit: 2}, container: {image: i, command: [c]}}
+- {name: around, steps: [[{name: d, template: locked}]]}
+- {name: locked, synchronization: {mutexes: [{name: m}]}, container: {image: i, command: [c]}}";
+    let done = Play::new(spec).finish();
+    assert_eq!((done.phase(), done.crowd), ("Succeeded", 1));
 }
 
 /// Found by the property below: the town restarts after every deed and asserts that nothing is decided by that.

@@ -16,6 +16,7 @@ use octoflow_model::{
 };
 
 use super::{
+    audit::audit,
     failure::{Broken, Guarantee, broken},
     life::Life,
     runtime::Runtime,
@@ -161,6 +162,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
         }
     }
     exclusive(life)?;
+    audit(life)?;
     books(life, queued, held)
 }
 
@@ -286,15 +288,10 @@ impl Examined<'_> {
 
     /// A limit keeps it from starting more.
     fn limited(&self, at: NodeIx, node: &Node) -> bool {
-        let state = &self.run.state;
-        let whole =
-            self.run.program.workflow.spec.parallelism.is_some_and(|limit| u64::from(state.active_pods) >= limit);
+        let whole = self.run.program.workflow.spec.parallelism.is_some_and(|limit| self.run.pod_slots_taken() >= limit);
         let inside = node.kind == NodeKind::Dag && !node.phase.fulfilled();
         let boundary = if inside { Some(at) } else { node.boundary };
-        let full = |at: NodeIx| {
-            let active = state.active_children.get(&at).copied().unwrap_or(0);
-            limit_of(self.run, at).is_some_and(|limit| u64::from(active) >= limit)
-        };
+        let full = |at: NodeIx| limit_of(self.run, at).is_some_and(|limit| self.run.slots_taken(at) >= limit);
         whole || boundary.is_some_and(full)
     }
 
@@ -341,10 +338,13 @@ pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
 
 fn held_up(run: &Run) -> bool {
     let state = &run.state;
-    let whole = run.program.workflow.spec.parallelism.is_some_and(|limit| u64::from(state.active_pods) >= limit);
-    let full = |(at, active): (&NodeIx, &u32)| limit_of(run, *at).is_some_and(|limit| u64::from(*active) >= limit);
+    let whole = run.program.workflow.spec.parallelism.is_some_and(|limit| run.pod_slots_taken() >= limit);
+    let full = |(at, node): (usize, &Node)| {
+        let at = NodeIx(at as u32);
+        !node.phase.fulfilled() && limit_of(run, at).is_some_and(|limit| run.slots_taken(at) >= limit)
+    };
     // The second engine knows nothing of the locks of other runs.
     let locked = state.lock.iter().chain(state.nodes.iter().filter_map(|node| node.lock.as_ref()));
     let waits = locked.into_iter().any(|lock| !lock.held);
-    state.head.suspended || whole || waits || state.active_children.iter().any(full)
+    state.head.suspended || whole || waits || state.nodes.iter().enumerate().any(full)
 }

@@ -211,8 +211,7 @@ impl<'w> Sim<'w> {
                 // not.
                 let ready = act.run.0.is_multiple_of(2);
                 let program = ready.then(|| Program::compile(&submission.manifest, &submission.stored).ok());
-                let claim = Draw::new(world.seed ^ act.run.0, "claim").chance(50).then(|| claim(act.run));
-                let acceptance = Acceptance { claim, replaces: None };
+                let acceptance = Acceptance { claim: key(world, act.run), replaces: None };
                 life.event_loop.submit(act.run, submission.clone(), program.flatten(), acceptance)
             }
             Deed::Command(command) => life.event_loop.command(act.run, command.clone()),
@@ -242,8 +241,13 @@ impl<'w> Sim<'w> {
             let submits = matches!(self.world.acts[at].deed, Deed::Submit(_));
             self.asks[at] = match answer {
                 Ok(()) => Ask::Acknowledged,
-                // What was asked for before was done.
-                Err(Error::Made { .. } | Error::NameTaken { .. }) if submits && again => Ask::Acknowledged,
+                // What was asked for before was done. Whoever gave a key is told which run that is.
+                Err(Error::Made { run }) if submits && again && run == self.world.acts[at].run => Ask::Acknowledged,
+                Err(Error::NameTaken { .. })
+                    if submits && again && key(self.world, self.world.acts[at].run).is_none() =>
+                {
+                    Ask::Acknowledged
+                }
                 Err(error) if error.is_outage() => {
                     let patience = ticks(self.weather.below(50) + 1);
                     self.calendar.put(self.now.saturating_add(patience), Event::Act(at));
@@ -263,6 +267,10 @@ impl<'w> Sim<'w> {
     fn step(&mut self) -> Result<(), Broken> {
         let Some(life) = &mut self.life else { return Ok(()) };
         let commits = life.step(self.now)?;
+        // Orders follow a durable commit, and are taken then.
+        if let Some(order) = life.event_loop.take_orders().first() {
+            return broken(Guarantee::Durable, format!("{} leaves before its commit is durable", brief(order)));
+        }
         let adoptions = life.event_loop.take_adoptions();
         let second_looks = if commits.is_empty() { 4 } else { 15 };
         for commit in &commits {
@@ -509,6 +517,12 @@ impl<'w> Sim<'w> {
         {
             return broken(Guarantee::Acknowledged, format!("what was planned for run {} never happened", act.run));
         }
+        if let Some(life) = &self.life {
+            if let Some(left) = life.event_loop.reserved().first() {
+                return broken(Guarantee::NothingLeft, format!("every run is over, but {left} is still reserved"));
+            }
+            self.disk.compare_meters(life.engine().meters())?;
+        }
         let alive = self.runtime.alive();
         if !alive.is_empty() {
             return broken(
@@ -556,9 +570,11 @@ fn told(commit: &[(RunId, Vec<Fact>)]) -> Vec<String> {
         .collect()
 }
 
-/// The idempotency key of whoever submits a run.
-fn claim(run: RunId) -> Claim {
-    Claim { scope: "people".to_owned(), key: run.to_string(), fingerprint: run.0.to_le_bytes().to_vec() }
+/// The idempotency key of whoever submits a run: half of them have one.
+fn key(world: &World, run: RunId) -> Option<Claim> {
+    let keyed = Draw::new(world.seed ^ run.0, "claim").chance(50);
+    let fingerprint = || run.0.to_le_bytes().to_vec();
+    keyed.then(|| Claim { scope: "people".to_owned(), key: run.to_string(), fingerprint: fingerprint() })
 }
 
 fn full() -> StoreError {

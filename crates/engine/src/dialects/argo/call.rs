@@ -113,6 +113,15 @@ impl Turn<'_> {
         (leaf && !self.view().pods_have_room()).then_some(Gate::Run)
     }
 
+    /// Like [`gate`](Self::gate), for whoever has a slot already: limits do not block it.
+    pub(super) fn kept_gate(&self, boundary: Option<NodeIx>, handler: bool) -> Option<Gate> {
+        if self.run.state.held() {
+            return Some(Gate::Suspended);
+        }
+        let fails_fast = |boundary: &NodeIx| !handler && self.view().fails_fast(*boundary);
+        boundary.filter(fails_fast).map(Gate::FailFast)
+    }
+
     /// Whether the boundary's parallelism allows one more child.
     pub(super) fn boundary_has_room(&mut self, boundary: NodeIx) -> bool {
         if self.run.recipe_of(boundary).template.parallelism.is_none()
@@ -123,8 +132,7 @@ impl Turn<'_> {
         // The limit may come from a variable. A boundary that cannot be instantiated reports that when it is visited.
         let Ok(instance) = self.instance(boundary) else { return true };
         let limit = instance.template.parallelism.as_ref().and_then(|limit| limit.0.trim().parse::<u64>().ok());
-        let active = self.run.state.active_children.get(&boundary).copied().unwrap_or(0);
-        limit.is_none_or(|limit| limit == 0 || u64::from(active) < limit)
+        limit.is_none_or(|limit| limit == 0 || self.run.slots_taken(boundary) < limit)
     }
 
     /// Queues the node until the gate may have opened.

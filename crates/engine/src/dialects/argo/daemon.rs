@@ -3,7 +3,7 @@
 
 use octoflow_model::{
     NodeIx, Order,
-    argo::{Phase, WorkflowFact},
+    argo::{Phase, Role, WorkflowFact},
 };
 
 use super::{
@@ -32,6 +32,9 @@ impl Turn<'_> {
     pub(super) fn daemon_up(&mut self, at: NodeIx) {
         if self.run.is_daemon(at) {
             self.decide(WorkflowFact::Daemoned { node: at });
+            let node = self.run.state.node(at);
+            let site = node.parent.filter(|_| matches!(node.role, Role::Attempt(_))).unwrap_or(at);
+            self.refuse_behind(site);
         }
     }
 
@@ -55,6 +58,15 @@ impl Turn<'_> {
             Some(last) => self.stop_daemon(last, false),
             None => self.finish(at, Phase::Succeeded, ""),
         }
+    }
+
+    /// Ends a daemon that failed if its boundary waits for nothing else. The boundary could not end it before: the attempt
+    /// was being stopped for its own deadline, and its end is the first sign of whether there will be another one.
+    pub(super) fn is_dismissed(&mut self, at: NodeIx) -> bool {
+        if let Some(boundary) = self.run.state.node(at).boundary {
+            self.visit(boundary);
+        }
+        self.run.state.node(at).phase.fulfilled()
     }
 
     /// Stops the task of a daemon; the node succeeds with it.

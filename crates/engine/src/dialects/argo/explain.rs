@@ -263,15 +263,16 @@ fn waiting(run: &Run, at: NodeIx, open: u32, still_to_start: usize) -> Reason {
     let boundary = if state.node(at).kind == NodeKind::Dag { Some(at) } else { state.node(at).boundary };
     let own = boundary.and_then(|boundary| {
         let limit: u64 = run.recipe_of(boundary).template.parallelism.as_ref()?.0.trim().parse().ok()?;
-        let active = state.active_children.get(&boundary).copied().unwrap_or(0);
-        (u64::from(active) >= limit).then(|| Reason::Parallelism {
+        let active = run.slots_taken(boundary);
+        (active >= limit).then(|| Reason::Parallelism {
             limit,
-            active,
+            active: u32::try_from(active).unwrap_or(u32::MAX),
             whose: format!("template '{}'", run.recipe_of(boundary).key),
         })
     });
-    let whole = run.program.workflow.spec.parallelism.filter(|limit| u64::from(state.active_pods) >= *limit);
-    let whole =
-        whole.map(|limit| Reason::Parallelism { limit, active: state.active_pods, whose: "the workflow".to_owned() });
+    let pods = run.pod_slots_taken();
+    let whole = run.program.workflow.spec.parallelism.filter(|limit| pods >= *limit);
+    let active = u32::try_from(pods).unwrap_or(u32::MAX);
+    let whole = whole.map(|limit| Reason::Parallelism { limit, active, whose: "the workflow".to_owned() });
     own.or(whole).unwrap_or(Reason::Children { open, still_to_start })
 }

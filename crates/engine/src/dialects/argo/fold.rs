@@ -356,7 +356,11 @@ impl<'a> Fold<'a> {
         }
         let node = &mut self.state.nodes[at.at()];
         node.barred = false;
-        node.lock = None;
+        let lock = node.lock.take();
+        // The slot it kept between its attempts is free.
+        if let (NodeKind::Retry, Some(true), Some(boundary)) = (node.kind, lock.map(|lock| lock.held), node.boundary) {
+            self.note(Note::ChildOver(boundary));
+        }
         self.look_at_watchers();
         self.settle_unless_followed(at);
     }

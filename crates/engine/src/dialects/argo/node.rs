@@ -245,6 +245,11 @@ impl Node {
 
     /// Whether the node counts against parallelism limits while it is not final.
     pub fn counts_as_child(&self) -> bool {
-        matches!(self.kind, NodeKind::Pod | NodeKind::Steps | NodeKind::Dag)
+        is_counted(self.kind)
     }
+}
+
+/// Whether nodes of this kind count against the parallelism limit of their boundary.
+pub(super) fn is_counted(kind: NodeKind) -> bool {
+    matches!(kind, NodeKind::Pod | NodeKind::Steps | NodeKind::Dag)
 }

@@ -44,6 +44,9 @@ impl Turn<'_> {
         if node.wake.is_some_and(|wake| self.now < wake) && !self.run.state.closes(at) {
             return;
         }
+        if node.daemoned && self.is_dismissed(at) {
+            return;
+        }
         if let Some((phase, message)) = self.view().gave_up_before(at, last, count) {
             let outputs = self.run.state.node(last).outputs.as_deref().cloned().unwrap_or_default();
             return self.finish_with(at, phase, message, outputs, NodeList::default());
@@ -71,7 +74,10 @@ impl Turn<'_> {
         let recipe = self.run.recipe_of(retry).clone();
         let handler = matches!(self.run.state.node(retry).role, Role::Hook(_));
         // Replaying an attempt of the previous run is not subject to failing fast.
-        let gate = if handler || self.view().attempted_before(retry, number) {
+        let exempt = handler || self.view().attempted_before(retry, number);
+        let gate = if self.run.keeps_slot(retry) {
+            self.kept_gate(boundary, exempt)
+        } else if exempt {
             self.handler_gate(boundary, &recipe.template)
         } else {
             self.gate(boundary, &recipe.template)

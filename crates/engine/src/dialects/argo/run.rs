@@ -216,15 +216,6 @@ impl Run {
         open.filter_map(|(at, node)| Some((NodeIx(at as u32), node.leaf()?)))
     }
 
-    /// Whether the run's parallelism allows one more pod.
-    pub(super) fn has_room(&self) -> bool {
-        match self.program.workflow.spec.parallelism {
-            // A limit of zero would block the run for ever.
-            Some(limit) if limit > 0 => u64::from(self.state.active_pods) < limit,
-            Some(_) | None => true,
-        }
-    }
-
     /// Returns the compiled template that a node runs.
     pub(super) fn recipe_of(&self, at: NodeIx) -> &Arc<Recipe> {
         self.state.recipe_of(at, &self.program)

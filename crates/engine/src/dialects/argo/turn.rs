@@ -123,7 +123,7 @@ impl<'a> Turn<'a> {
         None
     }
 
-    fn visit(&mut self, at: NodeIx) {
+    pub(super) fn visit(&mut self, at: NodeIx) {
         if self.run.state.finished() {
             return;
         }
