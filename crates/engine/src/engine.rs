@@ -58,8 +58,8 @@ impl Default for SharedState {
         Self {
             keyed: BTreeMap::new(),
             meters: Meters::default(),
-            max_nodes: argo::MOST_NODES,
-            max_bytes: argo::MOST_BYTES,
+            max_nodes: argo::MAX_NODES,
+            max_bytes: argo::MAX_BYTES,
         }
     }
 }
@@ -133,8 +133,8 @@ impl From<Capacity> for Setup {
         Self {
             capacity,
             slice: Work::MAX,
-            max_nodes: argo::MOST_NODES,
-            max_bytes: argo::MOST_BYTES,
+            max_nodes: argo::MAX_NODES,
+            max_bytes: argo::MAX_BYTES,
             meters: Meters::default(),
         }
     }
@@ -145,8 +145,8 @@ impl Engine {
         let Setup { capacity, slice, max_nodes, max_bytes, meters } = setup.into();
         let shared = SharedState {
             meters,
-            max_nodes: max_nodes.min(argo::MOST_NODES),
-            max_bytes: max_bytes.min(argo::MOST_BYTES),
+            max_nodes: max_nodes.min(argo::MAX_NODES),
+            max_bytes: max_bytes.min(argo::MAX_BYTES),
             ..SharedState::default()
         };
         let slice = slice.max(1);

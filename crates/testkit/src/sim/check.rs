@@ -110,7 +110,7 @@ fn limit_of(run: &Run, at: NodeIx) -> Option<u64> {
 
 fn template_of(run: &Run, at: NodeIx) -> Option<&Template> {
     let name = run.state.node(at).template.as_deref()?;
-    run.program.recipe(name).map(|recipe| &*recipe.template)
+    run.program.compiled(name).map(|compiled| &*compiled.template)
 }
 
 /// G2 and G5: everything open has somebody who will bring it on, and the books agree with what is there.
@@ -332,7 +332,7 @@ pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
         {
             return broken(
                 Guarantee::Twice,
-                format!("run {id}, taken up from its journal, decides {:?}", facts.first()),
+                format!("run {id}, restored from its journal, decides {:?}", facts.first()),
             );
         }
     }

@@ -21,7 +21,7 @@ use super::{
     kinds::{WORKFLOW, summary_cells},
     lifetime,
     node::{Body, Leaf},
-    outlook::outlook,
+    plan::plan,
     program::Program,
     progress::Progress,
     record, rerun, status, task,
@@ -65,7 +65,7 @@ pub static DIALECT: Dialect = Dialect {
     selects_by_object: false,
     in_argo_api: true,
     takes_arguments: true,
-    outlook: Ok(outlook),
+    plan: Ok(plan),
     node_table: NodeTable::Steps,
     summary_cells: Some(summary_cells),
     examine,
@@ -260,11 +260,12 @@ impl DialectRun for Run {
     }
 
     fn resources(&self, at: NodeIx) -> Resources {
-        task::resources(&self.recipe_of(at).template)
+        task::resources(&self.compiled_of(at).template)
     }
 
     fn priority(&self, at: NodeIx) -> i32 {
-        let own = self.state.node(at).template.as_deref().and_then(|name| self.program.recipe(name)?.template.priority);
+        let own =
+            self.state.node(at).template.as_deref().and_then(|name| self.program.compiled(name)?.template.priority);
         own.or(self.program.workflow.spec.priority).unwrap_or(0)
     }
 

@@ -6,7 +6,7 @@ use octoflow_model::{
     order::End,
 };
 
-use super::{duration, node::Leaf, pod, program::Recipe, turn::Turn, view::View};
+use super::{duration, node::Leaf, pod, program::CompiledTemplate, turn::Turn, view::View};
 
 impl Turn<'_> {
     /// Stops a task if the run is shutting down or its deadline has passed.
@@ -198,12 +198,18 @@ impl View<'_> {
         name: &str,
         kind: NodeKind,
         inputs: &InputValues,
-        recipe: &Recipe,
+        compiled: &CompiledTemplate,
     ) -> Result<Option<Time>, String> {
         let field = match kind {
-            NodeKind::Suspend => recipe.template.suspend.as_ref().and_then(|suspend| suspend.duration.as_ref()),
-            kind if kind.tasked() => recipe.template.timeout.as_ref(),
-            _ => None,
+            NodeKind::Suspend => compiled.template.suspend.as_ref().and_then(|suspend| suspend.duration.as_ref()),
+            NodeKind::Pod | NodeKind::Http => compiled.template.timeout.as_ref(),
+            NodeKind::Steps
+            | NodeKind::StepGroup
+            | NodeKind::Dag
+            | NodeKind::TaskGroup
+            | NodeKind::Retry
+            | NodeKind::Skipped
+            | NodeKind::Container => None,
         };
         let Some(text) = field else { return Ok(None) };
         let scope =
