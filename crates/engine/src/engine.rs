@@ -59,8 +59,8 @@ impl Default for SharedState {
         Self {
             keyed: BTreeMap::new(),
             meters: Meters::default(),
-            max_nodes: argo::MOST_NODES,
-            max_bytes: argo::MOST_BYTES,
+            max_nodes: argo::MAX_NODES,
+            max_bytes: argo::MAX_BYTES,
         }
     }
 }
@@ -135,8 +135,8 @@ impl From<Capacity> for Setup {
         Self {
             nodes: vec![capacity.into()],
             slice: Work::MAX,
-            max_nodes: argo::MOST_NODES,
-            max_bytes: argo::MOST_BYTES,
+            max_nodes: argo::MAX_NODES,
+            max_bytes: argo::MAX_BYTES,
             meters: Meters::default(),
         }
     }
@@ -147,8 +147,8 @@ impl Engine {
         let Setup { nodes, slice, max_nodes, max_bytes, meters } = setup.into();
         let shared = SharedState {
             meters,
-            max_nodes: max_nodes.min(argo::MOST_NODES),
-            max_bytes: max_bytes.min(argo::MOST_BYTES),
+            max_nodes: max_nodes.min(argo::MAX_NODES),
+            max_bytes: max_bytes.min(argo::MAX_BYTES),
             ..SharedState::default()
         };
         let slice = slice.max(1);

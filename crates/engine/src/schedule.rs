@@ -426,11 +426,6 @@ impl Scheduler {
         }
     }
 
-    /// Returns the resources of all running tasks.
-    pub fn used(&self) -> Resources {
-        self.used
-    }
-
     pub fn running(&self) -> usize {
         self.running.len()
     }

@@ -194,7 +194,7 @@ impl VirtualLoop {
         let event_loop =
             EventLoop::new(engine, Limits { all_facts: true, ..limits }, ports, in_flight.clone(), progress);
         let (reply, _) = oneshot::channel();
-        let messages = VecDeque::from([Message::TakeUpAll { runs, unreadable: damaged, reply }]);
+        let messages = VecDeque::from([Message::RestoreAll { runs, unreadable: damaged, reply }]);
         let opened = Self {
             event_loop,
             disk,
@@ -299,7 +299,7 @@ impl VirtualLoop {
                     self.messages.push_back(Message::Packed(Box::new(packed)));
                 }
                 Effect::Reopen => self.reopens = true,
-                Effect::Doom(_) | Effect::KeepClock => {}
+                Effect::QueueDeletion(_) | Effect::KeepClock => {}
             }
         }
         Ok(self.commits.len() - before)

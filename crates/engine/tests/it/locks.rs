@@ -407,7 +407,7 @@ templates:
     assert_eq!((done.phase(), done.crowd), ("Succeeded", 1));
 }
 
-/// Found by the property below: the town restarts after every deed and asserts that nothing is decided by that.
+/// Found by the property below: the town restarts after every action and asserts that nothing is decided by that.
 #[test]
 fn a_restart_does_not_tell_a_waiter_of_a_second_lock_that_keeps_it() {
     let mut town = Town::new();
@@ -437,7 +437,7 @@ fn wants() -> impl Strategy<Value = String> {
 }
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Action {
     Submit {
         priority: i32,
         items: usize,
@@ -459,9 +459,9 @@ enum Deed {
     Restart,
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn action() -> impl Strategy<Value = Action> {
     let submit = (0..3_i32, 1..5_usize, wants(), wants(), any::<bool>(), 1..4_usize).prop_map(
-        |(priority, items, whole, part, retried, parallelism)| Deed::Submit {
+        |(priority, items, whole, part, retried, parallelism)| Action::Submit {
             priority,
             items,
             whole,
@@ -472,30 +472,30 @@ fn deed() -> impl Strategy<Value = Deed> {
     );
     prop_oneof![
         4 => submit,
-        12 => (0..8_usize, 0..2_i32).prop_map(|(flight, code)| Deed::End { flight, code }),
-        1 => (0..8_usize).prop_map(Deed::Stop),
-        1 => (0..8_usize).prop_map(Deed::Terminate),
-        1 => (2..5_usize).prop_map(|key| Deed::Raise { key }),
-        2 => Just(Deed::Restart),
+        12 => (0..8_usize, 0..2_i32).prop_map(|(flight, code)| Action::End { flight, code }),
+        1 => (0..8_usize).prop_map(Action::Stop),
+        1 => (0..8_usize).prop_map(Action::Terminate),
+        1 => (2..5_usize).prop_map(|key| Action::Raise { key }),
+        2 => Just(Action::Restart),
     ]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// The town checks after every deed that no lock has too many holders and that a restart keeps the table. Here
+    /// The town checks after every action that no lock has too many holders and that a restart keeps the table. Here
     /// everything that was begun also comes to its end. A run wants locks at one level only, so
     /// that none can wait for itself or for each other in a circle.
     #[test]
-    fn limits_hold_restarts_change_nothing_and_everybody_gets_their_turn(deeds in prop::collection::vec(deed(), 1..30)) {
+    fn limits_hold_restarts_change_nothing_and_everybody_gets_their_turn(actions in prop::collection::vec(action(), 1..30)) {
         let mut town = Town::new();
         for (key, limit) in [("k2", "1"), ("k3", "2"), ("k4", "3")] {
             town.map("limits", key, limit);
         }
         let mut runs = 0;
-        for deed in deeds {
-            match deed {
-                Deed::Submit { priority, items, whole, part, retried, parallelism } => {
+        for action in actions {
+            match action {
+                Action::Submit { priority, items, whole, part, retried, parallelism } => {
                     runs += 1;
                     let none = "{}".to_owned();
                     let (whole, part) = if runs % 2 == 0 { (none, part) } else { (whole, none) };
@@ -509,21 +509,21 @@ templates:
 - {{name: main, steps: [[{{name: a, template: locked, withItems: {items:?}}}]]}}
 - {{name: locked, synchronization: {part}, {retry}container: {{image: i, command: [c]}}}}"));
                 }
-                Deed::End { flight, code } if !town.flights.is_empty() => {
+                Action::End { flight, code } if !town.flights.is_empty() => {
                     let flight = flight % town.flights.len();
                     town.end(flight, code);
                 }
-                Deed::Stop(run) | Deed::Terminate(run) if runs > 0 => {
-                    let terminate = matches!(deed, Deed::Terminate(_));
+                Action::Stop(run) | Action::Terminate(run) if runs > 0 => {
+                    let terminate = matches!(action, Action::Terminate(_));
                     let run = run as u64 % runs + 1;
                     let open = town.engine().run_of::<octoflow_engine::argo::Run>(RunId(run)).is_some_and(|run| !run.state.finished());
                     if open {
                         town.command(run, if terminate { Command::Terminate } else { Command::Stop });
                     }
                 }
-                Deed::Raise { key } => town.map("limits", &format!("k{key}"), "3"),
-                Deed::Restart => town.restart(),
-                Deed::End { .. } | Deed::Stop(_) | Deed::Terminate(_) => {}
+                Action::Raise { key } => town.map("limits", &format!("k{key}"), "3"),
+                Action::Restart => town.restart(),
+                Action::End { .. } | Action::Stop(_) | Action::Terminate(_) => {}
             }
         }
         while !town.flights.is_empty() {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_engine::{DialectRun, Run, dialect::TaskState, locks::Holder, schedule::Gang, taskset};
+use octoflow_engine::{Run, dialect::TaskState, locks::Holder, schedule::Gang, taskset};
 use octoflow_model::{Claim, task::Resources};
 
 use super::{
@@ -23,22 +23,32 @@ fn open_runs(life: &Life) -> impl Iterator<Item = &Run> {
 
 /// G5: cpu and memory in use are those of the tasks that a runtime has.
 fn room(life: &Life) -> Result<(), Broken> {
-    let scheduler = life.engine().scheduler();
-    let capacity = scheduler.capacity();
-    let mut placed = Resources::default();
+    let (mut used, mut placed) = (Resources::default(), Resources::default());
+    for node in life.engine().scheduler().nodes() {
+        let of = |name: &str| node.allocated.get(name).copied().unwrap_or(0);
+        used.cpu_milli += of("cpu");
+        used.memory_bytes += of("memory");
+    }
+    let (most_cpu, most_memory) = (capacity(life, "cpu"), capacity(life, "memory"));
     for run in open_runs(life) {
         for (node, _) in run.open_tasks().into_iter().filter(|(_, state)| *state != TaskState::Queued) {
             if !run.is_weightless(node) {
-                let own = run.resources(node);
-                placed.cpu_milli += own.cpu_milli.min(capacity.cpu_milli);
-                placed.memory_bytes += own.memory_bytes.min(capacity.memory_bytes);
+                let own = &run.demand(node).resources;
+                placed.cpu_milli += own.cpu_milli.min(most_cpu);
+                placed.memory_bytes += own.memory_bytes.min(most_memory);
             }
         }
     }
-    if scheduler.used() == placed {
+    if used == placed {
         return Ok(());
     }
-    broken(Guarantee::Limits, format!("{:?} are in use where the live tasks have {placed:?}", scheduler.used()))
+    broken(Guarantee::Limits, format!("{used:?} are in use where the live tasks have {placed:?}"))
+}
+
+/// Returns how much of a resource the only node has.
+pub(super) fn capacity(life: &Life, resource: &str) -> u64 {
+    let nodes = life.engine().scheduler().nodes();
+    nodes.iter().filter_map(|node| node.spec.capacity.get(resource)).map(|capacity| capacity.amount).sum()
 }
 
 /// G5: the table of locks has the holders and waiters that the runs tell of, and no other.

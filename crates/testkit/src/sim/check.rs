@@ -16,7 +16,7 @@ use octoflow_model::{
 };
 
 use super::{
-    audit::audit,
+    audit::{audit, capacity},
     failure::{Broken, Guarantee, broken},
     life::Life,
     runtime::Runtime,
@@ -111,7 +111,7 @@ fn limit_of(run: &Run, at: NodeIx) -> Option<u64> {
 
 fn template_of(run: &Run, at: NodeIx) -> Option<&Template> {
     let name = run.state.node(at).template.as_deref()?;
-    run.program.recipe(name).map(|recipe| &*recipe.template)
+    run.program.compiled(name).map(|compiled| &*compiled.template)
 }
 
 /// G2 and G5: everything open has somebody who will bring it on, and the books agree with what is there.
@@ -191,7 +191,7 @@ fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
     if running != held {
         return broken(Guarantee::Limits, format!("{running} slots are taken by {held} live tasks"));
     }
-    let slots = scheduler.capacity().slots;
+    let slots = usize::try_from(capacity(life, "pods")).unwrap_or(usize::MAX);
     life.excess = life.excess.min(running.saturating_sub(slots));
     if running > slots + life.excess {
         return broken(Guarantee::Limits, format!("{running} tasks run where {slots} may"));
@@ -202,8 +202,8 @@ fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
             format!("{queued} tasks wait for the scheduler, which knows {}", scheduler.waiting()),
         );
     }
-    if queued > 0 && scheduler.head().is_none_or(|(_, shortage)| shortage.is_none()) {
-        return broken(Guarantee::Owned, "tasks wait though there is room for the first of them");
+    if let Some(task) = scheduler.overlooked() {
+        return broken(Guarantee::Owned, format!("{task:?} waits though there is room for it"));
     }
     Ok(())
 }
@@ -329,7 +329,7 @@ pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
         {
             return broken(
                 Guarantee::Twice,
-                format!("run {id}, taken up from its journal, decides {:?}", facts.first()),
+                format!("run {id}, restored from its journal, decides {:?}", facts.first()),
             );
         }
     }

@@ -23,7 +23,7 @@ impl Run {
     /// Whether the node stays up once it runs. Only what a step or task calls can be a daemon; an entrypoint, a handler
     /// or a hook runs to its end.
     pub(super) fn is_daemon(&self, at: NodeIx) -> bool {
-        self.recipe_of(at).template.daemon == Some(true) && !self.is_request(at) && self.site_of(at).is_some()
+        self.compiled_of(at).template.daemon == Some(true) && !self.is_request(at) && self.site_of(at).is_some()
     }
 }
 
@@ -87,7 +87,7 @@ impl View<'_> {
     /// Turns a daemon's unrequested success into a failure: it should have stayed up.
     pub(super) fn daemon_end(&self, at: NodeIx, phase: Phase, message: String) -> (Phase, String) {
         if phase == Phase::Succeeded && self.run.is_daemon(at) {
-            let name = pod::main_name(&self.run.recipe_of(at).template);
+            let name = pod::main_name(&self.run.compiled_of(at).template);
             return (Phase::Failed, format!("{name}: Completed (exit code 0): a daemon must not end by itself"));
         }
         (phase, message)

@@ -39,7 +39,7 @@ impl Turn<'_> {
         if node.lock.is_some() {
             return;
         }
-        if self.run.recipe_of(at).template.synchronization.is_none() {
+        if self.run.compiled_of(at).template.synchronization.is_none() {
             // Without locks, it only waits for its cache lookup.
             return self.locked(Some(at));
         }
@@ -84,13 +84,13 @@ impl Turn<'_> {
             if self.recall(at) {
                 return;
             }
-            let recipe = self.run.recipe_of(at).clone();
+            let compiled = self.run.compiled_of(at).clone();
             let slot = self.run.state.node(at);
             let inputs = slot.inputs.as_deref().cloned().unwrap_or_default();
             wake = slot.wake;
             if slot.kind == NodeKind::Suspend {
                 // A suspension lasts from when it may begin.
-                match self.view().first_wake(&slot.name, NodeKind::Suspend, &inputs, &recipe) {
+                match self.view().first_wake(&slot.name, NodeKind::Suspend, &inputs, &compiled) {
                     Ok(until) => wake = until,
                     Err(why) => return self.finish(at, Phase::Error, why),
                 }

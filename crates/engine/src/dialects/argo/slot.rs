@@ -40,7 +40,7 @@ impl Run {
     pub(super) fn crowded(&self, boundary: NodeIx) -> bool {
         let template = match self.instances.get(&boundary) {
             Some(instance) => &*instance.template,
-            None => &*self.recipe_of(boundary).template,
+            None => &*self.compiled_of(boundary).template,
         };
         let limit = template.parallelism.as_ref().and_then(|limit| limit.0.trim().parse::<u64>().ok());
         !self.state.node(boundary).phase.fulfilled()
@@ -50,7 +50,7 @@ impl Run {
     /// Returns the kind of what takes a slot once a node goes on: a retried call takes one with its first attempt.
     pub(super) fn slot_kind(&self, at: NodeIx) -> NodeKind {
         match self.state.node(at).kind {
-            NodeKind::Retry => call::kind_of(&self.recipe_of(at).template).unwrap_or(NodeKind::Retry),
+            NodeKind::Retry => call::kind_of(&self.compiled_of(at).template).unwrap_or(NodeKind::Retry),
             kind => kind,
         }
     }

@@ -76,12 +76,12 @@ pub(super) struct Todo {
 
 impl Run {
     /// Enters the notes of a fold into the work list.
-    pub(super) fn heed(&mut self) {
+    pub(super) fn enter_notes(&mut self) {
         for note in self.notes.drain(..) {
-            match note {
-                Note::Finished(at) => drop(self.instances.remove(&at)),
-                Note::Ended => self.instances.clear(),
-                _ => {}
+            if let Note::Finished(at) = note {
+                self.instances.remove(&at);
+            } else if note == Note::Ended {
+                self.instances.clear();
             }
             self.todo.enter(note, &self.state);
         }
