@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use octoflow_engine::{Command, engine::SharedState};
+use octoflow_engine::{Command, engine::SharedState, kinds, schedule::spec::NodeSpec};
 use octoflow_model::{Fact, RunId, Time, submission::Stored};
 use octoflow_runtime::{
     artifacts::ArtifactClient,
@@ -34,6 +34,7 @@ use crate::{
     },
     maintenance::sweep::{self, LocatedDeletion, Sweeper},
     new_uid,
+    node::{self, NodeConfig},
     objects::{Machine, Objects, StoreCatalog},
     read,
 };
@@ -53,7 +54,10 @@ use worker::{Outgoing, Worker};
 
 pub struct Config {
     pub data_dir: PathBuf,
+    /// What this machine was measured to have.
     pub capacity: Capacity,
+    /// What somebody configured about it.
+    pub node: NodeConfig,
     pub place: Place,
     /// Encrypts what Secrets are encrypted with.
     pub secrets_key: Option<SecretsKey>,
@@ -88,7 +92,8 @@ pub struct Controller {
     supervisor: Supervisor,
     /// Of the event loop.
     busy: BusyTimer,
-    capacity: Capacity,
+    /// This machine, without what people have changed about it.
+    node: Arc<NodeSpec>,
     opened: Time,
     data_dir: PathBuf,
 }
@@ -111,8 +116,8 @@ impl Controller {
         let plaintext = store.plaintext_left();
         let clock_trouble = clock::go_on(&config.data_dir).err();
         let reader = store.reader()?;
-        let capacity = config.capacity;
-        let limits = Limits::from(capacity);
+        let node = Arc::new(node::machine(config.capacity, &config.node, &config.data_dir));
+        let limits = Limits::from(NodeSpec::clone(&node));
         let (mut engine, mut unread) = restore::engine(&reader, &limits, clock::steady())?;
         if let Some(owner) = octoflow_store::foreign_owner(&config.data_dir) {
             let dir = config.data_dir.display();
@@ -188,7 +193,7 @@ impl Controller {
         let thread = supervisor.spawn("event-loop", move || worker.run()).map_err(Error::Thread)?;
         let (thread, opened) = (Mutex::new(Some(thread)), clock::now());
         let controller =
-            Self { handle, thread, dispatcher, sweeper, progress, supervisor, busy, data_dir, capacity, opened };
+            Self { handle, thread, dispatcher, sweeper, progress, supervisor, busy, data_dir, node, opened };
         notices.extend(unread);
         notices.extend(plaintext.map(|left| left.to_string()));
         notices.extend(clock_trouble.map(|why| {
@@ -203,6 +208,21 @@ impl Controller {
     pub fn put_object(&self, mut object: Value) -> Result<(), Error> {
         if object["kind"] == "ConfigMap" {
             cache::keep_entries(&self.handle.store, &mut object)?;
+        }
+        let wrong = match kinds::of_manifest(&object) {
+            Ok(kind) => self.handle.check_declared(kind, &object)?,
+            Err(_) => Vec::new(),
+        };
+        if !wrong.is_empty() {
+            let what = format!(
+                "{} `{}`",
+                object["kind"].as_str().unwrap_or_default(),
+                object["metadata"]["name"].as_str().unwrap_or_default()
+            );
+            return Err(Error::Object {
+                what,
+                why: octoflow_engine::Problems(wrong).render(false).trim_end().to_owned(),
+            });
         }
         self.handle.put_object(&object, new_uid()?)
     }
@@ -298,9 +318,9 @@ impl Controller {
         &self.handle
     }
 
-    /// What runs may use of this machine.
-    pub fn capacity(&self) -> Capacity {
-        self.capacity
+    /// Returns this machine as a node, without what people have changed about it.
+    pub(crate) fn node(&self) -> &NodeSpec {
+        &self.node
     }
 
     /// Since when it is open.

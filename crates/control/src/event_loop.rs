@@ -17,6 +17,7 @@ use octoflow_engine::{
     Engine, Input, Refusal, Setup,
     engine::Capacity,
     meters::Meters,
+    schedule::spec::NodeSpec,
     slice::{SLICE, Work},
 };
 use octoflow_model::{AttemptId, Report, RunId, Task, Time};
@@ -53,6 +54,7 @@ pub(crate) mod restore;
 mod row;
 mod submit;
 pub(crate) mod unit;
+pub(crate) mod usage;
 pub(crate) mod virtual_loop;
 pub(crate) mod watcher;
 mod yielding;
@@ -82,9 +84,10 @@ pub(crate) type Name = (String, String, String);
 pub(crate) type Watchers = Arc<Mutex<HashMap<RunId, Audience>>>;
 
 /// The limits an event loop and its engine work within.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
-    pub capacity: Capacity,
+    /// The nodes that are there from the beginning, as they were configured.
+    pub nodes: Vec<NodeSpec>,
     /// How much one input may decide before others are served.
     pub slice: Work,
     pub max_nodes: usize,
@@ -97,15 +100,21 @@ pub struct Limits {
 
 impl From<Capacity> for Limits {
     fn from(capacity: Capacity) -> Self {
-        let Setup { max_nodes, max_bytes, .. } = capacity.into();
-        Self { capacity, slice: SLICE, max_nodes, max_bytes, large_run: LARGE_RUN, all_facts: false }
+        NodeSpec::from(capacity).into()
+    }
+}
+
+impl From<NodeSpec> for Limits {
+    fn from(node: NodeSpec) -> Self {
+        let Setup { max_nodes, max_bytes, .. } = Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 }.into();
+        Self { nodes: vec![node], slice: SLICE, max_nodes, max_bytes, large_run: LARGE_RUN, all_facts: false }
     }
 }
 
 impl Limits {
-    pub(crate) fn engine(&self, meters: Meters) -> Engine {
-        let Self { capacity, slice, max_nodes, max_bytes, .. } = *self;
-        Engine::new(Setup { capacity, slice, max_nodes, max_bytes, meters })
+    pub(crate) fn engine(&self, nodes: Vec<NodeSpec>, meters: Meters) -> Engine {
+        let Self { slice, max_nodes, max_bytes, .. } = *self;
+        Engine::new(Setup { nodes, slice, max_nodes, max_bytes, meters })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use octoflow_engine::schedule::{QueueReport, spec::Quantities};
 use octoflow_model::RunId;
 use octoflow_runtime::port::{Condition, ConditionKind};
 use octoflow_store::{Change, Filter};
@@ -30,6 +31,8 @@ pub struct Gauges {
     pub slots_used: usize,
     /// Tasks waiting for capacity.
     pub tasks_waiting: usize,
+    /// Queues as they stand.
+    pub queues: Vec<QueueReport>,
     pub locks_held: usize,
     pub lock_waiters: usize,
     /// Number of runs that entered each phase since the controller was opened.

@@ -10,6 +10,7 @@ mod event_loop;
 pub mod gauge;
 pub mod lines;
 mod maintenance;
+mod node;
 mod objects;
 mod park;
 mod random;
@@ -28,6 +29,7 @@ pub use event_loop::{
     virtual_loop::{Acceptance, Adoption, Ticket, VirtualDisk, VirtualLoop, Written},
 };
 pub use maintenance::sweep::{queue_artifact_deletion, sweep_deleted};
+pub use node::NodeConfig;
 pub use octoflow_engine::Explanation;
 pub use octoflow_engine::{
     Capacity, Command,

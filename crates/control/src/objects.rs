@@ -3,6 +3,7 @@
 
 pub mod keyed;
 pub(crate) mod known;
+pub(crate) mod scheduling;
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -11,7 +11,7 @@ use octoflow_model::Revision;
 use octoflow_store::{ChangedItem, Notification, Reader};
 use serde_json::Value;
 
-use crate::{Controller, Error, controller::Handle, maintenance::MaintenanceThread};
+use crate::{Controller, Error, controller::Handle, event_loop::usage, maintenance::MaintenanceThread};
 
 mod admission;
 mod apply;
@@ -32,6 +32,7 @@ mod namespace_tracker;
 mod remove;
 mod rendered;
 pub(crate) mod run;
+mod scheduling;
 mod schema;
 mod select;
 mod size;
@@ -97,7 +98,9 @@ impl Registry {
         let admissions = Arc::new(AdmissionCache::default());
         let (feed_observer, cache_observer) = (feed.clone(), admissions.clone());
         store.observe(Arc::new(move |told| match told {
-            Notification::Commits(notes) => {
+            Notification::Commits(mut notes) => {
+                // What tenants used is nobody's object, and comes with almost every commit.
+                notes.retain(|note| !matches!(&note.what, ChangedItem::Put { kind, .. } if kind == usage::KIND));
                 if notes.iter().any(|note| matches!(note.what, ChangedItem::Put { .. } | ChangedItem::Deleted(_))) {
                     cache_observer.clear();
                 }
@@ -147,7 +150,8 @@ impl Registry {
                 None => None,
             },
             Storage::Stored if kind.name == "Namespace" => self.namespace(kind, name)?,
-            Storage::Stored => self.stored_object(kind, namespace, name)?.map(|kept| kept.object),
+            Storage::Stored if *kind == kinds::scheduling::QUEUE => self.queue(name)?,
+            Storage::Stored => self.shown_object(kind, namespace, name)?,
             Storage::View => self.view(kind, namespace, name)?,
         };
         found.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })

@@ -2,13 +2,14 @@
 
 pub mod code;
 pub(crate) mod findings;
+mod references;
 pub mod shape;
 
 use octoflow_manifest::{Problem, Problems, Severity};
 use octoflow_model::submission::Stored;
 use serde_json::Value;
 
-use crate::kinds;
+use crate::kinds::{self, scheduling::QueueState};
 
 pub use crate::dialects::argo::refer::Reach;
 
@@ -47,6 +48,27 @@ pub trait Catalog {
         let _ = (namespace, name);
         None
     }
+    /// Returns whether a queue takes work; `None` where queues are not available.
+    fn queue(&self, name: &str) -> Option<QueueState> {
+        let _ = name;
+        None
+    }
+    /// Returns the queue of runs in a namespace that name none.
+    fn queue_of_namespace(&self, namespace: &str) -> Option<String> {
+        let _ = namespace;
+        None
+    }
+    fn queue_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// Reports whether a PriorityClass exists; `None` where classes are not available.
+    fn has_class(&self, name: &str) -> Option<bool> {
+        let _ = name;
+        None
+    }
+    fn class_names(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Checks whether this host path may be mounted; on error returns why not, and what to do.
     fn host_path(&self, path: &str) -> Result<(), String> {
         let _ = path;
@@ -65,5 +87,15 @@ pub fn admit(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems>
 
 /// Admits one object, or returns all errors and warnings.
 pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
-    (kinds::dialect_of(object)?.examine)(object, others)
+    let examined = (kinds::dialect_of(object)?.examine)(object, others);
+    let stored = examined.as_ref().ok().map(|admitted| &admitted.stored);
+    let (problems, warnings) = references::check(object, stored, others);
+    match examined {
+        Ok(admitted) if problems.is_empty() => {
+            let warnings = admitted.warnings.into_iter().chain(warnings).collect();
+            Ok(Admitted { warnings, ..admitted })
+        }
+        Ok(admitted) => Err(Problems(problems.into_iter().chain(admitted.warnings).chain(warnings).collect())),
+        Err(found) => Err(Problems(found.0.into_iter().chain(problems).chain(warnings).collect())),
+    }
 }

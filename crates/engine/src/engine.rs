@@ -290,6 +290,7 @@ impl Engine {
                 None => self.scheduler.remove_node(&name),
             },
             Input::Drain { node } => self.drain(&node, now, &mut outcome),
+            Input::Evict { task, why } => self.turn(task.run, now, &mut outcome, |turn| turn.preempt(task.node, why)),
             Input::Queue { name, spec } => match spec {
                 Some(spec) => self.scheduler.put_queue(*spec),
                 None => self.scheduler.remove_queue(&name),

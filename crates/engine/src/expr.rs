@@ -6,7 +6,7 @@ pub mod jsonpath;
 
 pub(crate) mod base32;
 pub mod budget;
-mod calendar;
+pub(crate) mod calendar;
 pub mod depends;
 pub(crate) mod digest;
 mod error;

@@ -6,6 +6,7 @@ mod cell;
 mod column;
 pub mod core;
 mod refuse;
+pub mod scheduling;
 
 use std::fmt;
 
@@ -51,6 +52,8 @@ pub struct Kind {
     /// Alternative group names that paths and manifests may use. Discovery does not list them. Several kinds may share
     /// one, and it may be the group of other kinds.
     pub aliases: &'static [&'static str],
+    /// The kind whose objects these are: the same ones, served in another group as well. Discovery lists both.
+    pub alternate_of: Option<&'static Kind>,
     /// Prefix of the schema's name.
     pub schema_prefix: &'static str,
     /// Field table. A kind without one cannot be loaded from a file.
@@ -94,7 +97,7 @@ pub struct Rows {
 }
 
 /// The table. A new dialect is a line here.
-static TABLE: [&Rows; 3] = [&argo::ROWS, &taskset::ROWS, &core::ROWS];
+static TABLE: [&Rows; 4] = [&argo::ROWS, &taskset::ROWS, &scheduling::ROWS, &core::ROWS];
 
 /// Placeholder for the kind of a run that this version does not know: a newer one has written it. It is not in the
 /// table.
@@ -105,9 +108,9 @@ pub fn all() -> impl Iterator<Item = &'static Kind> + Clone {
     TABLE.iter().flat_map(|rows| rows.kinds).copied()
 }
 
-/// Returns the kinds that can be loaded from files.
+/// Returns the kinds that can be loaded from files, each once.
 pub fn loadable() -> impl Iterator<Item = &'static Kind> + Clone {
-    all().filter(|kind| kind.shape.is_some())
+    all().filter(|kind| kind.shape.is_some() && kind.alternate_of.is_none())
 }
 
 /// Returns the kinds that run.
@@ -163,6 +166,7 @@ impl Kind {
             namespaced: true,
             storage: Storage::Stored,
             aliases: &[],
+            alternate_of: None,
             schema_prefix: "",
             shape: None,
             has_status: false,
@@ -220,6 +224,11 @@ impl Kind {
         matches!(self.storage, Storage::Stored)
     }
 
+    /// Reports whether some of its objects exist although nobody has stored them.
+    pub fn exists_unstored(&self) -> bool {
+        *self == core::NAMESPACE || *self == scheduling::QUEUE
+    }
+
     /// Reports whether it is a view of other objects.
     pub fn is_view(&self) -> bool {
         matches!(self.storage, Storage::View)
@@ -245,7 +254,15 @@ impl Kind {
     /// Returns the closed JSON Schema of the kind, if it can be loaded.
     pub fn schema(&self) -> Option<Value> {
         let version = self.api_version();
-        Some(shape::schema(self.name, self.shape?, &[("apiVersion", &version), ("kind", self.name)]))
+        let mut schema = shape::schema(self.name, self.shape?, &[("apiVersion", &version), ("kind", self.name)]);
+        let others: Vec<String> = all().filter(|kind| kind.alternate_of == Some(self)).map(Self::api_version).collect();
+        if !others.is_empty()
+            && let Some(property) = schema["properties"]["apiVersion"].as_object_mut()
+        {
+            property.remove("const");
+            property.insert("enum".to_owned(), [version].into_iter().chain(others).collect());
+        }
+        Some(schema)
     }
 }
 

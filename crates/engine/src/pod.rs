@@ -5,7 +5,7 @@ pub(crate) mod check;
 pub(crate) mod demand;
 mod environment;
 pub(crate) mod fields;
-mod quantity;
+pub(crate) mod quantity;
 mod volumes;
 
 use octoflow_model::{podspec::Container, task};

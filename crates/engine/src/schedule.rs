@@ -8,6 +8,7 @@ mod gang;
 mod node;
 mod pick;
 mod preempt;
+mod report;
 mod reserve;
 mod room;
 mod shapes;
@@ -41,6 +42,7 @@ use waiting::Turn;
 
 pub use node::Misfit;
 pub use preempt::{Preemption, PreemptionReason};
+pub use report::{GangReport, NodeReport, QueueReport};
 pub use spec::Gang;
 pub use tree::MAX_DEPTH;
 pub use usage::UsageRecord;

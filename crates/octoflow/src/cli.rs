@@ -7,7 +7,9 @@ mod client;
 mod cron;
 mod format;
 mod kubeconfig;
+mod node;
 mod overrides;
+mod queue;
 mod server;
 mod stored;
 
@@ -23,7 +25,9 @@ use format::{
     GetFormats, ListFormats, LogFormats, ObjectFormats, RunFormats, key_value, kind, node_phase, one_of, phase,
     run_kinds,
 };
+pub(crate) use node::{NodeArgs, NodeCommand, NodeLabel, NodeNames, NodeSet};
 pub(crate) use overrides::{Naming, OverrideArgs};
+pub(crate) use queue::{QueueCommand, QueueFields, QueueList, QueueNames};
 pub(crate) use stored::*;
 
 pub(crate) use kubeconfig::Kubeconfig;
@@ -105,9 +109,12 @@ pub(crate) enum Command {
     Retry(Retry),
     /// Submit a run once more as a new one, on a server
     Resubmit(Box<Resubmit>),
-    /// Change waiting nodes
+    /// Machines that run tasks; and waiting nodes of a workflow (`node set --node-field-selector`)
     #[command(subcommand)]
     Node(NodeCommand),
+    /// Queues of a server: who gets how much, and who is first
+    #[command(subcommand)]
+    Queue(QueueCommand),
     /// Copy the artifacts of a run from a server to this machine
     Cp(Cp),
     /// Compare two runs; the exit code is 1 if they differ
@@ -173,6 +180,8 @@ pub(crate) struct Run {
     /// How many steps may run at the same time [default: as many as the machine's cores allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub parallelism: Option<u32>,
+    #[command(flatten)]
+    pub node_args: NodeArgs,
     /// How steps are kept apart: `overlay` gives each its own view of the file system
     #[arg(long, value_enum, default_value_t = Isolation::Overlay)]
     pub isolation: Isolation,

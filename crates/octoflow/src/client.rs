@@ -49,6 +49,8 @@ struct ApiRequest<'a> {
     /// Idempotency key, which makes a creation safe to retry.
     key: Option<&'a str>,
     accept: &'a str,
+    /// Media type of the body.
+    sends: &'a str,
     /// Timeout of a single read; without it the whole call has a timeout.
     read_timeout: Option<Duration>,
 }
@@ -112,6 +114,12 @@ impl Client {
 
     pub(crate) fn put(&self, address: &Address, body: &Value) -> Result<Value> {
         self.json(&ApiRequest { body: Some(body), ..ApiRequest::of(Method::PUT, address) }, false)
+    }
+
+    /// Changes an object by a merge patch.
+    pub(crate) fn patch(&self, address: &Address, body: &Value) -> Result<Value> {
+        let request = ApiRequest::of(Method::PATCH, address);
+        self.json(&ApiRequest { body: Some(body), sends: "application/merge-patch+json", ..request }, false)
     }
 
     pub(crate) fn post(&self, address: &Address, body: &Value) -> Result<Value> {
@@ -203,7 +211,7 @@ impl Client {
         let whole = request.read_timeout.is_none().then_some(CALL_TIMEOUT);
         match request.body {
             Some(body) => {
-                let http = head.header("content-type", "application/json").body(body.to_string())?;
+                let http = head.header("content-type", request.sends).body(body.to_string())?;
                 let config = self.agent.configure_request(http).timeout_global(whole);
                 self.agent.run(config.timeout_per_read(request.read_timeout).build())
             }
@@ -221,7 +229,8 @@ impl Client {
 
 impl<'a> ApiRequest<'a> {
     fn of(method: Method, address: &'a Address) -> Self {
-        Self { method, address, body: None, key: None, accept: "application/json", read_timeout: None }
+        let json = "application/json";
+        Self { method, address, body: None, key: None, accept: json, sends: json, read_timeout: None }
     }
 }
 

@@ -18,10 +18,12 @@ mod lint;
 mod list;
 mod logs;
 mod metrics;
+mod node;
 mod node_set;
 mod observe;
 mod open;
 mod plan;
+mod queue;
 mod resubmit;
 mod retry;
 mod run;
@@ -172,7 +174,9 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         }
         Command::Retry(args) => retry::retry(&args, &context),
         Command::Resubmit(args) => resubmit::resubmit(&args, &context),
-        Command::Node(NodeCommand::Set(args)) => node_set::node_set(&args, &context),
+        Command::Node(NodeCommand::Set(args)) if args.capacity.is_none() => node_set::node_set(&args, &context),
+        Command::Node(command) => node::node(&command, &context),
+        Command::Queue(command) => queue::queue(&command, &context),
         Command::Cp(args) => cp::cp(&args, &context),
         Command::Diff(args) => diff::diff(&args, &context),
         Command::Export(args) => export::export(&args, &context),

@@ -2,6 +2,7 @@
 
 pub(crate) mod fault;
 pub(crate) mod follow;
+pub(crate) mod pieces;
 pub(crate) mod query;
 pub(crate) mod stream;
 

@@ -149,6 +149,7 @@ impl Call {
         object: Value,
         options: WriteOptions,
     ) -> Result<Value, Fault> {
+        let options = WriteOptions { submitted_by: self.caller.submitter(), ..options };
         if !kind.runs() || self.length > MAX_INLINE_MANIFEST_BYTES || looks_back(&object) {
             return self.work(move |registry| registry.create(kind, &namespace, object, &options)).await;
         }

@@ -19,7 +19,7 @@ use crate::{
     reader::pool::PooledConnection,
     rows::{
         archive,
-        row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
+        row::{LISTED_COLUMNS, RUN_COLUMNS, RawRun, read_object, signed, unsigned},
     },
     writer::apply::EMPTY_REVISION,
 };
@@ -155,13 +155,14 @@ impl Reader {
         self.many_runs("WHERE open = 1 ORDER BY run", [])
     }
 
-    /// Returns one page of runs, newest first, and the cursor of the next page if there is one.
+    /// Returns one page of runs, newest first, and the cursor of the next page if there is one. The rows are without
+    /// parameters, which may be large.
     pub fn list(&self, filter: &Filter, page: Page) -> Result<(Vec<RunRow>, Option<Cursor>), Error> {
         self.snapshot(|reader| {
             let (keys, next) = list::keys(&reader.conn, filter, page)?;
             let mut rows = Vec::with_capacity(keys.len());
             for key in keys {
-                rows.extend(reader.run(key.run)?);
+                rows.extend(reader.rows(LISTED_COLUMNS, "WHERE run = ?1", [signed(key.run.0)])?);
             }
             Ok((rows, next))
         })
@@ -310,9 +311,13 @@ impl Reader {
     }
 
     pub(crate) fn many_runs(&self, which: &str, values: impl Params) -> Result<Vec<RunRow>, Error> {
+        self.rows(RUN_COLUMNS, which, values)
+    }
+
+    fn rows(&self, columns: &str, which: &str, values: impl Params) -> Result<Vec<RunRow>, Error> {
         let raw: Vec<RawRun> = self
             .conn
-            .prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs {which}"))
+            .prepare_cached(&format!("SELECT {columns} FROM runs {which}"))
             .and_then(|mut find| find.query_map(values, RawRun::read)?.collect())
             .doing("read runs")?;
         raw.into_iter().map(RawRun::decode).collect()

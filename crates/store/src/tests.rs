@@ -169,6 +169,8 @@ fn every_column_of_a_run_survives() {
     full.revision = store.commit_wait(Change::NewRun(Box::new(full.clone())).into()).unwrap();
     let reader = store.reader().unwrap();
     assert_eq!(reader.run(RunId(7)).unwrap().unwrap(), full);
+    let (listed, _) = reader.list(&Filter::default(), Page { limit: 1, after: None }).unwrap();
+    assert_eq!(listed, [RunRow { parameters: String::new(), ..full.clone() }], "a list has everything but parameters");
 
     let update = RunUpdate {
         phase: Some("Running".to_owned()),

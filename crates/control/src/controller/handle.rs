@@ -9,7 +9,12 @@ use std::{
     },
 };
 
-use octoflow_engine::{Command, Program, engine::Keyed, kinds};
+use octoflow_engine::{
+    Command, Program,
+    engine::Keyed,
+    kinds,
+    schedule::{Scheduler, spec::NodeSpec},
+};
 use octoflow_model::{
     AttemptId, Fact, Revision, RunId, mark::Ownership, meta::DEFAULT_NAMESPACE, submission::Submission,
 };
@@ -21,7 +26,11 @@ use super::Submit;
 use crate::{
     Claim, Error, clock,
     event_loop::{Detail, Entered, InFlight, Message, Reply, RunSignal, Shown, Terms, Watcher, unit},
-    objects::{Key, Machine, StoreCatalog, WorkItem, keyed, known},
+    node::{self, NodeOverlay},
+    objects::{
+        Key, Machine, StoreCatalog, WorkItem, keyed, known,
+        scheduling::{SchedulingChange, SharedDeclared},
+    },
     park, read,
 };
 
@@ -38,6 +47,10 @@ pub(crate) struct Handle {
     next_run: Arc<Mutex<u64>>,
     /// Held by whoever stores values that the engine knows, until it knows them.
     values: Arc<Mutex<()>>,
+    /// Queues and classes as they are stored.
+    pub(crate) declared: SharedDeclared,
+    /// Held by whoever changes a queue or a class, from the check to the end.
+    pub(crate) declaring: Arc<Mutex<()>>,
     /// Who waits for objects to change.
     work_items: Sender<WorkItem>,
     /// Who is handing in a run.
@@ -62,16 +75,18 @@ impl Handle {
             store,
             next_run,
             values,
+            declared: SharedDeclared::default(),
+            declaring: Arc::default(),
             work_items,
             in_flight: InFlight::default(),
-            host: known::host().map(Into::into),
+            host: known::host().map(|host| node::dns(&host).into()),
             machine,
         }
     }
 
     /// What a run made here may refer to.
     pub(crate) fn catalog(&self) -> Result<StoreCatalog, Error> {
-        Ok(StoreCatalog::new(self.store.reader()?, self.machine.clone()))
+        Ok(StoreCatalog::new(self.store.reader()?, self.machine.clone(), self.declared.clone()))
     }
 
     pub(crate) fn put_object(&self, object: &Value, uid: String) -> Result<(), Error> {
@@ -90,12 +105,13 @@ impl Handle {
             why: "it has no metadata.name".to_owned(),
         })?;
         let namespace = owned_namespace(kind.namespaced, object);
+        let change = SchedulingChange::of_object(kind, object);
         // Values are the engine's to know; templates and claims are only read when something asks for them.
         let keyed = match *kind == kinds::core::CONFIG_MAP || *kind == kinds::core::SECRET {
             true => Some(keyed::parse(object)?),
             false => None,
         };
-        let kind = kind.key;
+        let (row, kind) = (kind, kind.key);
         batch.push(Change::PutObject {
             kind: kind.to_owned(),
             namespace: namespace.to_owned(),
@@ -112,10 +128,15 @@ impl Handle {
             deleting: ties.deleted.is_some(),
         });
         // The engine must hear of values in the order in which they were stored.
-        let turn = keyed.is_some().then(|| self.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        let revision = self.store.commit_wait(batch)?;
+        let told = keyed.is_some() || change.is_some();
+        let turn = told.then(|| self.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        let revision = self.commit(batch)?;
         if let Some(parsed) = keyed {
             self.ask(|reply| Message::Keyed { object: Box::new(parsed), reply })?;
+        }
+        self.declared.put(row, object);
+        if let Some(change) = change {
+            self.ask(|reply| Message::Scheduling { change: Box::new(change), reply })?;
         }
         drop(turn);
         self.changed(Key::new(kind, namespace, name));
@@ -139,11 +160,17 @@ impl Handle {
             "Secret" => Some(Keyed::Secret),
             _ => None,
         };
-        let turn = kind.is_some().then(|| self.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        self.store.commit_wait(batch)?;
+        let change = SchedulingChange::of_deletion(&key.kind, &key.name);
+        let told = kind.is_some() || change.is_some();
+        let turn = told.then(|| self.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        self.commit(batch)?;
         if let Some(kind) = kind {
             let (namespace, name) = (key.namespace.clone(), key.name.clone());
             self.ask(|reply| Message::Unkeyed { kind, namespace, name, reply })?;
+        }
+        self.declared.remove(&key.kind, &key.name);
+        if let Some(change) = change {
+            self.ask(|reply| Message::Scheduling { change: Box::new(change), reply })?;
         }
         drop(turn);
         self.changed(key.clone());
@@ -155,6 +182,52 @@ impl Handle {
             }
         }
         Ok(())
+    }
+
+    /// Stores what people have changed about a node, unless it changed since the expected revision, and tells the engine.
+    pub(crate) fn put_node(
+        &self,
+        node: &NodeSpec,
+        overlay: &NodeOverlay,
+        expected: Option<Revision>,
+    ) -> Result<Revision, Error> {
+        let (kind, name) = (kinds::core::NODE.key.to_owned(), node.name.to_string());
+        let (namespace, body) = (String::new(), serde_json::to_vec(overlay));
+        let mut batch = Batch::from(Change::Expect {
+            kind: kind.clone(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            revision: expected,
+        });
+        let body = body.map_err(|error| Error::Object { what: format!("Node `{name}`"), why: error.to_string() })?;
+        batch.push(Change::PutObject { kind, namespace, name, uid: String::new(), body });
+        let _turn = self.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let revision = self.commit(batch)?;
+        let change = Box::new(SchedulingChange::Node(Box::new(overlay.apply(node))));
+        self.ask(|reply| Message::Scheduling { change, reply })?;
+        Ok(revision)
+    }
+
+    /// Tells the scheduler to do something, once and now.
+    pub(crate) fn schedule(&self, change: SchedulingChange) -> Result<(), Error> {
+        self.ask(|reply| Message::Scheduling { change: Box::new(change), reply })
+    }
+
+    /// Looks at the scheduler; `None` while nothing can be written.
+    pub(crate) fn look_at_scheduler<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Scheduler) -> T + Send + 'static,
+    ) -> Result<Option<T>, Error> {
+        self.ask(|reply: Reply<Option<T>>| {
+            Message::Look(Box::new(move |scheduler| drop(reply.send(Ok(scheduler.map(look))))))
+        })
+    }
+
+    fn commit(&self, batch: Batch) -> Result<Revision, Error> {
+        self.store.commit_wait(batch).map_err(|error| {
+            self.declared.forget();
+            error.into()
+        })
     }
 
     /// The open run whose control unit this object is.
@@ -187,9 +260,16 @@ impl Handle {
 
     /// The same without waiting for it, of a manifest that was made ready already, and shows the run as it stood when it
     /// was accepted. Whoever waits for that on a thread of many does not hold the others up.
-    pub(crate) async fn enter_shown(&self, submit: Submit, program: Program, uid: String) -> Result<Entered, Error> {
+    pub(crate) async fn enter_shown(
+        &self,
+        submit: Submit,
+        program: Program,
+        uid: String,
+        submitted_by: Option<String>,
+    ) -> Result<Entered, Error> {
         let claim = submit.claim.clone();
-        let submission = self.submission(submit, uid, None)?;
+        let mut submission = self.submission(submit, uid, None)?;
+        submission.context.submitted_by = submitted_by;
         let terms = |_| Terms { claim, replaces: None, beside: Vec::new() };
         entered(self.hand(submission, Some(program), None, true, terms)?.await)
     }
@@ -210,7 +290,8 @@ impl Handle {
 
     fn submission(&self, submit: Submit, uid: String, parent: Option<RunId>) -> Result<Submission, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
-        let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
+        let mut known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
+        known.queue = self.declared.queue_of_namespace(&self.store, &namespace)?;
         Ok(Submission {
             name: submit.name,
             namespace,

@@ -53,6 +53,16 @@ impl EventLoop {
                 self.input(Input::Object { kind, namespace, name, data: None }, now).ok();
                 let _ = reply.send(Ok(()));
             }
+            Message::Scheduling { change, reply } => {
+                let stored = change.is_stored();
+                self.input(change.into_input(), now).ok();
+                if stored {
+                    let _ = reply.send(Ok(()));
+                } else {
+                    self.answer(reply, Ok(|_| ()));
+                }
+            }
+            Message::Look(look) => look(Some(self.driver.engine.scheduler())),
             Message::Forget { run, name, reply } => {
                 self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
                 self.archive.forget(run);

@@ -8,7 +8,10 @@ use super::{
     effect::{Commit, Decisions, Effect, Settlement},
     message::Entered,
 };
-use crate::{Error, event_loop::meters};
+use crate::{
+    Error,
+    event_loop::{meters, usage},
+};
 
 impl EventLoop {
     /// Hands what was decided to the store.
@@ -18,6 +21,7 @@ impl EventLoop {
         let mut batch = self.batch(&cut)?;
         let claimed = self.claims.put(&cut.submitted, &mut batch, self.clock.now());
         batch.extend(cut.series.values().map(meters::put));
+        batch.extend(cut.usage.values().map(usage::put));
         self.show(&mut cut, &batch);
         self.replaces.retain(|run, _| !cut.submitted.contains(run));
         let missions = self.doom(&cut);

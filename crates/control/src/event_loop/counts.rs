@@ -17,9 +17,15 @@ impl EventLoop {
             .fold((0, 0), |(held, waiting), (_, holders, waiters)| (held + holders.len(), waiting + waiters.len()));
         Gauges {
             runs_open: self.driver.open(),
-            slots: scheduler.capacity().slots,
+            slots: scheduler
+                .nodes()
+                .iter()
+                .filter_map(|node| node.spec.capacity.get("pods"))
+                .map(|pods| usize::try_from(pods.amount).unwrap_or(usize::MAX))
+                .fold(0, usize::saturating_add),
             slots_used: scheduler.running(),
             tasks_waiting: scheduler.waiting(),
+            queues: scheduler.queues(),
             locks_held,
             lock_waiters,
             entered: self.entered.iter().map(|(key, count)| (key.clone(), *count)).collect(),

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use octoflow_engine::{
     Change, Decided, Engine, Input, Refusal, Run,
     meters::{Series, SeriesLabels},
+    schedule::UsageRecord,
 };
 use octoflow_model::{AttemptId, Fact, Order, RunFact, RunId, Task, Time};
 use serde_json::Value;
@@ -48,6 +49,8 @@ pub(crate) struct Cut {
     pub manifests: BTreeMap<RunId, Value>,
     /// Series of custom metrics that have changed, as they are now.
     pub series: BTreeMap<(String, SeriesLabels), Series>,
+    /// What tenants used, as it is now, by queue and tenant.
+    pub usage: BTreeMap<(String, String), UsageRecord>,
     /// Somebody waits for this.
     pub urgent: bool,
 }
@@ -124,6 +127,8 @@ impl Driver {
         self.held.orders.extend(outcome.orders);
         let series = outcome.series.into_iter();
         self.held.series.extend(series.map(|series| ((series.name.clone(), series.labels.clone()), series)));
+        let usage = outcome.usage.into_iter();
+        self.held.usage.extend(usage.map(|record| ((record.queue.clone(), record.tenant.clone()), record)));
         match outcome.refusal {
             Some(refusal) => Err(refusal),
             None => Ok(()),

@@ -1,13 +1,17 @@
 //! What can be put into the event loop's inbox. Whoever asks for something leaves a way to be answered.
 
-use octoflow_engine::{Command, Program, engine::Keyed};
+use octoflow_engine::{Command, Program, engine::Keyed, schedule::Scheduler};
 use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, submission::Submission};
 use octoflow_store::Change;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::{Restored, Watcher, archive::Packed};
-use crate::{Claim, Error, Explanation, gauge::Gauges, objects::keyed::KeyedObject};
+use crate::{
+    Claim, Error, Explanation,
+    gauge::Gauges,
+    objects::{keyed::KeyedObject, scheduling::SchedulingChange},
+};
 
 /// The way back to whoever asks: a thread or a task can wait at its other end.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
@@ -55,6 +59,13 @@ pub(crate) enum Message {
         name: String,
         reply: Reply<()>,
     },
+    /// What the scheduler works with has changed. Whatever is stored of it was stored before.
+    Scheduling {
+        change: Box<SchedulingChange>,
+        reply: Reply<()>,
+    },
+    /// Somebody looks at the scheduler; there is none while nothing can be written. Levels of now and no fact of a run.
+    Look(Box<dyn FnOnce(Option<&Scheduler>) + Send>),
     /// Nobody works on this run any more, and its name is free.
     Forget {
         run: RunId,

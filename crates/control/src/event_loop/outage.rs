@@ -188,7 +188,7 @@ impl EventLoop {
         // Metrics are still asked for, and show what is durable.
         let meters = self.storage.reader().map_err(Error::from).and_then(|reader| meters::load(&reader));
         let meters = meters.map(|(meters, _)| meters).unwrap_or_default();
-        self.driver = Driver::new(self.limits.engine(meters));
+        self.driver = Driver::new(self.limits.engine(self.limits.nodes.clone(), meters));
         self.accepted.clear();
         self.gathering = None;
         self.slice_owed = false;
@@ -216,6 +216,10 @@ impl EventLoop {
             | Message::Forget { reply, .. } => say(reply, failure),
             // Stored before, so it is read back with everything else.
             Message::Keyed { reply, .. } | Message::Unkeyed { reply, .. } => drop(reply.send(Ok(()))),
+            Message::Scheduling { change, reply } if change.is_stored() => drop(reply.send(Ok(()))),
+            Message::Scheduling { reply, .. } => say(reply, failure),
+            // Nobody knows what runs.
+            Message::Look(look) => look(None),
             Message::Watch { run, watcher } => self.watch(run, watcher, u64::MAX),
             Message::Object { reply, .. } => say(reply, failure),
             Message::Size { reply, .. } => say(reply, failure),

@@ -11,8 +11,12 @@ use serde_json::Value;
 use super::{EventLoop, Limits};
 use crate::{
     Error,
-    event_loop::{meters, record},
-    objects::keyed::{self, KeyedObject},
+    event_loop::{meters, record, usage},
+    node,
+    objects::{
+        keyed::{self, KeyedObject},
+        scheduling,
+    },
     read::{self, Journal},
 };
 
@@ -72,10 +76,16 @@ pub(crate) fn folded(reader: &Reader, row: &RunRow) -> Result<Result<Restored, D
     Ok(folded.map(|run| Restored { run: Box::new(run), facts: count }).map_err(|why| (Vec::new(), why)))
 }
 
-/// An engine with every ConfigMap, Secret and metric that is kept, and what cannot be read of the metrics.
+/// An engine with everything that is kept and that it works with: nodes, queues and classes, ConfigMaps and Secrets, metrics
+/// and usage; and what cannot be read of the latter.
 pub(crate) fn engine(reader: &Reader, limits: &Limits, now: Time) -> Result<(Engine, Vec<String>), Error> {
-    let (meters, unread) = meters::load(reader)?;
-    let mut engine = limits.engine(meters);
+    let (meters, mut unread) = meters::load(reader)?;
+    let nodes = limits.nodes.iter().map(|node| node::stored(reader, node)).collect::<Result<_, _>>()?;
+    let mut engine = limits.engine(nodes, meters);
+    scheduling::each_stored(reader, |change| drop(engine.handle(change.into_input(), now)))?;
+    let (records, odd) = usage::load(reader)?;
+    engine.handle(Input::Usage(records), now);
+    unread.extend(odd);
     each_keyed(reader, |object| {
         let KeyedObject { kind, namespace, name, data } = object;
         engine.handle(Input::Object { kind, namespace, name, data: Some(data) }, now);

@@ -2,14 +2,20 @@
 
 use std::{path::Path, sync::Arc};
 
-use octoflow_engine::argo::{admit::Catalog, refer::Reach};
+use octoflow_engine::{
+    argo::{admit::Catalog, refer::Reach},
+    kinds::scheduling::QueueState,
+};
 use octoflow_runtime::process::hostpath::HostPaths;
 use octoflow_store::Reader;
 use serde_json::Value;
 
+use super::scheduling::{Declared, SharedDeclared};
+
 pub(crate) struct StoreCatalog {
     reader: Reader,
     machine: Machine,
+    declared: SharedDeclared,
 }
 
 /// What this machine lets steps use.
@@ -20,8 +26,8 @@ pub(crate) struct Machine {
 }
 
 impl StoreCatalog {
-    pub(crate) fn new(reader: Reader, machine: Machine) -> Self {
-        Self { reader, machine }
+    pub(crate) fn new(reader: Reader, machine: Machine, declared: SharedDeclared) -> Self {
+        Self { reader, machine, declared }
     }
 
     fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
@@ -50,6 +56,26 @@ impl Catalog for StoreCatalog {
     fn pod_group(&self, namespace: &str, name: &str) -> Option<Value> {
         let object = self.reader.object("PodGroup", namespace, name).ok()??;
         serde_json::from_slice(&object.body).ok()
+    }
+
+    fn queue(&self, name: &str) -> Option<QueueState> {
+        self.declared.read(&self.reader, |declared| declared.queue(name)).ok()
+    }
+
+    fn queue_of_namespace(&self, namespace: &str) -> Option<String> {
+        self.declared.read(&self.reader, |declared| declared.queue_of_namespace(namespace)).ok()?
+    }
+
+    fn queue_names(&self) -> Vec<String> {
+        self.declared.read(&self.reader, Declared::queue_names).unwrap_or_default()
+    }
+
+    fn has_class(&self, name: &str) -> Option<bool> {
+        self.declared.read(&self.reader, |declared| declared.has_class(name)).ok()
+    }
+
+    fn class_names(&self) -> Vec<String> {
+        self.declared.read(&self.reader, Declared::class_names).unwrap_or_default()
     }
 
     fn host_path(&self, path: &str) -> Result<(), String> {

@@ -1,12 +1,14 @@
 //! Finished and open runs in one list, newest first, with the filters of an archive. It reads only the run index;
 //! callers that want whole objects ask for those rows.
 
+use std::collections::VecDeque;
+
 use octoflow_model::{Revision, Time};
-use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
+use octoflow_store::{Cursor, Filter, Page, RunRow};
 
 use super::{Fault, Kind, Registry, Selection, list::as_fields};
 
-/// Page size when filters that the index does not support leave only some of the rows.
+/// Rows that are read at a time.
 const PAGE: usize = 500;
 
 #[derive(Clone, Debug, Default)]
@@ -34,52 +36,46 @@ pub enum NameTest {
     Contains(String),
 }
 
-#[derive(Debug)]
+/// One list on its way. Whoever goes through it holds a page of rows and no more.
 pub struct History {
-    pub rows: Vec<RunRow>,
-    pub revision: Revision,
-    /// True if there are more rows after these.
-    pub more: bool,
+    registry: Registry,
+    /// What the index supports.
+    index: Filter,
+    filter: HistoryFilter,
+    revision: Revision,
+    page: VecDeque<RunRow>,
+    at: Position,
+    given: usize,
+}
+
+/// Where the next page of rows begins.
+enum Position {
+    After(Option<Cursor>),
+    End,
 }
 
 impl Registry {
-    pub fn history(&self, kind: &'static Kind, filter_by: &HistoryFilter) -> Result<History, Fault> {
-        let filter = Filter {
+    pub fn history(&self, kind: &'static Kind, filter: HistoryFilter) -> Result<History, Fault> {
+        let index = Filter {
             kind: Some(kind.key.to_owned()),
-            namespace: filter_by.namespace.clone(),
-            name_prefix: match &filter_by.name {
+            namespace: filter.namespace.clone(),
+            name_prefix: match &filter.name {
                 Some(NameTest::Is(name) | NameTest::Begins(name)) => Some(name.clone()),
                 Some(NameTest::IsNot(_) | NameTest::Contains(_)) | None => None,
             },
-            labels: filter_by.selection.labels.0.clone(),
-            since: filter_by.created_after,
+            labels: filter.selection.labels.0.clone(),
+            since: filter.created_after,
             ..Filter::default()
         };
-        let limit = filter_by.limit.unwrap_or(usize::MAX);
-        let stride = limit.saturating_add(filter_by.skip).saturating_add(1).clamp(PAGE, MAX_PAGE);
-        self.read(|reader| {
-            let revision = reader.revision()?;
-            let mut history = History { rows: Vec::new(), revision, more: false };
-            let mut to_skip = filter_by.skip;
-            let mut after: Option<Cursor> = None;
-            loop {
-                let (rows, next) = reader.list(&filter, Page { limit: stride, after })?;
-                for row in rows.into_iter().filter(|row| filter_by.check_not_terminating(row)) {
-                    if to_skip > 0 {
-                        to_skip -= 1;
-                    } else if history.rows.len() < limit {
-                        history.rows.push(row);
-                    } else {
-                        history.more = true;
-                        return Ok(history);
-                    }
-                }
-                after = next;
-                if after.is_none() {
-                    return Ok(history);
-                }
+        let revision = self.read(|reader| Ok(reader.revision()?))?;
+        let (registry, page, at) = (self.clone(), VecDeque::new(), Position::After(None));
+        let mut history = History { registry, index, filter, revision, page, at, given: 0 };
+        for _ in 0..history.filter.skip {
+            if history.find()?.is_none() {
+                break;
             }
-        })
+        }
+        Ok(history)
     }
 
     /// Returns the label keys of runs, of one namespace or of all.
@@ -93,9 +89,46 @@ impl Registry {
     }
 }
 
+impl History {
+    /// Everything up to here is in it.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The next row, until there is none or as many were given as were asked for.
+    pub fn next_row(&mut self) -> Result<Option<RunRow>, Fault> {
+        if self.filter.limit.is_some_and(|limit| self.given >= limit) {
+            return Ok(None);
+        }
+        let found = self.find()?;
+        self.given += usize::from(found.is_some());
+        Ok(found)
+    }
+
+    /// How many rows the next list has to skip, if something is left. To be asked when there is no next row.
+    pub fn next_skip(&mut self) -> Result<Option<usize>, Fault> {
+        Ok(self.find()?.map(|_| self.filter.skip + self.given))
+    }
+
+    fn find(&mut self) -> Result<Option<RunRow>, Fault> {
+        loop {
+            while let Some(row) = self.page.pop_front() {
+                if self.filter.matches(&row) {
+                    return Ok(Some(row));
+                }
+            }
+            let Position::After(after) = self.at else { return Ok(None) };
+            let (index, page) = (&self.index, Page { limit: PAGE, after });
+            let (rows, next) = self.registry.read(|reader| Ok(reader.list(index, page)?))?;
+            self.page = rows.into();
+            self.at = if next.is_some() { Position::After(next) } else { Position::End };
+        }
+    }
+}
+
 impl HistoryFilter {
     /// Checks the conditions that the index does not support.
-    fn check_not_terminating(&self, row: &RunRow) -> bool {
+    fn matches(&self, row: &RunRow) -> bool {
         let named = match &self.name {
             None => true,
             Some(NameTest::Is(name)) => row.name == *name,

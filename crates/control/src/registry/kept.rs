@@ -84,6 +84,7 @@ impl KeptList {
         loop {
             if let Some(object) = self.page.pop_front() {
                 let kept = with_identity(self.kind, &object)?.object;
+                let kept = self.registry.with_status(self.kind, kept)?;
                 if self.options.selection.matches(&kept) {
                     return Ok(Some((place_of(&object), kept)));
                 }

@@ -1,7 +1,7 @@
 //! Lists: pages of objects of one kind with continuation tokens. Runs are listed newest first from the run index,
 //! stored objects by namespace and name.
 
-use octoflow_engine::dialect::StatusFields;
+use octoflow_engine::{dialect::StatusFields, kinds::scheduling::QUEUE};
 use octoflow_model::Revision;
 use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
 use serde_json::{Value, json};
@@ -47,6 +47,7 @@ impl Registry {
                 Ok(Listing { items, revision: rows.revision, next: rows.next })
             }
             Storage::Stored if kind.name == "Namespace" => self.list_namespaces(kind, options),
+            Storage::Stored if *kind == QUEUE => self.list_queues(options),
             Storage::Stored => self.list_stored(kind, options),
             Storage::View => self.list_view(kind, options),
         }

@@ -132,7 +132,7 @@ impl Registry {
 
 /// Returns the kinds that live in namespaces. The store also holds internal kinds.
 pub(super) fn namespaced_kinds() -> Vec<&'static str> {
-    let kept = kinds::all().filter(|kind| kind.namespaced && kind.is_kept());
+    let kept = kinds::all().filter(|kind| kind.namespaced && kind.is_kept() && kind.alternate_of.is_none());
     kept.map(|kind| kind.key).collect()
 }
 

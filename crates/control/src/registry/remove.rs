@@ -1,7 +1,7 @@
 //! Deletion of objects. An object that nothing holds back is deleted at once; everything else is marked as terminating
 //! and left to the collector, which finds the mark again after a restart.
 
-use octoflow_engine::{Command, Refusal};
+use octoflow_engine::{Command, Refusal, schedule::TaskRef, view::LogFilter};
 use octoflow_model::{MutableMetadata, Time, mark::Ownership, taskset::StopReason};
 use octoflow_store::{Batch, Change, RunRow};
 use serde_json::{Value, json};
@@ -10,7 +10,13 @@ use super::{
     DeleteOptions, Deleted, Fault, Kind, ListOptions, Propagation, Registry, Storage, kinds, meta, run::of_row,
     size::NodeDetail, steer, stored::StoredObject,
 };
-use crate::{Error, clock, event_loop::Message, objects::Key, read, registry::delete};
+use crate::{
+    Error, clock,
+    event_loop::Message,
+    objects::{Key, scheduling::SchedulingChange},
+    read,
+    registry::delete,
+};
 
 /// Finalizer: dependents are deleted first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
@@ -40,6 +46,7 @@ impl Registry {
         if kind.name == "Namespace" {
             return self.delete_namespace(kind, name, options);
         }
+        let _turn = self.undeclare(kind, name)?;
         for _ in 1..TRIES {
             match self.delete_once(kind, namespace, name, options)? {
                 Err(Fault::Conflict { .. }) => {}
@@ -97,6 +104,9 @@ impl Registry {
         preconditions(kind, name, &pod, options)?;
         let row = self.run_of_pod(namespace, name)?.row;
         let of = of_row(&row);
+        if why == StopReason::Evicted && of.dialect().is_some_and(|dialect| dialect.pod_delete_refusal.is_some()) {
+            return self.end_task(kind, &row, pod, options);
+        }
         if let Some(instead) = of.dialect().and_then(|dialect| dialect.pod_delete_refusal) {
             let why = format!("it is a task of {} {} and goes with it; {instead}", of.noun, row.name);
             return Err(Fault::Forbidden { kind, name: name.to_owned(), why });
@@ -112,6 +122,29 @@ impl Registry {
             }
         }
         match self.view(kind, namespace, name)? {
+            Some(pod) => Ok(Deleted::Going(pod)),
+            None => Ok(Deleted::Gone(pod)),
+        }
+    }
+
+    /// Ends the task of a pod, which waits again and starts where there is room.
+    fn end_task(
+        &self,
+        kind: &'static Kind,
+        row: &RunRow,
+        pod: Value,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Fault> {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let Some(view) = of_row(row).dialect().map(|dialect| dialect.view) else { return Ok(Deleted::Gone(pod)) };
+        let (object, attempts) = (self.run_with_pods(row)?, self.handle().attempts(row.run)?);
+        let filter = LogFilter { pod: Some(&name), selects: None };
+        let running = view.pod_logs(&object, &attempts, &filter).into_iter().find(|log| !log.over);
+        if let Some(log) = running.filter(|_| !options.dry_run) {
+            let task = TaskRef { run: row.run, node: log.attempt.task };
+            self.handle().schedule(SchedulingChange::Evict { task, why: "Evicted".to_owned() })?;
+        }
+        match self.view(kind, &row.namespace, &name)? {
             Some(pod) => Ok(Deleted::Going(pod)),
             None => Ok(Deleted::Gone(pod)),
         }

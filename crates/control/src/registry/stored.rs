@@ -26,6 +26,12 @@ impl Registry {
         found.map(|object| with_identity(kind, &object)).transpose()
     }
 
+    /// Returns the object as clients see it.
+    pub(super) fn shown_object(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Value>, Fault> {
+        let found = self.stored_object(kind, namespace, name)?;
+        found.map(|kept| self.with_status(kind, kept.object)).transpose()
+    }
+
     /// Stores a validated object, unless it changed since the expected revision.
     pub(super) fn store_object(
         &self,
@@ -73,6 +79,10 @@ fn add_identity(kind: &Kind, mut object: Value, namespace: &str, uid: &str, revi
 
 /// Normalizes fields that have several notations: `stringData` of a Secret becomes `data`.
 pub(crate) fn prepare(kind: &Kind, object: &mut Value) {
+    if kind.has_status && kind.is_kept() && matches!(kind.name, "Queue" | "PodGroup") {
+        // The server counts for itself.
+        object.as_object_mut().map(|fields| fields.remove("status"));
+    }
     if kind.name != "Secret" {
         return;
     }

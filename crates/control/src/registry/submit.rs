@@ -81,7 +81,7 @@ impl Registry {
                 return Err(Fault::Exists { kind, name });
             }
             let (submit, program) = into_submit(namespace, &name, admitted, claim);
-            match self.handle().enter_shown(submit, program, new_uid()?).await {
+            match self.handle().enter_shown(submit, program, new_uid()?, options.submitted_by.clone()).await {
                 Ok(Entered { shown: Some((revision, mut object)), .. }) => {
                     object["metadata"]["resourceVersion"] = json!(revision.to_string());
                     return Ok(Submitted::New(object));

@@ -13,6 +13,7 @@ use crate::clock;
 mod node;
 mod tracker;
 
+pub(super) use node::{NodePart, is_node, rendered};
 pub(super) use tracker::ViewTracker;
 
 /// Number of newest runs that a list of views covers; beyond them only open ones.
@@ -39,7 +40,7 @@ pub(super) struct Views {
 impl Registry {
     pub(super) fn view(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Option<Value>, Fault> {
         if kind.name == "Node" {
-            return Ok(Some(self.node()).filter(|node| node["metadata"]["name"] == name));
+            return Ok(Some(self.node()?).filter(|node| node["metadata"]["name"] == name));
         }
         for row in self.candidates(kind, namespace, name)? {
             let found = self.views_of(kind, &row)?.into_iter().map(|(_, item)| item);
@@ -54,7 +55,7 @@ impl Registry {
         let revision = self.revision()?;
         let selection = &options.selection;
         if kind.name == "Node" {
-            let node = self.node();
+            let node = self.node()?;
             let items = if selection.matches(&node) { vec![(String::new(), node)] } else { Vec::new() };
             return Ok(page(items, revision, &ListOptions { after: None, ..options.clone() }));
         }

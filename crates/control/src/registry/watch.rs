@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use octoflow_engine::kinds::scheduling::QUEUE;
 use octoflow_model::{Revision, RunId, Time};
 use octoflow_store::{ChangeEvent, ChangedItem, RunRow};
 use serde_json::{Value, json};
@@ -151,6 +152,9 @@ impl Registry {
                 // A change between the two reads is reported twice rather than not at all.
                 watch.cursor = self.0.feed.latest();
                 watch.rest = Some(None);
+                if *kind == QUEUE {
+                    self.unstored_queues()?.into_iter().for_each(|queue| watch.emit(Change::Added, queue));
+                }
             }
         }
         watch.noted = watch.cursor;
@@ -262,8 +266,8 @@ impl Watch {
                 }
             }
             Initial::Stored(namespace, name) => {
-                if let Some(kept) = self.registry.stored_object(self.kind, &namespace, &name)? {
-                    self.emit(Change::Added, kept.object);
+                if let Some(object) = self.registry.shown_object(self.kind, &namespace, &name)? {
+                    self.emit(Change::Added, object);
                 }
             }
             Initial::Views(run) => self.emit_views_of(run, clock::now())?,
@@ -309,9 +313,9 @@ impl Watch {
             ChangedItem::Put { namespace, name, new, .. } => {
                 let change = if new { Change::Added } else { Change::Modified };
                 if self.in_scope(&namespace)
-                    && let Some(kept) = self.registry.stored_object(self.kind, &namespace, &name)?
+                    && let Some(object) = self.changed_object(&namespace, &name)?
                 {
-                    self.emit(change, kept.object);
+                    self.emit(change, object);
                 }
             }
             ChangedItem::Deleted(object) if self.in_scope(&object.namespace) => {
@@ -418,6 +422,13 @@ impl Watch {
         Ok(())
     }
 
+    fn changed_object(&self, namespace: &str, name: &str) -> Result<Option<Value>, Fault> {
+        match self.kind.is_view() {
+            true => self.registry.view(self.kind, namespace, name),
+            false => self.registry.shown_object(self.kind, namespace, name),
+        }
+    }
+
     fn in_scope(&self, namespace: &str) -> bool {
         self.namespace.as_deref().is_none_or(|wanted| wanted == namespace)
     }
@@ -456,9 +467,11 @@ fn concerns(kind: &Kind, what: &ChangedItem) -> bool {
     if kind.name == "Namespace" {
         return !matches!(what, ChangedItem::Run(_));
     }
+    if kind.name == "Node" {
+        return matches!(what, ChangedItem::Put { kind: other, .. } if other == kind.key);
+    }
     if kind.is_view() {
-        return kind.name != "Node"
-            && matches!(what, ChangedItem::NewRun { .. } | ChangedItem::Run(_) | ChangedItem::DeletedRun(_));
+        return matches!(what, ChangedItem::NewRun { .. } | ChangedItem::Run(_) | ChangedItem::DeletedRun(_));
     }
     match what {
         ChangedItem::Put { kind: other, .. } | ChangedItem::NewRun { kind: other, .. } => other == kind.key,

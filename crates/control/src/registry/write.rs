@@ -1,6 +1,7 @@
 //! Creating and changing objects. Everything is validated before anything is stored, and concurrent changes are never
 //! overwritten.
 
+use octoflow_engine::kinds::scheduling::QUEUE;
 use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
@@ -13,6 +14,7 @@ use super::{
     steer::ObjectUpdate,
     stored,
     submit::Submitted,
+    view::{NodePart, is_node},
 };
 use crate::{Claim, clock, name_suffix, new_uid};
 
@@ -27,6 +29,8 @@ pub struct WriteOptions {
     pub manager: String,
     /// Idempotency key: the same request twice makes one run.
     pub claim: Option<Claim>,
+    /// Who submits a run, for its share. `None`: its namespace.
+    pub submitted_by: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -150,6 +154,7 @@ impl Registry {
             metadata["generation"] = json!(1);
         }
         stored::check(kind, &object)?;
+        let _turn = self.declare(kind, &object)?;
         let uid = new_uid()?;
         if options.dry_run {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -217,6 +222,12 @@ impl Registry {
         };
         if kind.name == "Namespace" {
             self.keep_namespace(kind, name)?;
+        }
+        if *kind == QUEUE {
+            self.keep_queue(name)?;
+        }
+        if is_node(kind) {
+            return self.change_node(name, NodePart::Spec, dry_run, &mut change);
         }
         let not_found = || Fault::NotFound { kind, name: name.to_owned() };
         for _ in 1..TRIES {
@@ -286,6 +297,7 @@ impl Registry {
                 if after["status"].is_null() {
                     after.as_object_mut().map(|fields| fields.remove("status"));
                 }
+                let _turn = self.declare(kind, &after)?;
                 if after == *before || dry_run {
                     return Ok(Ok(after));
                 }

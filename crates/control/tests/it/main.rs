@@ -17,11 +17,12 @@ mod outage;
 mod registry;
 mod rerun;
 mod resume;
+mod scheduling;
 mod taskset;
 
 use std::path::Path;
 
-use octoflow_control::{Capacity, Config, Controller, Error, Place, Submit, read};
+use octoflow_control::{Capacity, Config, Controller, Error, NodeConfig, Place, Submit, read};
 use octoflow_engine::Command;
 use octoflow_model::{Fact, RunFact, submission::Stored};
 use octoflow_store::{Batch, Change, Reader};
@@ -29,7 +30,15 @@ use serde_json::{Value, json};
 
 fn open(dir: &Path) -> Controller {
     let capacity = Capacity { slots: 4, cpu_milli: 4000, memory_bytes: 1 << 32 };
-    Controller::open(Config { data_dir: dir.to_owned(), capacity, place: Place::Nowhere, secrets_key: None }).unwrap().0
+    Controller::open(Config {
+        data_dir: dir.to_owned(),
+        capacity,
+        node: NodeConfig::default(),
+        place: Place::Nowhere,
+        secrets_key: None,
+    })
+    .unwrap()
+    .0
 }
 
 /// Makes a submission; a manifest without a kind is a workflow.
@@ -117,6 +126,7 @@ fn a_second_writer_is_refused_and_readers_are_welcome() {
     let second = Controller::open(Config {
         data_dir: dir.path().to_owned(),
         capacity,
+        node: NodeConfig::default(),
         place: Place::Nowhere,
         secrets_key: None,
     });

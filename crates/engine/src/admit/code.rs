@@ -38,4 +38,6 @@ pub const STAND_IN: &str = "OF1067";
 pub const SCHEDULE: &str = "OF1070";
 pub const POLICY: &str = "OF1080";
 pub const GANG: &str = "OF1081";
+pub const QUEUE: &str = "OF1084";
+pub const NOT_USABLE: &str = "OF1085";
 pub const HOST_PATH: &str = "OF1130";

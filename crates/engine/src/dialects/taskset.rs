@@ -32,6 +32,6 @@ mod unit;
 
 pub use dialect::DIALECT;
 pub use fold::Folded;
-pub use kinds::{POD_GROUP, ROWS, TASK_SET};
+pub use kinds::{ROWS, TASK_SET};
 pub use run::{Run, State};
 pub use turn::Turn;

@@ -15,7 +15,7 @@ use crate::{
     meters::Series,
     run::{Run, effect::Decided},
     schedule::{
-        UsageRecord,
+        TaskRef, UsageRecord,
         spec::{ClassSpec, NodeSpec, QueueSpec},
     },
 };
@@ -41,6 +41,8 @@ pub enum Input {
     Node { name: String, spec: Option<Box<NodeSpec>> },
     /// Everything that runs on the node is ended and waits again. The node should be cordoned before.
     Drain { node: String },
+    /// A running task is ended and waits again, because somebody wants its room.
+    Evict { task: TaskRef, why: String },
     /// A queue was created or changed, or deleted if there is no spec.
     Queue { name: String, spec: Option<Box<QueueSpec>> },
     /// A priority class was created or changed, or deleted if there is none.

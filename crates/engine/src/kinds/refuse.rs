@@ -37,7 +37,7 @@ pub fn dialect_of(object: &Value) -> Result<&'static Dialect, Box<Problem>> {
 
 /// Returns the kind of this name, if only one group has it.
 fn alone(name: &str) -> Option<&'static Kind> {
-    let mut found = all().filter(|kind| kind.name == name);
+    let mut found = all().filter(|kind| kind.name == name && kind.alternate_of.is_none());
     found.next().filter(|_| found.next().is_none())
 }
 

@@ -11,7 +11,8 @@ use super::*;
 fn no_two_kinds_can_be_mistaken_for_each_other() {
     let (mut names, mut plurals, mut keys) = (HashSet::new(), HashSet::new(), HashSet::new());
     for kind in all() {
-        assert!(keys.insert(kind.key), "two kinds are kept as {}", kind.key);
+        let own = kind.alternate_of.is_none_or(|main| main.key != kind.key);
+        assert!(!own || keys.insert(kind.key), "two kinds are kept as {}", kind.key);
         for group in kind.aliases.iter().chain([&kind.group]) {
             assert!(names.insert((group, kind.name)), "two kinds {} in {group}", kind.name);
             assert!(plurals.insert((group, kind.plural)), "two paths {} in {group}", kind.plural);
@@ -38,7 +39,10 @@ fn kinds_are_found_by_group_and_name() {
     assert_eq!(find("argoproj.io", "Workflow"), Some(&argo::WORKFLOW));
     assert_eq!(find("batch", "Workflow"), None);
     assert_eq!(find("", "ConfigMap"), Some(&core::CONFIG_MAP));
-    assert_eq!(find("scheduling.volcano.sh", "PodGroup"), None);
+    assert_eq!(find("scheduling.volcano.sh", "PodGroup"), Some(&scheduling::POD_GROUP));
+    assert_eq!(find("scheduling.incubator.k8s.io", "PodGroup"), Some(&scheduling::INCUBATOR_POD_GROUP));
+    assert_eq!(of_key("PodGroup"), Some(&scheduling::POD_GROUP));
+    assert_eq!(of_word("q"), Some(&scheduling::QUEUE));
     assert_eq!(of_plural("tasksets.octopus.openi.pcl.cn", "tasksets"), Some(&taskset::TASK_SET));
     assert_eq!(of_word("ts"), Some(&taskset::TASK_SET));
     assert_eq!(of_word("workflows.argoproj.io"), Some(&argo::WORKFLOW));
@@ -59,10 +63,11 @@ fn what_other_groups_call_the_same_is_refused_by_name() {
     let (at, message, help) = refused("batch/v1", "Job");
     assert_eq!((at.as_str(), message.as_str()), ("kind", "kind `Job` of group `batch` is not known here"));
     assert!(help.contains("Workflow"), "{help}");
-    let (at, message, help) = refused("scheduling.volcano.sh/v1beta1", "PodGroup");
+    let (at, message, help) = refused("scheduling.x-k8s.io/v1alpha1", "PodGroup");
     assert_eq!(at, "apiVersion");
-    assert_eq!(message, "apiVersion `scheduling.volcano.sh/v1beta1` is not known for kind PodGroup");
-    assert_eq!(help, "write `apiVersion: scheduling.incubator.k8s.io/v1alpha1`");
+    assert_eq!(message, "apiVersion `scheduling.x-k8s.io/v1alpha1` is not known for kind PodGroup");
+    let (volcano, older) = ("scheduling.volcano.sh/v1beta1", "scheduling.incubator.k8s.io/v1alpha1");
+    assert_eq!(help, format!("write `apiVersion: {volcano}` or `apiVersion: {older}`"));
     let (at, _, help) = refused("example.com/v1", "Workflow");
     assert_eq!((at.as_str(), help.as_str()), ("apiVersion", "write `apiVersion: argoproj.io/v1alpha1`"));
     assert_eq!(refused("argoproj.io/v1alpha1", "WorkflowTaskSet").1, "kind WorkflowTaskSet is not supported yet");

@@ -184,6 +184,11 @@ impl Gangs {
         let state = self.all.get(&self.of(task)?)?;
         state.ranks.contains_key(&task).then(|| (state.waiting.len() + state.started.len(), state.least))
     }
+
+    /// Returns the gang of this name that several runs may belong to.
+    pub(super) fn shared(&self, namespace: &str, name: &str) -> Option<&GangState> {
+        self.all.get(self.index.get(&(namespace.into(), name.into(), None))?)
+    }
 }
 
 impl GangState {

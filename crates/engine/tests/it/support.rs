@@ -8,16 +8,16 @@ use octoflow_engine::{
     shape::{Field, Shape, Support},
 };
 
-const BEGIN: &str = "<!-- fields: made from the table in crates/engine/src/dialects/";
+const BEGIN: &str = "<!-- fields: made from the table in crates/engine/src/";
 const MADE: &str = ", do not edit -->";
 const END: &str = "<!-- end of fields -->";
 const REFRESH: &str = "UPDATE=1 cargo nextest run -p octoflow-engine documented";
 
 /// The page of a dialect, the position of its table, and the kinds it covers.
-const PAGES: [(&str, &str, &[&str]); 2] = [
+const PAGES: [(&str, &str, &[&str]); 3] = [
     (
         "argo.md",
-        "argo/fields",
+        "dialects/argo/fields",
         &[
             "Workflow",
             "WorkflowTemplate",
@@ -29,7 +29,8 @@ const PAGES: [(&str, &str, &[&str]); 2] = [
             "PersistentVolumeClaim",
         ],
     ),
-    ("taskset.md", "taskset/fields.rs", &["TaskSet", "PodGroup"]),
+    ("taskset.md", "dialects/taskset/fields.rs", &["TaskSet"]),
+    ("scheduling.md", "kinds/scheduling/fields.rs", &["Queue", "PodGroup", "PriorityClass"]),
 ];
 
 #[test]

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Labels, Namespace, Naming, OverrideArgs, Target,
-    format::{Format, ObjectFormats, RunFormats, key_value, node_phase, one_of},
+    format::{Format, ObjectFormats, RunFormats, key_value, one_of},
     label_selector,
 };
 use crate::cli::span;
@@ -147,32 +147,6 @@ pub(crate) struct Resubmit {
     /// What to print: the object as json or yaml, its name, or its tree (wide)
     #[arg(short, long, value_parser = one_of::<RunFormats>, value_name = "json|yaml|name|wide")]
     pub output: Option<Format>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum NodeCommand {
-    /// Give nodes that wait values, a message or an end
-    Set(NodeSet),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NodeSet {
-    /// The run's name; @latest is the newest
-    pub name: String,
-    #[command(flatten)]
-    pub namespace: Namespace,
-    /// Which of the waiting nodes, e.g. displayName=approve
-    #[arg(long, value_name = "SELECTOR", required = true)]
-    pub node_field_selector: String,
-    /// End them in this phase
-    #[arg(long, value_name = "PHASE", value_parser = node_phase)]
-    pub phase: Option<String>,
-    /// What to say about it
-    #[arg(long, value_name = "TEXT")]
-    pub message: Option<String>,
-    /// A value for an output the node expects
-    #[arg(short = 'p', long = "output-parameter", value_name = "NAME=VALUE", value_parser = key_value)]
-    pub output_parameters: Vec<(String, String)>,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum};
 use octoflow_server::{Config, Limits, LogFormat, PublicName, Tls};
 
-use super::{Isolation, Runtime};
+use super::{Isolation, NodeArgs, Runtime};
 use crate::cli::span;
 
 #[derive(Debug, Args)]
@@ -19,6 +19,8 @@ pub(crate) struct Server {
     /// How many steps may run at the same time [default: as many as the machine's cores allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub parallelism: Option<u32>,
+    #[command(flatten)]
+    pub node_args: NodeArgs,
     /// How steps are kept apart: `overlay` gives each its own view of the file system
     #[arg(long, value_enum, default_value_t = Isolation::Overlay)]
     pub isolation: Isolation,

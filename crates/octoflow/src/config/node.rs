@@ -3,11 +3,11 @@
 use std::{fs, thread};
 
 use anyhow::{Context as _, Result};
-use octoflow_control::{Capacity, Config, Place};
+use octoflow_control::{Capacity, Config, NodeConfig, Place};
 use octoflow_runtime::{egress::Policy, process};
 
 use crate::{
-    cli::Isolation,
+    cli::{Isolation, NodeArgs},
     commands::Context,
     config::{self, system},
 };
@@ -22,6 +22,7 @@ const MIN_STEPS: usize = 16;
 pub(crate) fn config(
     isolation: Isolation,
     parallelism: Option<u32>,
+    node: &NodeArgs,
     egress: Policy,
     context: &Context,
 ) -> Result<Config> {
@@ -38,6 +39,7 @@ pub(crate) fn config(
     Ok(Config {
         data_dir: context.data_dir.clone(),
         capacity: capacity(parallelism),
+        node: NodeConfig { capacity: node.capacity()?, labels: node.labels()? },
         place: Place::Processes(Box::new(processes)),
         secrets_key: context.secrets_key()?,
     })

@@ -1,15 +1,18 @@
 //! Validates loaded objects against each other. Shared by `run` and `lint`, so that both report the same errors. It
 //! prints and stores nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use octoflow_engine::{
     admit::{Catalog, Reach, examine},
     kinds::{
         self, Kind,
         core::{CONFIG_MAP, SECRET, VOLUME_CLAIM},
+        scheduling::{self, POD_GROUP, PRIORITY_CLASS, QUEUE, QueueState, QueueTree},
     },
-    taskset::POD_GROUP,
 };
 use octoflow_manifest::{Path, Problem, Problems};
 use octoflow_store::Reader;
@@ -77,6 +80,8 @@ fn noun(object: &Value) -> &'static str {
 pub(crate) struct FileCatalog<'a> {
     objects: BTreeMap<(&'static str, &'a str, &'a str), &'a Value>,
     stored: Option<Box<dyn ObjectSource>>,
+    /// All queues, once somebody asks for one.
+    queues: OnceCell<QueueTree>,
 }
 
 /// Store of objects that may be referred to.
@@ -119,7 +124,7 @@ impl<'a> FileCatalog<'a> {
                 Some(((kind.key, namespace, text(&object["metadata"], "name")), object))
             })
             .collect();
-        Self { objects, stored }
+        Self { objects, stored, queues: OnceCell::new() }
     }
 
     fn has(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
@@ -135,6 +140,23 @@ impl FileCatalog<'_> {
             return Some((*object).clone());
         }
         self.stored.as_ref()?.object(kind, namespace, name)
+    }
+
+    /// Returns the names of all objects of a kind without namespaces.
+    fn names(&self, kind: &'static Kind) -> Vec<String> {
+        let given = self.objects.keys().filter(|(key, ..)| *key == kind.key).map(|(_, _, name)| (*name).to_owned());
+        let stored = self.stored.as_ref().map(|objects| objects.names(kind, ""));
+        given.chain(stored.into_iter().flatten()).collect()
+    }
+
+    fn queues(&self) -> &QueueTree {
+        self.queues.get_or_init(|| {
+            let mut tree = QueueTree::default();
+            for queue in self.names(&QUEUE).iter().filter_map(|name| self.given(&QUEUE, "", name)) {
+                tree.put(scheduling::queue(&queue), scheduling::is_closed(&queue));
+            }
+            tree
+        })
     }
 
     /// Returns whether an object has a key. Only objects of the files are inspected; stored ones are assumed to have
@@ -172,6 +194,25 @@ impl Catalog for FileCatalog<'_> {
 
     fn pod_group(&self, namespace: &str, name: &str) -> Option<Value> {
         self.given(&POD_GROUP, namespace, name)
+    }
+
+    fn queue(&self, name: &str) -> Option<QueueState> {
+        // Without a store nobody knows the queues that are not in the files.
+        let known = self.stored.is_some() || self.objects.contains_key(&(QUEUE.key, "", name));
+        known.then(|| self.queues().state(name))
+    }
+
+    fn queue_names(&self) -> Vec<String> {
+        self.queues().names().map(str::to_owned).collect()
+    }
+
+    fn has_class(&self, name: &str) -> Option<bool> {
+        let found = self.has(&PRIORITY_CLASS, "", name);
+        (found || self.stored.is_some()).then_some(found)
+    }
+
+    fn class_names(&self) -> Vec<String> {
+        self.names(&PRIORITY_CLASS)
     }
 
     fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {

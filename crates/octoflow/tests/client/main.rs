@@ -13,6 +13,7 @@ mod neighbours;
 mod place;
 mod reaching;
 mod rerun;
+mod scheduling;
 mod steering;
 mod streams;
 mod submitting;

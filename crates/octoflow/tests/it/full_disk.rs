@@ -137,6 +137,29 @@ fn a_full_disk_is_507_and_everything_acknowledged_ends_well_once_there_is_room()
     drop(small);
 }
 
+#[test]
+fn a_step_that_filled_the_disk_leaves_a_log_that_says_what_it_lacks() {
+    let stage = Stage::new();
+    let Some(small) = Small::mount(&stage.data_dir()) else { return };
+    let mut server = Server::start(&stage.data_dir(), &[]);
+    let ask = |method: &str, path: &str, body: Option<&Value>| call(server.address, method, path, body).unwrap();
+    let mut greedy = submitted("greedy", 0);
+    greedy["workflow"]["spec"]["entrypoint"] = json!("leaf");
+    greedy["workflow"]["spec"]["templates"][1]["container"]["args"] =
+        json!(["dd if=/dev/zero of=big bs=1M count=200; echo lost; true"]);
+    let made = ask("POST", RUNS, Some(&greedy));
+    assert_eq!(made.status, 200, "{}", made.body);
+    let status = || ask("GET", &format!("{RUNS}/greedy"), None).body["status"].clone();
+    eventually("the run is over", || status()["finishedAt"].is_string());
+    let log = || http::ask(server.address, "GET", "/api/v1/namespaces/default/pods/greedy/log", &[], b"").text();
+    eventually("the log says what is missing", || log().contains("bytes of output are missing here"));
+    assert!(status().to_string().contains("log truncated"), "{}", status());
+    let made = ask("POST", RUNS, Some(&submitted("after", 0)));
+    assert_eq!(made.status, 200, "{}", made.body);
+    server.stop();
+    drop(small);
+}
+
 /// These answer with plain text.
 fn probe(address: SocketAddr, path: &str) -> u16 {
     http::ask(address, "GET", path, &[], b"").status

@@ -19,6 +19,7 @@ mod interrupt;
 mod journals;
 mod lint;
 mod linted_corpus;
+mod lists;
 mod logic;
 mod marked;
 mod metrics;

@@ -10,5 +10,6 @@ mod finding;
 mod forms;
 mod objects;
 mod rig;
+mod scheduling;
 mod watching;
 mod workflows;

@@ -82,9 +82,10 @@ impl Writer {
         }
     }
 
-    /// Ends the log, and notes what is missing at its end if possible. One line may use the reserved space.
-    pub(crate) fn close(&mut self, at: Time) {
-        self.note_gap(at);
+    /// Ends the log, and notes what is missing at its end. One line may use the reserved space. Returns false if even
+    /// that line cannot be written; then it can be called again later.
+    pub(crate) fn close(&mut self, at: Time) -> bool {
+        self.note_gap(at)
     }
 
     /// Returns whether the log can continue: a gap is noted before anything after it is written. Otherwise `coming`
@@ -218,8 +219,9 @@ mod tests {
         let mut writer = Writer::new(logs.path(attempt()), u64::MAX, Pressure::default(), None);
         writer.append(Stream::Stdout, Time(1), b"lost");
         assert!(writer.truncated() && writer.length() == 0);
+        assert!(!writer.close(Time(2)), "the note cannot be written either");
         fs::remove_file(dir.path().join("logs")).unwrap();
-        writer.close(Time(2));
+        assert!(writer.close(Time(3)) && writer.close(Time(4)), "it is written once");
         let frames = frames(&logs);
         assert!(String::from_utf8_lossy(&frames[0].bytes).starts_with("4 bytes of output are missing here"));
         assert_eq!(frames.len(), 1);

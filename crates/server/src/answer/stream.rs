@@ -49,16 +49,22 @@ pub(crate) trait Source: Send + 'static {
 /// Piece in preparation, full at a maximum size or preparation time.
 pub(crate) struct Piece {
     pub bytes: Vec<u8>,
-    began: Clock,
+    /// Absent if it may take as long as it needs.
+    began: Option<Clock>,
 }
 
 impl Piece {
     pub(crate) fn new() -> Self {
-        Self { bytes: Vec::new(), began: Clock::now() }
+        Self { bytes: Vec::new(), began: Some(Clock::now()) }
+    }
+
+    /// The first piece of an answer that ends: if all of it fits, the answer has a length, however long it took.
+    pub(crate) fn first() -> Self {
+        Self { bytes: Vec::new(), began: None }
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes.len() >= MAX_PIECE_BYTES || self.began.elapsed() >= MAX_PIECE_TIME
+        self.bytes.len() >= MAX_PIECE_BYTES || self.began.is_some_and(|began| began.elapsed() >= MAX_PIECE_TIME)
     }
 }
 

@@ -21,6 +21,7 @@ mod body;
 mod collection;
 mod event;
 mod list;
+mod listing;
 mod log;
 mod mask;
 mod refused;

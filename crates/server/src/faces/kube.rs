@@ -25,7 +25,6 @@ mod log;
 mod openapi;
 mod options;
 mod patch;
-mod pieces;
 mod proto;
 mod strategic;
 mod strict;
@@ -67,7 +66,8 @@ fn needs(kind: &Kind) -> (Need, Need) {
     match kind.name {
         // Reading a secret grants what the secret grants.
         "Secret" => (Need::WriteJob, Need::WriteJob),
-        "Namespace" | "Node" => (Need::ReadJob, Need::Admin),
+        // What all namespaces share.
+        "Namespace" | "Node" | "Queue" | "PriorityClass" => (Need::ReadJob, Need::Admin),
         _ => (Need::ReadJob, Need::WriteJob),
     }
 }
@@ -77,15 +77,17 @@ fn verbs(kind: &Kind) -> &'static [&'static str] {
     match (kind.storage, kind.name) {
         // A pod can be deleted, but its run decides what follows from that.
         (_, "Pod") => &["delete", "get", "list", "watch"],
+        (_, "Node") => &["get", "list", "patch", "update", "watch"],
         (Storage::View, _) => &["get", "list", "watch"],
         (_, "Namespace") => &["create", "delete", "get", "list", "patch", "update", "watch"],
         _ => &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
     }
 }
 
-/// Cluster templates may be used from every namespace, so every caller may read them.
+/// Cluster templates, queues and classes may be used from every namespace, so every caller may read them.
 fn area(kind: &Kind, otherwise: Area) -> Area {
-    if kind.is_template && !kind.namespaced { Area::Shared } else { otherwise }
+    let shared = kind.is_template || matches!(kind.name, "Queue" | "PriorityClass");
+    if shared && !kind.namespaced { Area::Shared } else { otherwise }
 }
 
 fn add(table: &mut Table, kind: &'static Kind, root: &str) {
@@ -148,6 +150,12 @@ fn add(table: &mut Table, kind: &'static Kind, root: &str) {
         let route = table.add(Method::PATCH, &one, write, move |call| patch::patch(call, kind));
         let route = route.query(options::WRITE).query(patch::OPTIONS).takes(patch::bodies(kind));
         describe(route.gives(object()).gives_as(201, object()), "patch", "Changes or applies one of the");
+    }
+    if kind.name == "Node" {
+        let route =
+            table.add(Method::PATCH, format!("{one}/status"), write, move |call| patch::node_capacity(call, kind));
+        let route = route.query(options::WRITE).takes(patch::bodies(kind)).gives(object());
+        describe(route, "patch", "Declares the capacity of one of the");
     }
     if can("delete") {
         let route = table.add(Method::DELETE, &one, write, move |call| delete::one(call, kind));

@@ -8,6 +8,7 @@ use std::{
 mod lines;
 mod retry;
 mod runs;
+mod scheduling;
 
 use octoflow_control::registry::Registry;
 use serde_json::json;
@@ -45,6 +46,7 @@ pub(crate) fn routes() -> Table {
     runs::add_to(&mut table);
     lines::add_to(&mut table);
     retry::add_to(&mut table);
+    scheduling::add_to(&mut table);
     metrics::routes(&mut table);
     health::routes(&mut table);
     tokens::routes(&mut table);

@@ -41,6 +41,11 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// Returns whom runs of this caller are charged to. The admin submits for others: their namespace is charged.
+    pub(crate) fn submitter(&self) -> Option<String> {
+        (!self.privileges.include(Privileges::ALL) && !self.id.is_empty()).then(|| self.name.clone())
+    }
+
     /// Caller without a token, for open routes.
     pub(crate) fn anonymous() -> Self {
         Self { id: String::new(), name: "anonymous".to_owned(), privileges: Privileges::NONE, scope: Scope::All }

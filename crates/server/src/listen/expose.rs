@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use octoflow_control::gauge::{Gauges, Histogram, PhaseEntry};
+use octoflow_control::gauge::{Gauges, Histogram, PhaseEntry, Quantities, QueueReport};
 use octoflow_model::Revision;
 
 use crate::app::App;
@@ -23,6 +23,7 @@ pub(crate) struct Scrape {
 pub(crate) fn text(app: &App, scrape: &Scrape) -> String {
     let mut page = Page::default();
     of_runs(&mut page, scrape);
+    of_queues(&mut page, scrape);
     of_store(&mut page, app, scrape);
     of_server(&mut page, app);
     page.0.push_str(&scrape.custom);
@@ -62,6 +63,43 @@ fn of_runs(page: &mut Page, scrape: &Scrape) {
     page.one("octoflow_slots_free", "gauge", "Room for further tasks.", free as f64);
     page.one("octoflow_locks_held", "gauge", "Mutexes and semaphores in use, by holder.", gauges.locks_held as f64);
     page.one("octoflow_lock_waiters", "gauge", "Those who wait for a lock.", gauges.lock_waiters as f64);
+}
+
+/// Queues, under Volcano's names.
+fn of_queues(page: &mut Page, scrape: &Scrape) {
+    let amount = |amounts: &Quantities, name: &str| amounts.get(name).copied().unwrap_or(0) as f64;
+    let gauges: [(&str, &str, &dyn Fn(&QueueReport) -> f64); 9] = [
+        ("allocated_milli_cpu", "Thousandths of a core in use.", &|queue| amount(&queue.allocated, "cpu")),
+        ("allocated_memory_bytes", "Memory in use.", &|queue| amount(&queue.allocated, "memory")),
+        ("deserved_milli_cpu", "Thousandths of a core it deserves.", &|queue| amount(&queue.deserved, "cpu")),
+        ("deserved_memory_bytes", "Memory it deserves.", &|queue| amount(&queue.deserved, "memory")),
+        ("share", "The largest part in use of what it deserves.", &|queue| queue.share),
+        ("weight", "Its weight among its siblings.", &|queue| f64::from(queue.spec.weight)),
+        ("overused", "Whether it uses more than it deserves.", &|queue| f64::from(u8::from(queue.share > 1.0))),
+        ("pod_group_running_count", "Tasks that run.", &|queue| queue.running as f64),
+        ("pod_group_pending_count", "Tasks and gangs that wait.", &|queue| queue.pending as f64),
+    ];
+    for (name, about, value) in gauges {
+        let name = format!("volcano_queue_{name}");
+        page.head(&name, "gauge", about);
+        for queue in &scrape.gauges.queues {
+            page.row(&name, &[("queue_name", &queue.spec.name)], value(queue));
+        }
+    }
+    let parts: [(&str, &str, fn(&QueueReport) -> &Quantities); 2] = [
+        ("allocated", "Other resources in use.", |queue| &queue.allocated),
+        ("deserved", "Other resources it deserves.", |queue| &queue.deserved),
+    ];
+    for (part, about, of) in parts {
+        let name = format!("volcano_queue_{part}_scalar_resources");
+        page.head(&name, "gauge", about);
+        for queue in &scrape.gauges.queues {
+            let others = of(queue).iter().filter(|(resource, _)| !matches!(resource.as_str(), "cpu" | "memory"));
+            for (resource, amount) in others {
+                page.row(&name, &[("queue_name", &queue.spec.name), ("resource", resource)], *amount as f64);
+            }
+        }
+    }
 }
 
 fn of_store(page: &mut Page, app: &App, scrape: &Scrape) {

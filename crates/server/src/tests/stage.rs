@@ -18,7 +18,7 @@ use axum::{
 use http_body_util::BodyExt;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
-use octoflow_control::{Capacity, Config, Controller, Place, registry::Registry};
+use octoflow_control::{Capacity, Config, Controller, NodeConfig, Place, registry::Registry};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -71,7 +71,13 @@ impl Reply {
 
 pub(super) fn controller(dir: &TempDir) -> Config {
     let capacity = Capacity { slots: 4, cpu_milli: 4000, memory_bytes: 1 << 30 };
-    Config { data_dir: dir.path().to_owned(), capacity, place: Place::Nowhere, secrets_key: None }
+    Config {
+        data_dir: dir.path().to_owned(),
+        capacity,
+        node: NodeConfig::default(),
+        place: Place::Nowhere,
+        secrets_key: None,
+    }
 }
 
 impl Stage {

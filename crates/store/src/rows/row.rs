@@ -27,7 +27,7 @@ pub struct RunRow {
     /// Done and total as the dialect writes them, such as `3/10`.
     pub progress: String,
     pub priority: i64,
-    /// The arguments as JSON, opaque to the store.
+    /// The arguments as JSON, opaque to the store. Lists leave them empty.
     pub parameters: String,
     /// Run that started this one.
     pub parent: Option<RunId>,
@@ -87,6 +87,10 @@ impl RunRow {
 
 pub(crate) const RUN_COLUMNS: &str = "run, namespace, kind, name, uid, phase, message, created, started, finished, \
      labels, progress, priority, parameters, parent, open, revision";
+
+/// The same without the parameters.
+pub(crate) const LISTED_COLUMNS: &str = "run, namespace, kind, name, uid, phase, message, created, started, finished, \
+     labels, progress, priority, '', parent, open, revision";
 
 /// A row as stored. Labels are still text because a damaged text is not an error of the database.
 pub(crate) struct RawRun {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_control::{Capacity, Config, Controller, Place, Submit};
+use octoflow_control::{Capacity, Config, Controller, NodeConfig, Place, Submit};
 use octoflow_model::{Fact, RunFact, RunPhase, submission::Stored};
 use octoflow_runtime::process::{self, Isolation};
 use serde_json::Value;
@@ -19,6 +19,7 @@ pub(super) fn null(groups: u32, steps: u32, dir: &Path) -> Outcome<()> {
     let (controller, _) = Controller::open(Config {
         data_dir: dir.to_owned(),
         capacity: ROOM,
+        node: NodeConfig::default(),
         place: Place::Nowhere,
         secrets_key: None,
     })?;
@@ -31,8 +32,13 @@ pub(super) fn chain(count: u32, isolated: bool, dir: &Path, octoflow: &Path) -> 
     let mut config = process::Config::new(dir, octoflow);
     config.isolation = if isolated { Isolation::Overlay } else { Isolation::None };
     let place = Place::Processes(Box::new(config));
-    let (controller, _) =
-        Controller::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place, secrets_key: None })?;
+    let (controller, _) = Controller::open(Config {
+        data_dir: dir.to_owned(),
+        capacity: ROOM,
+        node: NodeConfig::default(),
+        place,
+        secrets_key: None,
+    })?;
     // The first process of a fresh spawner pays for its preparations; the chain should not.
     to_the_end(&controller, "warm", shape::chain(1))?;
     let began = Instant::now();
@@ -48,7 +54,13 @@ pub(super) fn crowd(a_task_set: bool, count: u32, in_flight: u32, dir: &Path, oc
     config.isolation = Isolation::None;
     let capacity = Capacity { slots: in_flight as usize, ..ROOM };
     let place = Place::Processes(Box::new(config));
-    let (controller, _) = Controller::open(Config { data_dir: dir.to_owned(), capacity, place, secrets_key: None })?;
+    let (controller, _) = Controller::open(Config {
+        data_dir: dir.to_owned(),
+        capacity,
+        node: NodeConfig::default(),
+        place,
+        secrets_key: None,
+    })?;
     let manifest = if a_task_set { shape::replicas(count) } else { shape::layers(1, count) };
     to_the_end(&controller, "crowd", manifest)?;
     controller.close()?;

@@ -29,7 +29,7 @@ pub(super) fn logs(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
     let bytes = u64::from(size.of(1 << 30, 1 << 26));
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     let (mut ratios, mut ours, mut yards, mut growths) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..size.of(3, 1) {
+    for _ in 0..size.turns(3, 1) {
         let dir = tools.fresh()?;
         let yard = mebibytes / seconds(pipe_to_file(bytes, &dir.path().join("log"))?);
         drop(dir);

@@ -19,7 +19,7 @@ pub(super) fn replicas(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
         Ok(seconds(tools.role(&role)?.cpu) / f64::from(count))
     };
     let (mut ratios, mut sets, mut steps) = (Vec::new(), Vec::new(), Vec::new());
-    for pair in 0..size.of(7, 1) {
+    for pair in 0..size.turns(7, 1) {
         // Whoever goes second finds the machine warm.
         let (set, step) = if pair.is_multiple_of(2) {
             let step = cost(false)?;

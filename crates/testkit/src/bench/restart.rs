@@ -30,6 +30,7 @@ pub(super) fn leave(count: u32, dir: &Path) -> Outcome<()> {
     let (controller, _) = Controller::open(Config {
         data_dir: dir.to_owned(),
         capacity: ROOM,
+        node: octoflow_control::NodeConfig::default(),
         place: Place::Nowhere,
         secrets_key: None,
     })?;
@@ -58,7 +59,7 @@ pub(super) fn restart(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
         let dir = tools.fresh()?;
         tools.role(&Role::Suspended { count, dir: dir.path().to_owned() })?;
         let (mut lives, mut readies, mut afters) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..size.of(3, 1) {
+        for _ in 0..size.turns(3, 1) {
             let [live, ready, after] = start(tools, dir.path())?;
             lives.push(live);
             readies.push(ready);

@@ -35,6 +35,8 @@ pub const NAMES: [&str; 14] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     Full,
+    /// Full sizes, one pair of each row: for two binaries that take turns.
+    Once,
     /// For trying out; the numbers mean little.
     Quick,
 }
@@ -42,7 +44,16 @@ pub enum Size {
 impl Size {
     pub(super) fn of(self, full: u32, quick: u32) -> u32 {
         match self {
+            Self::Full | Self::Once => full,
+            Self::Quick => quick,
+        }
+    }
+
+    /// How many pairs of yardstick and measurement a row has.
+    pub(super) fn turns(self, full: u32, quick: u32) -> u32 {
+        match self {
             Self::Full => full,
+            Self::Once => 1,
             Self::Quick => quick,
         }
     }
@@ -81,7 +92,7 @@ fn processes(isolated: bool, in_flight: u32, size: Size, tools: &Tools) -> Outco
     let manifest = tools.ground().join("processes.json");
     std::fs::write(&manifest, shape::layers(1, count).to_string())?;
     let (mut walls, mut cpus, mut ours, mut raws) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..size.of(3, 1) {
+    for _ in 0..size.turns(3, 1) {
         let raw = tools.role(&Role::Spawn { count, in_flight })?;
         let parallelism = in_flight.to_string();
         let isolation = if isolated { "overlay" } else { "none" };
@@ -126,7 +137,7 @@ fn null(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
     let tasks = f64::from(groups * steps);
     let (mut costs, mut walls, mut yard) = (Vec::new(), Vec::new(), Vec::new());
     let sample = size.of(1000, 200);
-    for _ in 0..size.of(3, 1) {
+    for _ in 0..size.turns(3, 1) {
         let raw = tools.role(&Role::Spawn { count: sample, in_flight: 4 })?;
         let dir = tools.fresh()?;
         let own = tools.role(&Role::Null { groups, steps, dir: dir.path().to_owned() })?;
@@ -153,7 +164,7 @@ fn chains(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
     for isolated in [false, true] {
         let kind = if isolated { "isolated" } else { "plain" };
         let mut hops = Vec::new();
-        for (count, pairs) in [(short, size.of(5, 1)), (long, size.of(3, 1))] {
+        for (count, pairs) in [(short, size.turns(5, 1)), (long, size.turns(3, 1))] {
             let (mut ratios, mut ours, mut yards) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..pairs {
                 let dir = tools.fresh()?;
@@ -197,7 +208,7 @@ fn flat(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
     let sizes = [1, 10, 100];
     let mut cpu: Vec<Vec<f64>> = vec![Vec::new(); sizes.len()];
     let mut peak: Vec<Vec<f64>> = vec![Vec::new(); sizes.len()];
-    for _ in 0..size.of(3, 1) {
+    for _ in 0..size.turns(3, 1) {
         let dir = tools.fresh()?;
         let idle = tools.role(&Role::Null { groups: 1, steps: 1, dir: dir.path().to_owned() })?;
         for (at, groups) in sizes.into_iter().enumerate() {
@@ -241,7 +252,7 @@ fn hello(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
     let manifest = tools.ground().join("hello.json");
     std::fs::write(&manifest, shape::hello().to_string())?;
     let (mut above, mut ours, mut bares) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..size.of(15, 3) {
+    for _ in 0..size.turns(15, 3) {
         let bare = tools.measure::<&str>(Path::new(TRUE), &[])?;
         let own = octoflow(tools, &manifest, &[])?;
         above.push(1e3 * (seconds(own.wall) - seconds(bare.wall)));

@@ -29,6 +29,7 @@ pub(super) fn submits(count: u32, threads: u32, dir: &Path) -> Outcome<Duration>
     let (controller, _) = Controller::open(Config {
         data_dir: dir.to_owned(),
         capacity: ROOM,
+        node: octoflow_control::NodeConfig::default(),
         place: Place::Nowhere,
         secrets_key: None,
     })?;
@@ -83,7 +84,7 @@ pub(super) fn records(count: u32, dir: &Path) -> Outcome<Duration> {
 pub(super) fn submit(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
     let count = size.of(5000, 500);
     let (mut ratios, mut ours, mut yards, mut cpu) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..size.of(3, 1) {
+    for _ in 0..size.turns(3, 1) {
         let dir = tools.fresh()?;
         let yard = tools.role(&Role::Records { count, dir: dir.path().to_owned() })?;
         let yard = f64::from(count) / seconds(heard(&yard.said)?);

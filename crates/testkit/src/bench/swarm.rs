@@ -39,7 +39,7 @@ struct Seen {
 pub(super) fn swarm(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
     let count = size.of(5000, 200);
     let mut seen = Seen::default();
-    for _ in 0..size.of(5, 1) {
+    for _ in 0..size.turns(5, 1) {
         once(count, tools, &mut seen)?;
     }
     let rate = |values: &Vec<f64>| format!("{:.0}/s", median(values.clone()));

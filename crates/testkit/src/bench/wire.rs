@@ -34,12 +34,35 @@ impl Client {
     pub(super) fn ask(&mut self, method: &str, path: &str, body: &str) -> Outcome<Vec<u8>> {
         self.send(method, path, body)?;
         let (status, length) = self.head()?;
-        let mut bytes = vec![0; length.ok_or("the answer has no length")?];
-        self.stream.read_exact(&mut bytes)?;
+        let bytes = match length {
+            Some(length) => self.bytes(length)?,
+            None => self.chunks()?,
+        };
         if status != 200 {
             return Err(format!("{method} {path}: {status} {}", String::from_utf8_lossy(&bytes)).into());
         }
         Ok(bytes)
+    }
+
+    fn bytes(&mut self, length: usize) -> Outcome<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// An answer that comes in chunks, the last of which is empty.
+    fn chunks(&mut self) -> Outcome<Vec<u8>> {
+        let mut all = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line)?;
+            let length = usize::from_str_radix(line.trim_end(), 16)?;
+            all.extend(self.bytes(length)?);
+            self.bytes("\r\n".len())?;
+            if length == 0 {
+                return Ok(all);
+            }
+        }
     }
 
     /// Begins an answer without an end; its lines can be read afterwards.

@@ -36,8 +36,9 @@ fn measure(words: &[String]) -> Result<(), Box<dyn std::error::Error + Send + Sy
     for word in words {
         match word.as_str() {
             "--quick" => size = Size::Quick,
+            "--once" => size = Size::Once,
             "-h" | "--help" => {
-                println!("cargo xtask bench [--quick] [ROW…]\n\nrows: {}", NAMES.join(", "));
+                println!("cargo xtask bench [--quick | --once] [ROW…]\n\nrows: {}", NAMES.join(", "));
                 return Ok(());
             }
             name if NAMES.contains(&name) => names.push(name),

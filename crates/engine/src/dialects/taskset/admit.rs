@@ -1,4 +1,4 @@
-//! Admission of TaskSets and PodGroups: reports all problems at once, each with its path. It changes nothing.
+//! Admission of TaskSets: reports all problems at once, each with its path. It changes nothing.
 
 mod advice;
 mod gang;
@@ -9,7 +9,7 @@ mod tests;
 
 pub use advice::advice;
 
-use octoflow_manifest::{Path, Problem, Problems, Severity};
+use octoflow_manifest::{Path, Problems};
 use octoflow_model::{
     meta::DEFAULT_NAMESPACE,
     submission::Stored,
@@ -18,10 +18,7 @@ use octoflow_model::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    fields::{POD_GROUP, TASK_SET},
-    program::MAX_REPLICAS,
-};
+use super::{fields::TASK_SET, program::MAX_REPLICAS};
 use crate::{
     admit::{
         Admitted, code,
@@ -142,31 +139,4 @@ fn name_of(report: &mut Findings, at: &At<'_>, of: &str, name: &str) {
             )
         });
     }
-}
-
-/// The `apiVersion` of a PodGroup.
-const POD_GROUP_VERSION: &str = "scheduling.incubator.k8s.io/v1alpha1";
-
-/// Validates a PodGroup; returns errors and warnings.
-pub fn examine_group(object: &Value) -> (Vec<Problem>, Vec<Problem>) {
-    let checked = shape::check(object, &POD_GROUP);
-    let mut report = Findings::new(checked.problems, checked.warnings);
-    let root = Path::root();
-    let at = At::base(&root);
-    if checked.value["apiVersion"] != POD_GROUP_VERSION {
-        report.error_with(&at.key("apiVersion"), code::KIND, || {
-            (
-                "this apiVersion is not known for kind PodGroup".to_owned(),
-                Some(format!("write `apiVersion: {POD_GROUP_VERSION}`")),
-            )
-        });
-    }
-    if checked.value["metadata"]["name"].as_str().is_none_or(str::is_empty) {
-        report.error(&at.key("metadata"), code::REQUIRED, || "metadata.name is required".to_owned());
-    }
-    let found = match report.verdict() {
-        Ok(warnings) => warnings,
-        Err(problems) => problems.0,
-    };
-    found.into_iter().partition(|problem| problem.severity == Severity::Error)
 }

@@ -1,4 +1,4 @@
-//! Field tables of TaskSets and PodGroups: whether each field is supported, ignored, or refused. The single table
+//! Field tables of TaskSets: whether each field is supported, ignored, or refused. The single table
 //! behind admission, the schemas and the documented support list; how fields combine is checked by admission.
 
 #[cfg(test)]
@@ -152,19 +152,3 @@ static CONTAINER: Shape = Shape::Object(&[
         ),
     ],
 ]);
-
-/// Members that start together or not at all.
-pub static POD_GROUP: Shape = Shape::Object(&[
-    OBJECT,
-    &[
-        Field::yes("spec", &POD_GROUP_SPEC, "How many start together"),
-        Field::ignored("status", "no status is kept here", "How many run"),
-    ],
-]);
-
-static POD_GROUP_SPEC: Shape = Shape::Object(&[&[
-    Field::yes("minMember", &Shape::Int { least: 0, most: i32::MAX as i64 }, "So many members start together, or none"),
-    Field::ignored("queue", "there is one queue here", "The queue it waits in"),
-    Field::ignored("priorityClassName", NO_PODS, "Its class of priority"),
-    Field::ignored("minResources", "what the members ask for is counted", "What they need together"),
-]]);

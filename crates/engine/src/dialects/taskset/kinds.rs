@@ -6,14 +6,10 @@ use octoflow_model::{
 };
 use serde_json::{Value, json};
 
-use super::{
-    admit::{advice, examine_group},
-    dialect::DIALECT,
-    fields::{POD_GROUP as GROUP_FIELDS, TASK_SET as FIELDS},
-};
+use super::{admit::advice, dialect::DIALECT, fields::TASK_SET as FIELDS};
 use crate::kinds::{AGE, Kind, NAME, Rows, Storage, number, short, since, text, text_column, wide};
 
-pub static ROWS: Rows = Rows { kinds: &[&TASK_SET, &POD_GROUP], refused: &[] };
+pub static ROWS: Rows = Rows { kinds: &[&TASK_SET], refused: &[] };
 
 pub static TASK_SET: Kind = Kind {
     plural: "tasksets",
@@ -39,21 +35,6 @@ pub static TASK_SET: Kind = Kind {
     ],
     cells: task_set,
     ..Kind::new(GROUP, "v1alpha1", KIND)
-};
-
-pub static POD_GROUP: Kind = Kind {
-    plural: "podgroups",
-    singular: "podgroup",
-    schema_prefix: "io.k8s.incubator.scheduling.v1alpha1.",
-    shape: Some(&GROUP_FIELDS),
-    check: Some(examine_group),
-    columns: &[NAME, number("Min-Member", "So many start together"), AGE],
-    cells: |object, now| {
-        let metadata = &object["metadata"];
-        let least = object["spec"]["minMember"].as_i64().unwrap_or(0);
-        vec![metadata["name"].clone(), json!(least), json!(since(&metadata["creationTimestamp"], now))]
-    },
-    ..Kind::new("scheduling.incubator.k8s.io", "v1alpha1", "PodGroup")
 };
 
 fn task_set(object: &Value, now: Time) -> Vec<Value> {

@@ -28,7 +28,7 @@ pub(crate) struct LocalController {
 
 impl LocalController {
     pub(crate) fn open(args: &Run, context: &Context) -> Result<Self> {
-        let mut config = node::config(args.isolation, args.parallelism, config::egress()?, context)?;
+        let mut config = node::config(args.isolation, args.parallelism, &args.node_args, config::egress()?, context)?;
         if let Place::Processes(processes) = &mut config.place {
             processes.visible = folders(args);
         }

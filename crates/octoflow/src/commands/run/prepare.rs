@@ -25,6 +25,7 @@ use crate::{
         adjust::{self, Overrides},
         validate::{self, FileCatalog, ObjectSource},
     },
+    source::workflow::text,
 };
 
 #[derive(Debug)]
@@ -185,7 +186,27 @@ fn admit_all(
         return report_all(&problems, context);
     }
     objects.extend(makers);
+    parents_first(&mut objects);
     Ok(Some(Prepared { objects, workflows: ready }))
+}
+
+/// Puts queues before everything else, and parents before their children: a queue is refused while its parent is missing.
+fn parents_first(objects: &mut Vec<Value>) {
+    let is_queue = |object: &Value| kinds::of_manifest(object).is_ok_and(|kind| *kind == kinds::scheduling::QUEUE);
+    let (mut left, others): (Vec<Value>, Vec<Value>) = objects.drain(..).partition(is_queue);
+    while !left.is_empty() {
+        let names: BTreeSet<String> = left.iter().map(|queue| text(&queue["metadata"], "name").to_owned()).collect();
+        let waits = |queue: &Value| names.contains(text(&queue["spec"], "parent"));
+        let (later, now): (Vec<Value>, Vec<Value>) = left.into_iter().partition(waits);
+        // A cycle is told when they are stored.
+        let stuck = now.is_empty();
+        objects.extend(now);
+        left = later;
+        if stuck {
+            objects.append(&mut left);
+        }
+    }
+    objects.extend(others);
 }
 
 /// Reports every problem; always returns that there is nothing to run.

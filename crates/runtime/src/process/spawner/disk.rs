@@ -12,7 +12,7 @@ use octoflow_model::ids::AttemptId;
 
 use super::{attempt::State, turn::Spawner, usage::Usage, workers::Key};
 use crate::{
-    logs::Pressure,
+    logs::{Pressure, Writer},
     port::ConditionKind,
     process::sys,
     space::{Space, size},
@@ -26,6 +26,8 @@ const CHECK_AFTER: u64 = 256 << 10;
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
 /// Measuring walks whole trees; it may take one part in this many of the time.
 const MEASURE_SHARE: u32 = 10;
+/// Logs of ended tasks that are kept open until they can say what they lack. Each holds a descriptor.
+const MAX_UNNOTED: usize = 32;
 /// Smallest usage for an eviction: less would gain nothing.
 const MIN_EVICTED: u64 = 1 << 20;
 
@@ -40,12 +42,16 @@ pub(crate) struct Disk {
     /// True while tasks are being measured.
     measuring: bool,
     measure_at: Instant,
+    /// Logs of ended tasks in which there was no room for the note of what is missing.
+    unnoted: Vec<Writer>,
 }
 
 impl Disk {
     pub(crate) fn new(space: Space) -> Self {
         let pressure = Pressure::default();
-        Self { space, pressure, check_at: None, checked: None, logged: 0, measuring: false, measure_at: Instant::now() }
+        let measure_at = Instant::now();
+        let unnoted = Vec::new();
+        Self { space, pressure, check_at: None, checked: None, logged: 0, measuring: false, measure_at, unnoted }
     }
 
     pub(crate) fn due(&self) -> Option<Instant> {
@@ -69,13 +75,23 @@ impl Disk {
 }
 
 impl Spawner {
+    /// Ends the log of a task. What it lacks is noted as soon as there is room, often when the task's own files are gone.
+    pub(super) fn close_log(&mut self, mut log: Writer) {
+        if !log.close(sys::now()) && self.disk.unnoted.len() < MAX_UNNOTED {
+            self.disk.unnoted.push(log);
+            self.disk.check_at.get_or_insert(Instant::now() + CHECK_EVERY);
+        }
+    }
+
     /// Checks the disk while something runs or is queued, at most every `CHECK_EVERY`.
     pub(super) fn check_disk(&mut self) {
         let now = Instant::now();
         if self.disk.checked.is_some_and(|checked| now < checked + CHECK_EVERY) {
             return;
         }
-        let busy = !self.jobs.is_empty() || !self.pids.is_empty() || self.disk.is_low();
+        self.disk.unnoted.retain_mut(|log| !log.close(sys::now()));
+        let waiting = !self.jobs.is_empty() || !self.disk.unnoted.is_empty();
+        let busy = waiting || !self.pids.is_empty() || self.disk.is_low();
         if !busy {
             self.disk.check_at = None;
             return;

@@ -306,12 +306,15 @@ impl Spawner {
         }
         let badly = of_main.as_ref().unwrap_or(&exit) != &Ended::Code(0);
         entry.message = entry.termination_message(running.tail.take(), badly);
-        running.log.close(sys::now());
+        let noted = running.log.close(sys::now());
         let (log_truncated, log_bytes) = (running.log.truncated(), running.log.length());
         let news = entry.news();
         let started = Some(running.started);
         entry.state = State::Ended(Ending { at: sys::now(), started, exit, log_truncated, log_bytes });
         self.report_progress(key, news);
+        if !noted {
+            self.close_log(running.log);
+        }
         self.ended(key);
     }
 

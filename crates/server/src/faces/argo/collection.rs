@@ -1,20 +1,21 @@
 //! Stored objects other than workflows, all served in one way: templates, cluster templates, schedules.
 
 use axum::http::Method;
-use octoflow_control::registry::{Fault as RegistryFault, ListOptions, schema_name};
-use octoflow_model::meta::DEFAULT_NAMESPACE;
+use octoflow_control::registry::{Fault as RegistryFault, KeptList, ListOptions, schema_name};
+use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
 use super::{
     body::Message,
     kind,
-    list::{FIELDS, OPTIONS, limit, selection, written},
+    list::{FIELDS, OPTIONS, limit, selection},
+    listing::{Items, List},
     mask::Mask,
     namespace, several,
     workflow::{DELETE, delete_options, name, sign, space_of, writer},
 };
 use crate::{
-    answer::{self, Answer, fault::Fault},
+    answer::{self, Answer, fault::Fault, pieces},
     call::Call,
     faces::openapi::{
         operation::{Content, Parameter, refer, text},
@@ -149,21 +150,45 @@ async fn list(call: Call, collection: &'static Collection) -> Result<Answer, Fau
         }
     }
     let begins = call.query.get("nameFilter") == Some("Prefix");
-    let mut value = call
-        .work(move |registry| -> Result<Value, RegistryFault> {
-            let found = registry.list(kind(collection.kind), &options)?;
-            let mut items = found.items;
-            if let Some(part) = part {
-                items.retain(|item| {
-                    let name = item["metadata"]["name"].as_str().unwrap_or_default();
-                    if begins { name.starts_with(&part) } else { name.contains(&part) }
-                });
+    let name = part.map(|part| if begins { NamePart::Begins(part) } else { NamePart::Within(part) });
+    let mask = Mask::of(&call.query);
+    pieces::begin(&call, move |registry| {
+        let kept = Kept { list: registry.kept(kind(collection.kind), &options)?, name };
+        Ok(List::new(format!("{}List", collection.kind), kept, mask))
+    })
+    .await
+}
+
+enum NamePart {
+    Begins(String),
+    Within(String),
+}
+
+/// Kept objects of a list. A page counts also those whose name does not match.
+struct Kept {
+    list: KeptList,
+    name: Option<NamePart>,
+}
+
+impl Items for Kept {
+    fn next_item(&mut self) -> Result<Option<Value>, RegistryFault> {
+        while let Some(object) = self.list.next_item()? {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let wanted = match &self.name {
+                None => true,
+                Some(NamePart::Begins(part)) => name.starts_with(part),
+                Some(NamePart::Within(part)) => name.contains(part),
+            };
+            if wanted {
+                return Ok(Some(object));
             }
-            Ok(written(&format!("{}List", collection.kind), items, found.revision, found.next))
-        })
-        .await?;
-    Mask::of(&call.query).apply(&mut value);
-    Ok(answer::json(&value))
+        }
+        Ok(None)
+    }
+
+    fn end(&mut self) -> Result<(Revision, Option<String>), RegistryFault> {
+        Ok((self.list.revision(), self.list.next_place()?))
+    }
 }
 
 async fn create(mut call: Call, collection: &'static Collection) -> Result<Answer, Fault> {

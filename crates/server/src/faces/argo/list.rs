@@ -1,26 +1,19 @@
 //! Lists of workflows, open and archived alike, newest first; and the query options of lists.
 
-use std::{collections::VecDeque, io};
-
-use axum::{
-    body::{Body, Bytes},
-    http::{HeaderValue, Response, header},
-};
-use futures_util::stream;
 use octoflow_control::registry::{
-    Fault as RegistryFault, FieldSelector, HistoryFilter, LabelSelector, NameTest, Registry, RunRow, Selection,
+    Fault as RegistryFault, FieldSelector, History, HistoryFilter, LabelSelector, NameTest, Registry, Selection,
 };
 use octoflow_model::{Revision, Time};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{kind, mask::Mask, namespace};
+use super::{
+    kind,
+    listing::{Items, List},
+    mask::Mask,
+    namespace,
+};
 use crate::{
-    answer::{
-        self, Answer,
-        fault::Fault,
-        query::Query,
-        stream::{LOOKUPS, Piece},
-    },
+    answer::{Answer, fault::Fault, pieces, query::Query},
     call::Call,
     faces::openapi::operation::{self, Parameter, count, text, word},
 };
@@ -50,129 +43,41 @@ pub(super) async fn list(call: Call) -> Result<Answer, Fault> {
     answer(&call, wanted).await
 }
 
-/// Answers with the whole list. A long one is encoded while the client reads it.
+/// Answers with the list of runs.
 pub(super) async fn answer(call: &Call, wanted: HistoryFilter) -> Result<Answer, Fault> {
     let mask = Mask::of(&call.query);
-    let nodes = mask.wants("items.status.nodes");
-    let skip = wanted.skip;
-    let history = call.work(move |registry| registry.history(kind("Workflow"), &wanted)).await?;
-    let next = history.more.then(|| (skip + history.rows.len()).to_string());
-    let head = written("WorkflowList", Vec::new(), history.revision, next);
-    if history.rows.len() <= MAX_INLINE_ITEMS {
-        let items = call.work(move |registry| objects(registry, &history.rows, nodes)).await?;
-        let mut list = head;
-        if !items.is_empty() {
-            list["items"] = Value::Array(items);
-        }
-        mask.apply(&mut list);
-        return Ok(answer::json(&list));
-    }
-    let long = LongList {
-        registry: call.app.registry.clone(),
-        rows: history.rows.into(),
-        mask,
-        nodes,
-        at: ListState::Head(head),
-    };
-    let mut answer = Response::new(Body::from_stream(stream::try_unfold(long, LongList::next)));
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(answer)
+    pieces::begin(call, move |registry| {
+        let nodes = mask.wants("items.status.nodes");
+        let runs = Runs { registry: registry.clone(), history: registry.history(kind("Workflow"), wanted)?, nodes };
+        Ok(List::new("WorkflowList".to_owned(), runs, mask))
+    })
+    .await
 }
 
-/// Lists up to this length are encoded at once.
-const MAX_INLINE_ITEMS: usize = 50;
-
-/// Renders runs, with nodes only if the mask wants them.
-fn objects(registry: &Registry, rows: &[RunRow], nodes: bool) -> Result<Vec<Value>, RegistryFault> {
-    let mut items = Vec::with_capacity(rows.len());
-    for row in rows {
-        let object = if nodes { registry.listed_run(row) } else { registry.trimmed_run(row) };
-        match object {
-            Ok(object) => items.push(object),
-            // It was deleted meanwhile.
-            Err(RegistryFault::NotFound { .. }) => {}
-            Err(fault) => return Err(fault),
-        }
-    }
-    Ok(items)
-}
-
-/// List that is encoded piece by piece.
-struct LongList {
+/// Runs of a list, with nodes only if the mask wants them.
+struct Runs {
     registry: Registry,
-    rows: VecDeque<RunRow>,
-    mask: Mask,
+    history: History,
     nodes: bool,
-    at: ListState,
 }
 
-enum ListState {
-    Head(Value),
-    /// True once an item was sent.
-    Items(bool),
-    Over,
-}
-
-impl LongList {
-    /// Encodes the next items, at most a piece. Blocks on the disk and the engine.
-    fn items(&mut self, told: &mut bool) -> Result<Vec<u8>, RegistryFault> {
-        let mut piece = Piece::new();
-        while !piece.is_full()
-            && let Some(row) = self.rows.pop_front()
-        {
-            for item in objects(&self.registry, &[row], self.nodes)? {
-                let mut list = json!({"items": [item]});
-                self.mask.apply(&mut list);
-                if std::mem::replace(told, true) {
-                    piece.bytes.push(b',');
-                }
-                serde_json::to_writer(&mut piece.bytes, &list["items"][0]).expect("a value can always be written");
+impl Items for Runs {
+    fn next_item(&mut self) -> Result<Option<Value>, RegistryFault> {
+        while let Some(row) = self.history.next_row()? {
+            let object = if self.nodes { self.registry.listed_run(&row) } else { self.registry.trimmed_run(&row) };
+            match object {
+                Ok(object) => return Ok(Some(object)),
+                // It was deleted meanwhile.
+                Err(RegistryFault::NotFound { .. }) => {}
+                Err(fault) => return Err(fault),
             }
         }
-        Ok(piece.bytes)
+        Ok(None)
     }
 
-    async fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
-        match std::mem::replace(&mut self.at, ListState::Over) {
-            ListState::Head(mut head) => {
-                // The mask may remove the items altogether; then there is nothing more to send.
-                head["items"] = json!([]);
-                self.mask.apply(&mut head);
-                let more = head.as_object_mut().and_then(|fields| fields.remove("items")).is_some();
-                let mut text = head.to_string();
-                if more {
-                    text.pop();
-                    text.push_str(if text.len() > 1 { ",\"items\":[" } else { "\"items\":[" });
-                    self.at = ListState::Items(false);
-                }
-                Ok(Some((text.into(), self)))
-            }
-            ListState::Items(_) if self.rows.is_empty() => Ok(Some((Bytes::from_static(b"]}"), self))),
-            ListState::Items(mut told) => {
-                let turn = LOOKUPS.acquire().await.map_err(io::Error::other)?;
-                let look = tokio::task::spawn_blocking(move || {
-                    let piece = self.items(&mut told);
-                    self.at = ListState::Items(told);
-                    drop(turn);
-                    (piece, self)
-                });
-                let (piece, long) = look.await.map_err(io::Error::other)?;
-                let bytes = piece.map_err(|fault| io::Error::other(fault.to_string()))?;
-                Ok(Some((bytes.into(), long)))
-            }
-            ListState::Over => Ok(None),
-        }
+    fn end(&mut self) -> Result<(Revision, Option<String>), RegistryFault> {
+        Ok((self.history.revision(), self.history.next_skip()?.map(|skip| skip.to_string())))
     }
-}
-
-/// Encodes a list. Clients expect `null` for an empty one.
-pub(super) fn written(kind: &str, items: Vec<Value>, revision: Revision, next: Option<String>) -> Value {
-    let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
-    let mut metadata = json!({"resourceVersion": revision.to_string()});
-    if let Some(next) = next {
-        metadata["continue"] = json!(next);
-    }
-    json!({"apiVersion": "argoproj.io/v1alpha1", "kind": kind, "metadata": metadata, "items": items})
 }
 
 /// Parses the query of a list of runs.

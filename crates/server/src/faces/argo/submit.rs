@@ -44,13 +44,13 @@ pub(super) async fn submit(mut call: Call) -> Result<Answer, Fault> {
     let name = message.text("resourceName")?.ok_or_else(|| Fault::bad_request("resourceName is not specified"))?;
     let options = SubmitOptions::read(message.part("submitOptions")?)?;
     let caller = call.caller.name.clone();
-    let claim = call.claim()?;
+    let (claim, submitted_by) = (call.claim()?, call.caller.submitter());
     let made = call
         .work(move |registry| -> Result<Value, Fault> {
             let mut workflow = origin.workflow(registry, &namespace, &name)?;
             options.apply(&mut workflow);
             sign(&mut workflow, &caller);
-            let options = WriteOptions { dry_run: options.dry_run, claim, ..writer() };
+            let options = WriteOptions { dry_run: options.dry_run, claim, submitted_by, ..writer() };
             Ok(registry.create(kind("Workflow"), &namespace, workflow, &options)?)
         })
         .await?;

@@ -139,7 +139,8 @@ fn parts(kind: &Kind) -> Vec<Part> {
         parts.push(Part { name: "log", other: None, verbs: &["get"] });
     }
     if kind.has_status {
-        parts.push(Part { name: "status", other: None, verbs: &["get"] });
+        let verbs: &[&str] = if kind.name == "Node" { &["get", "patch"] } else { &["get"] };
+        parts.push(Part { name: "status", other: None, verbs });
     }
     parts
 }

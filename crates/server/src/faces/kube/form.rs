@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     accept::Form,
-    table::{self, Include, SummaryCells},
+    table::{self, Include},
 };
 use crate::answer::{self, Answer, query::Query};
 
@@ -47,17 +47,22 @@ pub(super) fn item(form: Form, include: Include, kind: &Kind, object: Value) -> 
     }
 }
 
-/// Encodes a table of runs from their rows alone.
-pub(super) fn rows(
-    cells: SummaryCells,
-    version: &str,
-    include: Include,
-    kind: &Kind,
-    metadata: Value,
-    rows: &[RunRow],
-) -> Value {
-    let rows = rows.iter().map(|row| table::run(cells, row, include, version)).collect();
-    table::table(version, Some(table::heads(kind)), metadata, rows)
+/// The text of a list up to its first item, for lists that are sent in pieces.
+pub(super) fn before_items(form: Form) -> Vec<u8> {
+    format!("{{\"{}\":[", items_field(form)).into_bytes()
+}
+
+/// The text of a list after its last item: the place of the next page is known only there.
+pub(super) fn after_items(form: Form, include: Include, kind: &Kind, metadata: Value) -> Vec<u8> {
+    let mut rest = list(form, include, kind, metadata, Vec::new());
+    if let Some(fields) = rest.as_object_mut() {
+        fields.remove(items_field(form));
+    }
+    rest.to_string().replacen('{', "],", 1).into_bytes()
+}
+
+fn items_field(form: Form) -> &'static str {
+    if matches!(form, Form::Table(_)) { "rows" } else { "items" }
 }
 
 pub(super) fn partial(object: &Value, version: &str) -> Value {

@@ -5,8 +5,8 @@ use octoflow_control::registry::{Fault as RegistryFault, KeptList, Kind, ListOpt
 use octoflow_model::Revision;
 use serde_json::Value;
 
-use super::{accept::Form, form, pieces::Pieces, table::Include};
-use crate::answer::stream::Piece;
+use super::{accept::Form, form, table::Include};
+use crate::answer::{pieces::Pieces, stream::Piece};
 
 /// A list on its way out.
 pub(super) struct Kept {
@@ -34,24 +34,13 @@ impl Kept {
         let list = registry.kept(kind, options)?;
         Ok(Self { kind, form, include, list, metadata: Box::new(metadata), begun: false, told: false })
     }
-
-    /// The name of the items, and what stands behind them: where the next page begins is known at the end only.
-    fn frame(&self, next: Option<String>) -> (&'static str, String) {
-        let metadata = (self.metadata)(self.list.revision(), next);
-        let mut frame = form::list(self.form, self.include, self.kind, metadata, Vec::new());
-        let items = if matches!(self.form, Form::Table(_)) { "rows" } else { "items" };
-        if let Some(fields) = frame.as_object_mut() {
-            fields.remove(items);
-        }
-        (items, frame.to_string())
-    }
 }
 
 impl Pieces for Kept {
     fn piece(&mut self) -> Result<(Vec<u8>, bool), RegistryFault> {
-        let mut piece = Piece::new();
+        let mut piece = if self.begun { Piece::new() } else { Piece::first() };
         if !std::mem::replace(&mut self.begun, true) {
-            piece.bytes.extend(format!("{{\"{}\":[", self.frame(None).0).into_bytes());
+            piece.bytes.extend(form::before_items(self.form));
         }
         while let Some(object) = self.list.next_item()? {
             if std::mem::replace(&mut self.told, true) {
@@ -63,10 +52,8 @@ impl Pieces for Kept {
                 return Ok((piece.bytes, true));
             }
         }
-        let next = self.list.next_place()?;
-        let (_, rest) = self.frame(next);
-        piece.bytes.extend(b"],");
-        piece.bytes.extend(rest.trim_start_matches('{').as_bytes());
+        let metadata = (self.metadata)(self.list.revision(), self.list.next_place()?);
+        piece.bytes.extend(form::after_items(self.form, self.include, self.kind, metadata));
         Ok((piece.bytes, false))
     }
 }

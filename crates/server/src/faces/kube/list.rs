@@ -1,23 +1,13 @@
 //! Reading of objects: one by name, or lists in pages.
 
 use axum::http::{HeaderValue, StatusCode, header};
-use octoflow_control::registry::{Fault as RegistryFault, Filter, Kind};
+use octoflow_control::registry::{Fault as RegistryFault, Kind};
 use octoflow_model::Revision;
 use serde_json::{Value, json};
 
-use super::{
-    accept::{self, Form},
-    form,
-    kept::Kept,
-    options,
-    pieces::{self, Pieces},
-    table::Include,
-    target::Target,
-    watch,
-    whole::Runs,
-};
+use super::{accept, form, kept::Kept, options, table::Include, target::Target, watch, whole::Runs};
 use crate::{
-    answer::{self, Answer, fault::Fault},
+    answer::{self, Answer, fault::Fault, pieces},
     call::Call,
 };
 
@@ -49,50 +39,26 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
         None => None,
     };
     let wanted = Freshness::of(&call, begun.is_some())?;
-    // The cells of a table need only the run's row in the index, unless the whole object is included.
-    let by_rows = match form {
-        Form::Table(version) if include != Include::Object => {
-            kind.dialect().and_then(|dialect| dialect.summary_cells).map(|cells| (cells, version))
-        }
-        _ => None,
-    };
-    if kind.runs() && by_rows.is_none() {
-        let begun_with = move |revision, next| metadata(begun.unwrap_or(revision), next);
-        let first = call.work(move |registry| {
+    let begun_with = move |revision, next| metadata(begun.unwrap_or(revision), next);
+    if kind.runs() {
+        let list = pieces::begin(&call, move |registry| {
             wanted.check(registry.revision()?)?;
-            let mut runs = Runs::new(registry, kind, form, include, &options, begun_with)?;
-            let (piece, more) = runs.piece()?;
-            Ok::<_, RegistryFault>((runs, piece, more))
+            Runs::new(registry, kind, form, include, options, begun_with)
         });
-        let (runs, piece, more) = first.await?;
-        return Ok(uncached(pieces::answer(runs, piece, more)));
+        return Ok(uncached(list.await?));
     }
-    // Namespaces are kept and seen: they are listed from both.
-    if kind.is_kept() && kind.name != "Namespace" {
-        let begun_with = move |revision, next| metadata(begun.unwrap_or(revision), next);
-        let first = call.work(move |registry| {
+    // Some are kept and some are only there: they are listed from both.
+    if kind.is_kept() && !kind.exists_unstored() {
+        let list = pieces::begin(&call, move |registry| {
             wanted.check(registry.revision()?)?;
-            let mut kept = Kept::new(registry, kind, form, include, &options, begun_with)?;
-            let (piece, more) = kept.piece()?;
-            Ok::<_, RegistryFault>((kept, piece, more))
+            Kept::new(registry, kind, form, include, &options, begun_with)
         });
-        let (kept, piece, more) = first.await?;
-        return Ok(uncached(pieces::answer(kept, piece, more)));
+        return Ok(uncached(list.await?));
     }
     let body = call.work(move |registry| {
         wanted.check(registry.revision()?)?;
-        let value = match by_rows {
-            Some((cells, version)) => {
-                let rows = registry.list_runs(kind, &options, &Filter::default())?;
-                let metadata = metadata(begun.unwrap_or(rows.revision), rows.next);
-                form::rows(cells, version, include, kind, metadata, &rows.items)
-            }
-            None => {
-                let listing = registry.list(kind, &options)?;
-                let metadata = metadata(begun.unwrap_or(listing.revision), listing.next);
-                form::list(form, include, kind, metadata, listing.items)
-            }
-        };
+        let listing = registry.list(kind, &options)?;
+        let value = form::list(form, include, kind, begun_with(listing.revision, listing.next), listing.items);
         serde_json::to_vec(&value)
             .map_err(|error| RegistryFault::BadRequest(format!("the list cannot be told: {error}")))
     });

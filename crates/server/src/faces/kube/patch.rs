@@ -88,6 +88,23 @@ pub(super) async fn patch(mut call: Call, kind: &'static Kind) -> Result<Answer,
     Ok(warn(form::answer(StatusCode::OK, form, kind, object, &call.query), &warnings))
 }
 
+/// Declares the capacity of a node: a patch of its status.
+pub(super) async fn node_capacity(mut call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
+    let target = Target::of(&call, kind)?;
+    let patch_type = PatchType::of(kind, &body::media_type(&call))?;
+    let (form, options, validation) = (accept::form(&call)?, options::write(&call)?, options::validation(&call.query)?);
+    if patch_type == PatchType::Apply {
+        return Err(Fault::bad_request("the status of a node is patched, not applied"));
+    }
+    let (patch, name) = (call.json().await?, target.name());
+    let changed = call.work(move |registry| {
+        registry.update_node_status(&name, &options, |before| {
+            change(kind, &name, patch_type, before, &patch, validation).map(|(after, _)| after)
+        })
+    });
+    Ok(form::answer(StatusCode::OK, form, kind, changed.await?, &call.query))
+}
+
 fn change(
     kind: &'static Kind,
     name: &str,

@@ -99,6 +99,11 @@ fn render(run: &Value, pod: PodNode<'_>, set: &[&Value]) -> Value {
     if !pod.text("podIP").is_empty() {
         status["podIPs"] = json!([{"ip": pod.node["podIP"]}]);
     }
+    // Whoever waits for the end of a preempted pod must not mistake its next attempt for it.
+    let attempt = match pod.node["preempted"]["count"].as_u64() {
+        None | Some(0) => "pod".to_owned(),
+        Some(count) => format!("pod-{count}"),
+    };
     let mut spec = json!({"containers": containers, "restartPolicy": "Never"});
     if !pod.text("hostNodeName").is_empty() {
         spec["nodeName"] = pod.node["hostNodeName"].clone();
@@ -108,7 +113,7 @@ fn render(run: &Value, pod: PodNode<'_>, set: &[&Value]) -> Value {
         "metadata": {
             "name": name,
             "namespace": metadata["namespace"],
-            "uid": uid(&[metadata["uid"].as_str().unwrap_or_default(), pod.text("id"), "pod"]),
+            "uid": uid(&[metadata["uid"].as_str().unwrap_or_default(), pod.text("id"), &attempt]),
             "resourceVersion": metadata["resourceVersion"],
             "creationTimestamp": pod.node["startedAt"],
             "labels": labels(run, pod, template),

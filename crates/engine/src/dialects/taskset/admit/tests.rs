@@ -1,6 +1,6 @@
 //! Tests of TaskSet admission: by scenario, with the path of every problem, and all of them at once.
 
-use octoflow_manifest::{Limits, read};
+use octoflow_manifest::{Limits, Problem, Severity, read};
 use serde_json::json;
 
 use super::*;
@@ -384,15 +384,4 @@ fn the_examples_of_the_contract_are_let_in() {
     assert!(second.iter().any(|one| one.starts_with("OF1040") && one.contains("PodGroup 'pg-1' is not loaded")));
     let loaded = warned(&example(gang, "3"), &Objects(&[("pg-1", 4)]));
     assert!(!loaded.iter().any(|one| one.contains("PodGroup")), "{loaded:#?}");
-}
-
-#[test]
-fn a_group_says_how_many_start_together() {
-    let group = |spec: Value| json!({"apiVersion": POD_GROUP_VERSION, "kind": "PodGroup", "metadata": {"name": "g"}, "spec": spec});
-    let (problems, warnings) = examine_group(&group(json!({"minMember": 4})));
-    assert!(problems.is_empty() && warnings.is_empty(), "{problems:?}");
-    let (problems, _) = examine_group(&group(json!({"minMember": -1})));
-    alike(&told(problems), &["OF1041 spec.minMember: "]);
-    let (problems, _) = examine_group(&json!({"apiVersion": "v1", "kind": "PodGroup", "spec": {}}));
-    alike(&told(problems), &["OF1012 apiVersion: ", "OF1016 metadata: "]);
 }

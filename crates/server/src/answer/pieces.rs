@@ -8,18 +8,35 @@ use axum::{
     http::StatusCode,
 };
 use futures_util::{StreamExt, stream};
-use octoflow_control::registry::Fault as RegistryFault;
+use octoflow_control::registry::{Fault as RegistryFault, Registry};
 
-use crate::answer::{self, Answer, stream::LOOKUPS};
+use crate::{
+    answer::{self, Answer, fault::Fault, stream::LOOKUPS},
+    call::Call,
+};
 
 /// Where the pieces of one answer come from.
-pub(super) trait Pieces: Sized + Send + 'static {
+pub(crate) trait Pieces: Sized + Send + 'static {
     /// The next piece, and whether there is more. It waits for the disk and the engine.
     fn piece(&mut self) -> Result<(Vec<u8>, bool), RegistryFault>;
 }
 
+/// Begins an answer. Its first piece is made before the head is sent, so that a fault there is still answered as one.
+pub(crate) async fn begin<P: Pieces>(
+    call: &Call,
+    pieces: impl FnOnce(&Registry) -> Result<P, RegistryFault> + Send + 'static,
+) -> Result<Answer, Fault> {
+    let first = call.work(move |registry| {
+        let mut pieces = pieces(registry)?;
+        let (piece, more) = pieces.piece()?;
+        Ok::<_, RegistryFault>((pieces, piece, more))
+    });
+    let (pieces, piece, more) = first.await?;
+    Ok(answer(pieces, piece, more))
+}
+
 /// The answer that begins with this piece.
-pub(super) fn answer<P: Pieces>(pieces: P, first: Vec<u8>, more: bool) -> Answer {
+fn answer<P: Pieces>(pieces: P, first: Vec<u8>, more: bool) -> Answer {
     let mut answer = answer::bytes_as(StatusCode::OK, "application/json", Vec::new());
     if more {
         let rest = stream::try_unfold(Some(pieces), next);

@@ -1,0 +1,245 @@
+//! The queues and PriorityClasses that a manifest names, wherever it names them: each must be there and take work. It knows
+//! no dialect: labels and annotations of runs and pods have the same names in all of them.
+
+use octoflow_manifest::{Path, Problem};
+use octoflow_model::{meta::DEFAULT_NAMESPACE, submission::Stored};
+use serde_json::Value;
+
+use crate::{
+    admit::{
+        Catalog, code,
+        shape::{MAX_PROBLEMS, short},
+    },
+    expr::nearest,
+    kinds::{
+        ErrorsAndWarnings,
+        scheduling::{QUEUE_NAMES, QueueState, named_queue},
+    },
+    schedule::spec::DEFAULT,
+};
+
+/// Fields with the name of a PriorityClass.
+const CLASS_FIELDS: [&str; 2] = ["priorityClassName", "podPriorityClassName"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named<'v> {
+    Queue(&'v str),
+    Class(&'v str),
+}
+
+/// Checks everything that the object names, and that the templates name which it refers to.
+pub(super) fn check(object: &Value, stored: Option<&Stored>, others: &dyn Catalog) -> ErrorsAndWarnings {
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    let own = references(object);
+    let mut told = |path: Path, named: Named<'_>| {
+        if problems.len() + warnings.len() < MAX_PROBLEMS {
+            match judge(named, others) {
+                Some(Judgement::Refused(problem)) => problems.push((*problem).path(path)),
+                Some(Judgement::NotLoaded(message)) => {
+                    warnings.push(Problem::warning(code::NOT_LOADED, message).path(path));
+                }
+                None => {}
+            }
+        }
+    };
+    let templates = stored.into_iter().flat_map(|stored| stored.spec.iter().chain(stored.templates.values()));
+    let mut elsewhere: Vec<Named<'_>> = templates.flat_map(references).map(|(_, named)| named).collect();
+    elsewhere.retain(|named| own.iter().all(|(_, other)| other != named));
+    for (path, named) in own.iter().cloned() {
+        told(path, named);
+    }
+    let (metadata, namespace) = (&object["metadata"], object["metadata"]["namespace"].as_str());
+    let inherited = others.queue_of_namespace(namespace.unwrap_or(DEFAULT_NAMESPACE));
+    if let Some(queue) = inherited.filter(|_| named_queue(metadata).is_none() && !object["spec"]["queue"].is_string()) {
+        told(Path::root().join("metadata").join("namespace"), Named::Queue(&queue));
+    }
+    for named in elsewhere {
+        told(Path::root().join("spec"), named);
+    }
+    (problems, warnings)
+}
+
+enum Judgement {
+    Refused(Box<Problem>),
+    NotLoaded(String),
+}
+
+fn judge(named: Named<'_>, others: &dyn Catalog) -> Option<Judgement> {
+    let refused = |message: String, help: Option<String>| {
+        let mut problem = Problem::error(code::NOT_USABLE, message);
+        problem.help = help;
+        Some(Judgement::Refused(Box::new(problem)))
+    };
+    let near = |name: &str, names: Vec<String>| {
+        nearest(name, names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"))
+    };
+    match named {
+        Named::Queue(name) => match others.queue(name) {
+            Some(QueueState::Open) => None,
+            Some(QueueState::Missing) => {
+                refused(format!("there is no queue `{}`", short(name)), near(name, others.queue_names()))
+            }
+            Some(QueueState::Closed) => refused(
+                format!("queue `{name}` is closed and takes nothing new"),
+                Some("choose another queue, or open it: `octoflow queue open`".to_owned()),
+            ),
+            Some(QueueState::Inner) => refused(
+                format!("queue `{name}` has queues below it, and only leaves take work"),
+                Some("choose one of the queues below it".to_owned()),
+            ),
+            None if name == DEFAULT => None,
+            None => Some(Judgement::NotLoaded(format!("queue `{}` is not loaded", short(name)))),
+        },
+        Named::Class(name) => match others.has_class(name) {
+            Some(true) => None,
+            Some(false) => {
+                refused(format!("there is no PriorityClass `{}`", short(name)), near(name, others.class_names()))
+            }
+            None => Some(Judgement::NotLoaded(format!("PriorityClass `{}` is not loaded", short(name)))),
+        },
+    }
+}
+
+/// Returns every queue and class that is named, with its path. Names that are computed while the run goes on are not
+/// among them.
+fn references(root: &Value) -> Vec<(Path, Named<'_>)> {
+    let known = |text: &&str| !text.is_empty() && !text.contains("{{");
+    let mut found = Vec::new();
+    if let Some(queue) = root["spec"]["queue"].as_str().filter(known) {
+        found.push((Path::root().join("spec").join("queue"), Named::Queue(queue)));
+    }
+    // Manifests nest as deep as they like, so a list takes the place of our stack.
+    let mut open = vec![(Path::root(), root)];
+    while let Some((path, value)) = open.pop() {
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    let at = || path.clone().join(key.as_str());
+                    match value {
+                        Value::String(text) if CLASS_FIELDS.contains(&key.as_str()) && known(&text.as_str()) => {
+                            found.push((at(), Named::Class(text)));
+                        }
+                        Value::Object(entries) if matches!(key.as_str(), "labels" | "annotations") => {
+                            for name in QUEUE_NAMES {
+                                let queue = entries.get(name).and_then(Value::as_str).filter(known);
+                                found.extend(queue.map(|queue| (at().join(name), Named::Queue(queue))));
+                            }
+                        }
+                        Value::Object(_) | Value::Array(_) => open.push((at(), value)),
+                        _ => {}
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let nested = items.iter().enumerate().filter(|(_, item)| item.is_object() || item.is_array());
+                open.extend(nested.map(|(index, item)| (path.clone().join(index), item)));
+            }
+            _ => {}
+        }
+    }
+    found.sort_by_cached_key(|(path, _)| path.to_string());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{admit::Reach, kinds::scheduling::QueueTree, schedule::spec::QueueSpec};
+
+    struct Known(Option<QueueTree>);
+
+    impl Catalog for Known {
+        fn has_config_map(&self, _: &str, _: &str) -> bool {
+            true
+        }
+        fn has_secret(&self, _: &str, _: &str) -> bool {
+            true
+        }
+        fn has_claim(&self, _: &str, _: &str) -> bool {
+            true
+        }
+        fn queue(&self, name: &str) -> Option<QueueState> {
+            self.0.as_ref().map(|tree| tree.state(name))
+        }
+        fn queue_names(&self) -> Vec<String> {
+            self.0.iter().flat_map(QueueTree::names).map(str::to_owned).collect()
+        }
+        fn has_class(&self, name: &str) -> Option<bool> {
+            self.0.as_ref().map(|_| name == "high")
+        }
+        fn class_names(&self) -> Vec<String> {
+            vec!["high".to_owned()]
+        }
+        fn template(&self, _: Reach, _: &str, _: &str) -> Option<Value> {
+            None
+        }
+        fn template_names(&self, _: Reach, _: &str) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    fn tree() -> QueueTree {
+        let mut tree = QueueTree::default();
+        tree.put(QueueSpec::new("team"), false);
+        tree.put(QueueSpec { parent: Some("team".into()), ..QueueSpec::new("team-a") }, false);
+        tree.put(QueueSpec::new("old"), true);
+        tree
+    }
+
+    fn told(problems: &[Problem]) -> Vec<String> {
+        let path = |problem: &Problem| problem.path.as_ref().map(ToString::to_string).unwrap_or_default();
+        problems
+            .iter()
+            .map(|one| format!("{}: {} {}", path(one), one.message, one.help.as_deref().unwrap_or_default()))
+            .collect()
+    }
+
+    fn manifest() -> Value {
+        json!({
+            "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "team"}},
+            "spec": {
+                "podPriorityClassName": "hihg",
+                "templates": [
+                    {"metadata": {"annotations": {"volcano.sh/queue-name": "tean-a"}}},
+                    {"metadata": {"labels": {"scheduling.volcano.sh/queue-name": "old"}}, "priorityClassName": "high"},
+                    {"metadata": {"labels": {"volcano.sh/queue-name": "{{inputs.parameters.queue}}"}}},
+                ],
+            },
+        })
+    }
+
+    #[test]
+    fn every_queue_and_class_that_cannot_be_used_is_told_with_its_path() {
+        let (problems, warnings) = check(&manifest(), None, &Known(Some(tree())));
+        assert!(warnings.is_empty(), "{warnings:?}");
+        let told = told(&problems);
+        let wanted = [
+            "metadata.labels['kueue.x-k8s.io/queue-name']: queue `team` has queues below it",
+            "spec.podPriorityClassName: there is no PriorityClass `hihg` did you mean `high`?",
+            "spec.templates[0].metadata.annotations['volcano.sh/queue-name']: there is no queue `tean-a` did you mean `team-a`?",
+            "spec.templates[1].metadata.labels['scheduling.volcano.sh/queue-name']: queue `old` is closed",
+        ];
+        assert_eq!(told.len(), wanted.len(), "{told:#?}");
+        for (told, wanted) in told.iter().zip(wanted) {
+            assert!(told.starts_with(wanted), "{told}");
+        }
+    }
+
+    #[test]
+    fn without_the_objects_they_are_warnings_and_the_default_queue_is_none() {
+        let (problems, warnings) = check(&manifest(), None, &Known(None));
+        assert!(problems.is_empty(), "{problems:?}");
+        assert_eq!(warnings.len(), 5, "{warnings:#?}");
+        let plain = json!({"spec": {"queue": "default"}});
+        assert!(check(&plain, None, &Known(None)).1.is_empty());
+    }
+
+    #[test]
+    fn what_a_stored_template_names_counts_too() {
+        let stored = Stored { spec: Some(json!({"podPriorityClassName": "none"})), ..Stored::default() };
+        let (problems, _) = check(&json!({"spec": {"queue": "team-a"}}), Some(&stored), &Known(Some(tree())));
+        assert_eq!(told(&problems), ["spec: there is no PriorityClass `none` "]);
+    }
+}

@@ -1,0 +1,100 @@
+//! What the scheduler tells about queues, nodes and gangs: numbers as they are now. It changes nothing.
+
+use super::{
+    Scheduler,
+    amounts::{Amounts, PODS},
+    spec::{NodeSpec, Quantities, QueueSpec},
+    tree::{Queue, WHOLE},
+};
+
+/// A queue as it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueReport {
+    pub spec: QueueSpec,
+    /// What it deserves: as declared, else by weight.
+    pub deserved: Quantities,
+    pub allocated: Quantities,
+    /// The largest part that it uses of what it deserves; 1 is all of it.
+    pub share: f64,
+    /// Tasks that run here or below.
+    pub running: usize,
+    /// Tasks and gangs that wait here or below.
+    pub pending: usize,
+}
+
+/// A node as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeReport {
+    pub spec: NodeSpec,
+    pub allocated: Quantities,
+    pub running: usize,
+}
+
+/// A gang whose members may come from several runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GangReport {
+    pub waiting: usize,
+    pub running: usize,
+    /// True if enough have gathered, and only room is missing.
+    pub complete: bool,
+    /// True if its least has started.
+    pub formed: bool,
+}
+
+impl Scheduler {
+    /// Returns all queues that exist, in no particular order.
+    pub fn queues(&self) -> Vec<QueueReport> {
+        self.tree.all().filter(|(_, queue)| queue.exists).map(|(_, queue)| self.report(queue)).collect()
+    }
+
+    pub fn queue(&self, name: &str) -> Option<QueueReport> {
+        let queue = self.tree.get(self.tree.find(name)?);
+        queue.exists.then(|| self.report(queue))
+    }
+
+    fn report(&self, queue: &Queue) -> QueueReport {
+        QueueReport {
+            spec: queue.spec.clone(),
+            deserved: self.quantities(queue.deserved()),
+            allocated: self.quantities(queue.allocated()),
+            share: queue.share().0 as f64 / WHOLE.0 as f64,
+            running: usize::try_from(queue.allocated().get(PODS)).unwrap_or(usize::MAX),
+            pending: queue.pending,
+        }
+    }
+
+    /// Reports whether tasks run or wait in a queue or below it, members of incomplete gangs included.
+    pub fn has_work(&self, queue: &str) -> bool {
+        let at = self.tree.find(queue);
+        let counted =
+            at.map(|at| self.tree.get(at)).is_some_and(|found| found.pending > 0 || !found.allocated().is_zero());
+        let gathers = || self.waiting.values().any(|one| one.unit.is_none() && one.demand.queue.as_ref() == queue);
+        let runs = || self.running.values().any(|one| Some(one.leaf) == at);
+        counted || gathers() || runs()
+    }
+
+    /// Returns all nodes, in the order in which they came.
+    pub fn nodes(&self) -> Vec<NodeReport> {
+        let report = |(_, node): (_, &super::node::Node)| NodeReport {
+            spec: node.spec.clone(),
+            allocated: self.quantities(node.used()),
+            running: node.running.len(),
+        };
+        self.room.all().map(report).collect()
+    }
+
+    /// Returns the gang of a PodGroup, if some run has members of it.
+    pub fn gang(&self, namespace: &str, name: &str) -> Option<GangReport> {
+        let gang = self.gangs.shared(namespace, name)?;
+        Some(GangReport {
+            waiting: gang.members().count(),
+            running: gang.running.len(),
+            complete: gang.unit.is_some(),
+            formed: gang.formed,
+        })
+    }
+
+    fn quantities(&self, amounts: &Amounts) -> Quantities {
+        amounts.iter().map(|(index, amount)| (self.names.name(index).to_string(), amount)).collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! Queues, classes, groups and nodes as kubectl manages them, on the real binary.
+
+use crate::rig::{Rig, eventually, shows};
+
+const QUEUES: &str = "apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: team}
+spec: {deserved: {cpu: '1'}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: team-a}
+spec: {parent: team, weight: 2}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+---
+apiVersion: scheduling.incubator.k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: group}
+spec: {minMember: 2}
+";
+
+/// A workflow whose only step runs until the file is there.
+fn gated(name: &str, gate: &str) -> String {
+    format!(
+        "apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {{name: {name}, labels: {{volcano.sh/queue-name: team-a}}}}
+spec:
+  entrypoint: main
+  templates:
+  - name: main
+    container:
+      image: busybox
+      command: [sh, -c, 'until [ -e {gate} ]; do sleep 0.05; done']
+"
+    )
+}
+
+#[test]
+fn queues_are_created_shown_and_not_deleted_under_load() {
+    let Some(rig) = Rig::with_kubectl() else { return };
+    let file = rig.file("queues.yaml", QUEUES);
+    shows(&rig.good(&["apply", "-f", &file]), &["queue.scheduling.volcano.sh/team-a created"]);
+    shows(
+        &rig.good(&["apply", "-f", &file]),
+        &["team-a unchanged", "podgroup.scheduling.incubator.k8s.io/group unchanged"],
+    );
+    shows(&rig.good(&["get", "q"]), &["NAME", "PARENT", "default", "root", "team-a"]);
+    shows(&rig.good(&["get", "queues", "-o", "wide"]), &["WEIGHT", "STATE", "ALLOCATED", "Open"]);
+    shows(&rig.good(&["get", "pc"]), &["high", "1000", "PreemptLowerPriority"]);
+    shows(&rig.good(&["get", "podgroups.scheduling.volcano.sh"]), &["group", "Pending"]);
+    shows(&rig.good(&["explain", "queue.spec.deserved"]), &["lent"]);
+    shows(&rig.good(&["describe", "queue", "team-a"]), &["Parent:", "team", "State:"]);
+    shows(&rig.bad(&["delete", "queue", "team"]), &["Conflict", "team-a"]);
+    shows(&rig.bad(&["delete", "queue", "default"]), &["always exists"]);
+    shows(
+        &rig.good(&["patch", "queue", "default", "--type", "merge", "-p", "{\"spec\":{\"weight\":3}}"]),
+        &["patched"],
+    );
+
+    let gate = rig.path("gate").display().to_string();
+    let workflow = rig.file("w.yaml", &gated("w", &gate));
+    rig.good(&["create", "-f", &workflow]);
+    let running = || rig.good(&["get", "queue", "team-a", "-o", "jsonpath={.status.running}"]);
+    eventually("its task runs", || running() == "1");
+    assert_eq!(rig.good(&["get", "queue", "team", "-o", "jsonpath={.status.running}"]), "1", "what is below counts");
+    shows(&rig.bad(&["delete", "queue", "team-a"]), &["Conflict", "tasks wait or run in it"]);
+    let wrong = rig.file("wrong.yaml", &gated("x", &gate).replace("team-a}", "taem-a}"));
+    shows(&rig.bad(&["create", "-f", &wrong]), &["there is no queue `taem-a`", "did you mean `team-a`?"]);
+    std::fs::write(rig.path("gate"), "").unwrap();
+    eventually("its task is over", || running() == "0");
+    rig.good(&["delete", "queue", "team-a"]);
+    rig.good(&["delete", "queue", "team"]);
+}
+
+#[test]
+fn a_node_is_cordoned_labelled_tainted_and_drained() {
+    let Some(mut rig) = Rig::with_kubectl() else { return };
+    let name = rig.good(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"]);
+    shows(&rig.good(&["label", "node", &name, "rack=7"]), &["labeled"]);
+    shows(&rig.good(&["taint", "node", &name, "gpu=yes:PreferNoSchedule"]), &["tainted"]);
+    let gate = rig.path("gate").display().to_string();
+    rig.good(&["apply", "-f", &rig.file("queues.yaml", QUEUES)]);
+    rig.good(&["create", "-f", &rig.file("w.yaml", &gated("w", &gate))]);
+    let running = |rig: &Rig| rig.good(&["get", "queue", "team-a", "-o", "jsonpath={.status.running}"]);
+    eventually("its task runs", || running(&rig) == "1");
+
+    shows(&rig.good(&["drain", &name, "--timeout=60s"]), &["cordoned", "drained"]);
+    assert_eq!(running(&rig), "0");
+    shows(&rig.good(&["get", "nodes"]), &["Ready,SchedulingDisabled"]);
+    rig.restart();
+    shows(&rig.good(&["get", "nodes", "--show-labels"]), &["SchedulingDisabled", "rack=7"]);
+    shows(&rig.good(&["describe", "node", &name]), &["gpu=yes:PreferNoSchedule", "Unschedulable:      true"]);
+    assert_eq!(running(&rig), "0");
+
+    shows(&rig.good(&["uncordon", &name]), &["uncordoned"]);
+    eventually("its task runs again", || running(&rig) == "1");
+    std::fs::write(rig.path("gate"), "").unwrap();
+    eventually("the workflow succeeds", || {
+        rig.good(&["get", "wf", "w", "-o", "jsonpath={.status.phase}"]) == "Succeeded"
+    });
+}
