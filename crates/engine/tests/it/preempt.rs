@@ -175,7 +175,7 @@ fn a_step_that_is_lost_or_ends_well_while_it_is_preempted_waits_again_all_the_sa
         play.advance(seconds(1));
         let state = &play.engine.run_of::<Run>(RUN).unwrap().state;
         assert_eq!((state.attempt_number(NodeIx(3)), state.node(NodeIx(3)).leaf()), (1, Some(Leaf::Running)));
-        assert!(play.orders.iter().any(|order| *order == Order::Forget { attempt }));
+        assert!(play.orders.contains(&Order::Forget { attempt }));
     }
 }
 
