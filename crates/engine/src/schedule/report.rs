@@ -76,8 +76,8 @@ impl Scheduler {
     /// Returns a task that waits although nothing keeps it from starting. There is none between two decisions.
     pub fn overlooked(&self) -> Option<TaskRef> {
         let first = |leaf| self.tree.get(leaf).leaf.all(self.clock).first().and_then(|unit| self.units.get(*unit));
-        let waiting = self.tree.leaves().filter_map(first).map(|unit| unit.task);
-        waiting.filter(|task| self.why(*task).is_some_and(|why| !why.is_blocked())).next()
+        let mut waiting = self.tree.leaves().filter_map(first).map(|unit| unit.task);
+        waiting.find(|task| self.why(*task).is_some_and(|why| !why.is_blocked()))
     }
 
     /// Returns all nodes, in the order in which they came.

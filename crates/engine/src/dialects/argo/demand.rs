@@ -222,8 +222,8 @@ fn without_variables(value: Value) -> Value {
             Value::Object(fields.map(|(key, value)| (key, without_variables(value))).collect())
         }
         Value::Array(items) => items.into_iter().filter(known).map(without_variables).collect(),
-        value if known(&value) => value,
-        _ => Value::Null,
+        Value::String(text) if text.contains("{{") => Value::Null,
+        scalar @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => scalar,
     }
 }
 

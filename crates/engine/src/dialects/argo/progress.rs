@@ -122,7 +122,28 @@ impl Follow for Progress {
             }
             WorkflowFact::Finished(end) => Some(TaskEvent::Ended { task: end.node }),
             WorkflowFact::Requeued { node, .. } => Some(TaskEvent::Ended { task: *node }),
-            _ => None,
+            WorkflowFact::Began { .. }
+            | WorkflowFact::Added(_)
+            | WorkflowFact::Wanted { .. }
+            | WorkflowFact::Waiting { .. }
+            | WorkflowFact::Locked { .. }
+            | WorkflowFact::Expanded { .. }
+            | WorkflowFact::Preempted { .. }
+            | WorkflowFact::Started { .. }
+            | WorkflowFact::Progressed { .. }
+            | WorkflowFact::Daemoned { .. }
+            | WorkflowFact::Dismissed { .. }
+            | WorkflowFact::Stopping { .. }
+            | WorkflowFact::Backoff { .. }
+            | WorkflowFact::Supplied { .. }
+            | WorkflowFact::Settled { .. }
+            | WorkflowFact::Due { .. }
+            | WorkflowFact::Recalled { .. }
+            | WorkflowFact::Memoized { .. }
+            | WorkflowFact::Exported { .. }
+            | WorkflowFact::Metered(_)
+            | WorkflowFact::Unmetered { .. }
+            | WorkflowFact::Expired { .. } => None,
         }
     }
 }

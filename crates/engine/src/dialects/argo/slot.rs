@@ -49,10 +49,11 @@ impl Run {
 
     /// Returns the kind of what takes a slot once a node goes on: a retried call takes one with its first attempt.
     pub(super) fn slot_kind(&self, at: NodeIx) -> NodeKind {
-        match self.state.node(at).kind {
-            NodeKind::Retry => call::kind_of(&self.compiled_of(at).template).unwrap_or(NodeKind::Retry),
-            kind => kind,
+        let kind = self.state.node(at).kind;
+        if kind != NodeKind::Retry {
+            return kind;
         }
+        call::kind_of(&self.compiled_of(at).template).unwrap_or(kind)
     }
 
     /// Whether a retried call has a slot of its own, which its next attempt takes.
@@ -62,9 +63,9 @@ impl Run {
 
     /// Iterates over the retried calls that hold locks and have no open attempt, with the kind of their attempts.
     fn between_attempts(&self) -> impl Iterator<Item = (NodeIx, NodeKind)> + '_ {
-        let waits = |at: &NodeIx| match &self.state.node(*at).body {
-            Body::Retry { attempts } => attempts.last().is_none_or(|last| self.state.node(*last).phase.fulfilled()),
-            _ => false,
+        let waits = |at: &NodeIx| {
+            let Body::Retry { attempts } = &self.state.node(*at).body else { return false };
+            attempts.last().is_none_or(|last| self.state.node(*last).phase.fulfilled())
         };
         self.todo.locked_retries.iter().copied().filter(waits).map(|at| (at, self.slot_kind(at)))
     }
