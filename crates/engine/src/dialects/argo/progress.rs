@@ -179,10 +179,10 @@ fn added_node(run: &mut FollowedRun, added: &NodeAdded) -> Option<(Time, Event)>
     });
     run.total += usize::from(counts(added.kind));
     run.done += usize::from(counts(added.kind) && add_final);
-    match added.kind {
-        NodeKind::Suspend if !add_final && !added.barred => Some((added.at, Event::Waits(at))),
-        kind if add_final && is_told(kind) => Some((added.at, Event::Finished(at))),
-        _ => None,
+    if add_final {
+        is_told(added.kind).then_some((added.at, Event::Finished(at)))
+    } else {
+        (added.kind == NodeKind::Suspend && !added.barred).then_some((added.at, Event::Waits(at)))
     }
 }
 
