@@ -532,7 +532,10 @@ impl Engine {
 
     /// Applies the effects of a turn outside its run, and adds its facts and orders to the outcome.
     fn apply_effects(&mut self, id: RunId, effects: Effects, now: Time, outcome: &mut Outcome) {
-        let Effects { facts, orders, freed, unlocked, gangs_dissolved, metered, cached, change } = effects;
+        let Effects { facts, orders, freed, unlocked, preempted, gangs_dissolved, metered, cached, change } = effects;
+        for node in preempted {
+            self.scheduler.quit_gang(TaskRef { run: id, node });
+        }
         if !freed.is_empty() {
             self.locks.recheck_skipped();
         }
