@@ -70,7 +70,7 @@ impl Scheduler {
             at.map(|at| self.tree.get(at)).is_some_and(|found| found.pending > 0 || !found.allocated().is_zero());
         let gathers = || self.waiting.values().any(|one| one.unit.is_none() && one.demand.queue.as_ref() == queue);
         let runs = || self.running.values().any(|one| Some(one.leaf) == at);
-        counted || (self.gangs.gathered() > 0 && gathers()) || runs()
+        counted || gathers() || runs()
     }
 
     /// Returns all nodes, in the order in which they came.
