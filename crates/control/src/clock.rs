@@ -47,7 +47,7 @@ pub(crate) fn age(stamp: Time, steady: Time) -> Duration {
 }
 
 /// The engine's time goes on where it was when this directory was used last.
-pub(crate) fn go_on(data_dir: &Path) -> io::Result<()> {
+pub(crate) fn resume(data_dir: &Path) -> io::Result<()> {
     let path = data_dir.join(FILE);
     let (kept, trouble) = match fs::read(&path) {
         Ok(bytes) => match serde_json::from_slice(&bytes) {
@@ -60,7 +60,7 @@ pub(crate) fn go_on(data_dir: &Path) -> io::Result<()> {
     {
         let mut own = lock();
         let reading = read();
-        let next = Timeline::go_on(kept, &reading);
+        let next = Timeline::resume(kept, &reading);
         *own = Some(match own.take() {
             Some(before) => before.joined(next, &reading),
             None => next,
@@ -85,7 +85,7 @@ pub(crate) fn keep(data_dir: &Path) -> io::Result<()> {
 }
 
 fn with<T>(work: impl FnOnce(&mut Timeline) -> T) -> T {
-    work(lock().get_or_insert_with(|| Timeline::go_on(None, &read())))
+    work(lock().get_or_insert_with(|| Timeline::resume(None, &read())))
 }
 
 fn lock() -> MutexGuard<'static, Option<Timeline>> {

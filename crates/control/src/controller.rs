@@ -99,22 +99,22 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Opens the data directory for writing and starts the engine. Nothing runs until it is submitted or taken up.
+    /// Opens the data directory for writing and starts the engine. Nothing runs until it is submitted or restored.
     /// The texts are notices for people, e.g. about what the machine cannot do.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), Error> {
         Self::start(config, StartProgress::default())
     }
 
-    /// The same for whoever takes up every unfinished run before anything else: their journals are read then, once.
+    /// The same for whoever restores every unfinished run before anything else: their journals are read then, once.
     /// Until that is done, what the runtime reports waits.
-    pub fn open_to_take_up(config: Config) -> Result<(Self, Vec<String>), Error> {
+    pub fn open_for_restore(config: Config) -> Result<(Self, Vec<String>), Error> {
         Self::start(config, StartProgress::pending())
     }
 
     fn start(config: Config, progress: StartProgress) -> Result<(Self, Vec<String>), Error> {
         let store = Store::open_keyed(&config.data_dir, config.secrets_key.clone())?;
         let plaintext = store.plaintext_left();
-        let clock_trouble = clock::go_on(&config.data_dir).err();
+        let clock_trouble = clock::resume(&config.data_dir).err();
         let reader = store.reader()?;
         let node = Arc::new(node::machine(config.capacity, &config.node, &config.data_dir));
         let limits = Limits::from(NodeSpec::clone(&node));
@@ -125,7 +125,7 @@ impl Controller {
                 "the data directory {dir} belongs to uid {owner}, who can read and change everything in it"
             ));
         }
-        // Nobody may take a lock from an open run because that has not been taken up here.
+        // Nobody may take a lock from an open run because that has not been restored here.
         let respected = if progress.is_pending() { Vec::new() } else { reader.unfinished()? };
         for row in respected {
             unread.extend(restore::reserve_locks(&mut engine, &reader, &row)?);
@@ -146,8 +146,8 @@ impl Controller {
         };
         let (supervisor, busy) = (Supervisor::default(), BusyTimer::default());
         let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone(), supervisor.clone());
-        for doomed in sweep::due_deletions(&config.data_dir, &reader)? {
-            sweeper.send(doomed.locate(engine.shared()));
+        for deletion in sweep::due_deletions(&config.data_dir, &reader)? {
+            sweeper.send(deletion.locate(engine.shared()));
         }
         let sweeper = Arc::new(Mutex::new(sweeper));
         let (runtime, mut notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
@@ -244,21 +244,21 @@ impl Controller {
 
     /// An interrupted run goes on where it was, and so do the runs it made. Every fact of it is told, those of the past
     /// first.
-    pub fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
+    pub fn restore_run(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
         // Those it made first: what waits for them asks how they are.
         for child in self.handle.open_descendants(run)?.into_iter().rev() {
-            drop(self.handle.take_up(child)?);
+            drop(self.handle.restore_run(child)?);
         }
-        self.handle.take_up(run)
+        self.handle.restore_run(run)
     }
 
     /// Every unfinished run goes on; all of them are read before the first may start anything, so that nobody takes a
     /// lock or a slot that somebody else holds. What cannot be read is left as it is and told.
-    pub(crate) fn take_up_all(&self) -> Result<Vec<String>, Error> {
+    pub(crate) fn restore_all(&self) -> Result<Vec<String>, Error> {
         loop {
             let taken = start::restore_all(&self.handle.store, &self.progress).and_then(|found| {
                 let start::Found { runs, unreadable, notices } = found;
-                self.handle.ask(|reply| Message::TakeUpAll { runs, unreadable, reply })?;
+                self.handle.ask(|reply| Message::RestoreAll { runs, unreadable, reply })?;
                 Ok(notices)
             });
             match taken {
@@ -269,7 +269,7 @@ impl Controller {
         }
     }
 
-    /// How far taking up is.
+    /// How far the restore of unfinished runs is.
     pub fn start_progress(&self) -> &StartProgress {
         &self.progress
     }
@@ -333,8 +333,8 @@ impl Controller {
     }
 
     /// Deletes artifacts beside everything else.
-    pub(crate) fn sweep(&self, mission: LocatedDeletion) {
-        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(mission);
+    pub(crate) fn sweep(&self, deletion: LocatedDeletion) {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(deletion);
     }
 
     /// What a run made here may refer to.
@@ -374,7 +374,7 @@ impl Controller {
         })
     }
 
-    /// Everything decided is on disk when this returns. Running tasks stay with the runtime and can be taken up again.
+    /// Everything decided is on disk when this returns. Running tasks stay with the runtime and can be adopted by the next process.
     pub fn close(&self) -> Result<(), Error> {
         self.progress.cancel();
         self.supervisor.close();

@@ -60,7 +60,7 @@ pub(crate) mod watcher;
 mod yielding;
 
 pub(crate) use backpressure::InFlight;
-pub(crate) use driver::{Cut, Driver};
+pub(crate) use driver::{DecidedBatch, Driver};
 use effect::{Answer, Commit, Effect, Effects, Settlement};
 pub(crate) use message::{Detail, Entered, Message, Reply, Shown, Terms};
 pub(crate) use restore::{Restored, StartProgress};
@@ -258,7 +258,7 @@ impl EventLoop {
     pub(crate) fn step(&mut self, mut messages: impl Iterator<Item = Message>) -> Result<Effects, Error> {
         let began = self.clock.now();
         if let State::Outage(_) = self.state {
-            self.sit_out(&mut messages)?;
+            self.wait_out(&mut messages)?;
         }
         match self.state {
             State::Serving => self.serve(messages).or_else(|error| self.enter_outage(error))?,
@@ -303,11 +303,8 @@ impl EventLoop {
     /// Takes the messages up to a close; whether there was one.
     fn take_all(&mut self, messages: impl Iterator<Item = Message>) -> Result<bool, Error> {
         for message in messages {
-            match message {
-                Message::Close => return Ok(true),
-                Message::Failed(error) => return Err(error.into()),
-                Message::Broken(why) => return Err(Error::Broken(why)),
-                message => self.take(message),
+            if self.take(message)? {
+                return Ok(true);
             }
         }
         Ok(false)
@@ -316,12 +313,13 @@ impl EventLoop {
     /// Takes only the records that are still being packed: nobody else is served any more.
     fn drain(&mut self, messages: impl Iterator<Item = Message>) -> Result<(), Error> {
         for message in messages {
-            match message {
-                Message::Packed(packed) => self.finish(*packed),
-                Message::Broken(why) => return Err(Error::Broken(why)),
+            if let Message::Packed(packed) = message {
+                self.finish(*packed);
+            } else if let Message::Broken(why) = message {
+                return Err(Error::Broken(why));
+            } else if matches!(message, Message::Failed(_) | Message::Close) {
                 // The store tells whoever closes it. The next process packs what is left.
-                Message::Failed(_) | Message::Close => drop(self.archive.forget_all()),
-                _ => {}
+                drop(self.archive.forget_all());
             }
         }
         Ok(())
@@ -333,9 +331,9 @@ impl EventLoop {
     }
 
     /// Restored runs go on; what is believed to be with the runtime.
-    fn go_on(&mut self, runs: Vec<RunId>, now: Time) -> Vec<(AttemptId, Box<Task>)> {
+    fn continue_runs(&mut self, runs: Vec<RunId>, now: Time) -> Vec<(AttemptId, Box<Task>)> {
         let (watched, all) = (&self.watched, self.limits.all_facts);
-        self.driver.go_on(runs, now, |run| all || watched.contains(&run))
+        self.driver.continue_runs(runs, now, |run| all || watched.contains(&run))
     }
 
     /// Notifies the watcher of every fact from number `next` on.

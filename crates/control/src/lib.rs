@@ -2,6 +2,9 @@
 //! starts event loops and service threads. It decides nothing itself: engine decisions reach the disk first, then
 //! runtimes, callers and watchers.
 
+// A new variant of an enum is a compile error wherever it has to be thought of.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 pub mod access;
 mod clock;
 mod controller;

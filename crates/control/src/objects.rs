@@ -67,10 +67,8 @@ pub(crate) enum WorkItem {
 impl WorkItem {
     /// Returns the run to check, if the item asks for nothing else.
     fn changed_run(&self) -> Option<RunId> {
-        match self {
-            Self::RunChanged(run) => Some(*run),
-            _ => None,
-        }
+        let Self::RunChanged(run) = self else { return None };
+        Some(*run)
     }
 }
 

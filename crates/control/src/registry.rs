@@ -163,8 +163,8 @@ impl Registry {
     }
 
     /// Resumes every unfinished run. Runs that cannot be read are left alone; a notice is returned for each.
-    pub fn take_up_all(&self) -> Result<Vec<String>, Error> {
-        let notices = self.0.controller.take_up_all()?;
+    pub fn restore_all(&self) -> Result<Vec<String>, Error> {
+        let notices = self.0.controller.restore_all()?;
         self.collect();
         Ok(notices)
     }

@@ -59,8 +59,8 @@ impl Default for SharedState {
         Self {
             keyed: BTreeMap::new(),
             meters: Meters::default(),
-            max_nodes: argo::MOST_NODES,
-            max_bytes: argo::MOST_BYTES,
+            max_nodes: argo::MAX_NODES,
+            max_bytes: argo::MAX_BYTES,
         }
     }
 }
@@ -75,7 +75,7 @@ impl SharedState {
     }
 
     /// Returns how many holders a lock allows now.
-    fn limit(&self, claim: &Claim) -> Result<u32, String> {
+    pub(crate) fn limit(&self, claim: &Claim) -> Result<u32, String> {
         let Limit::Key { namespace, map, key, otherwise } = &claim.limit else { return Ok(1) };
         let data = self.keyed(Keyed::ConfigMap, namespace, map);
         let text = match (data.and_then(|data| data.entries.get(key)), otherwise) {
@@ -135,8 +135,8 @@ impl From<Capacity> for Setup {
         Self {
             nodes: vec![capacity.into()],
             slice: Work::MAX,
-            max_nodes: argo::MOST_NODES,
-            max_bytes: argo::MOST_BYTES,
+            max_nodes: argo::MAX_NODES,
+            max_bytes: argo::MAX_BYTES,
             meters: Meters::default(),
         }
     }
@@ -147,8 +147,8 @@ impl Engine {
         let Setup { nodes, slice, max_nodes, max_bytes, meters } = setup.into();
         let shared = SharedState {
             meters,
-            max_nodes: max_nodes.min(argo::MOST_NODES),
-            max_bytes: max_bytes.min(argo::MOST_BYTES),
+            max_nodes: max_nodes.min(argo::MAX_NODES),
+            max_bytes: max_bytes.min(argo::MAX_BYTES),
             ..SharedState::default()
         };
         let slice = slice.max(1);

@@ -1,6 +1,9 @@
 //! The pure engine: admits manifests, decides, folds, schedules and explains. It never waits, reads a clock, draws
 //! random numbers or does IO: time and randomness are passed in, facts and orders are returned.
 
+// A new variant of an enum is a compile error wherever it has to be thought of.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 pub mod admit;
 pub mod cron;
 pub mod dialects;

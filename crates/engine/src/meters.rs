@@ -164,7 +164,10 @@ impl Meters {
                 }
                 *sum = bounded(*sum + value);
             }
-            _ => unreachable!("a series has the kind its readings have"),
+            (Amount::Number(_), Reading::Observe { .. } | Reading::Follow)
+            | (Amount::Spread { .. }, Reading::Count(_) | Reading::Set(_) | Reading::Shift(_) | Reading::Follow) => {
+                unreachable!("a series has the kind its readings have")
+            }
         }
         self.touched.insert((metered.name.clone(), metered.labels.clone()));
     }

@@ -67,7 +67,7 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Run manifests to their end on this machine
     Run(Box<Run>),
-    /// Hand manifests to a server, which runs them
+    /// Submit manifests to a server, which runs them
     Submit(Box<Submit>),
     /// Run a server: the control plane with its API, and this machine as its node
     Server(Server),
@@ -143,7 +143,7 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Print the JSON Schema of a kind, for editors; without a kind, list the kinds
     Schema(Schema),
-    /// Print a configuration for kubectl that leads to a server
+    /// Print a kubeconfig for a server
     Kubeconfig(Kubeconfig),
     /// Print a completion script for a shell
     Completion(Completion),
@@ -174,18 +174,9 @@ pub(crate) struct Run {
     /// Stop it after this long; the exit code is 124 then
     #[arg(long, value_parser = span::parse, value_name = "SPAN")]
     pub timeout: Option<Duration>,
-    /// Where the steps run
-    #[arg(long, value_enum, default_value_t = Runtime::Process)]
-    pub runtime: Runtime,
-    /// How many steps may run at the same time [default: as many as the machine's cores allow]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub parallelism: Option<u32>,
     #[command(flatten)]
-    pub node_args: NodeArgs,
-    /// How steps are kept apart: `overlay` gives each its own view of the file system
-    #[arg(long, value_enum, default_value_t = Isolation::Overlay)]
-    pub isolation: Isolation,
-    /// What to print in the end: the final object as json or yaml, its name, or its tree (wide)
+    pub execution: Execution,
+    /// What to print at the end: the final object as json or yaml, its name, or its tree (wide)
     #[arg(short, long, value_parser = one_of::<RunFormats>, value_name = "json|yaml|name|wide")]
     pub output: Option<Format>,
     /// Check the manifests and print what would be submitted; run and store nothing
@@ -194,7 +185,7 @@ pub(crate) struct Run {
     /// Also print what the steps write, as they write it
     #[arg(long)]
     pub log: bool,
-    /// Let control sequences in what steps wrote reach a terminal; pipes and files get every byte in any case
+    /// Print control sequences in step output to a terminal unchanged; pipes and files always get every byte
     #[arg(long, requires = "log")]
     pub raw: bool,
     /// Show no progress
@@ -210,13 +201,13 @@ pub(crate) struct Lint {
     /// Let warnings count as errors
     #[arg(long)]
     pub strict: bool,
-    /// Judge only objects of these kinds, like workflows,configmaps; the others may still be referred to
+    /// Check only objects of these kinds, like workflows,configmaps; the others may still be referred to
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kind)]
     pub kinds: Vec<&'static str>,
     /// Format of the problems
     #[arg(short, long, value_enum, default_value_t = ProblemFormat::Pretty)]
     pub output: ProblemFormat,
-    /// Nothing but the files is looked at in any case
+    /// No effect: lint never asks a server
     #[arg(long, hide = true)]
     pub offline: bool,
 }
@@ -299,6 +290,22 @@ pub(crate) struct Schema {
     pub kind: Option<String>,
 }
 
+/// Where and how steps run.
+#[derive(Debug, Args)]
+pub(crate) struct Execution {
+    /// Where the steps run
+    #[arg(long, value_enum, default_value_t = Runtime::Process)]
+    pub runtime: Runtime,
+    /// How many steps may run at the same time [default: as many as the machine's cores allow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub parallelism: Option<u32>,
+    #[command(flatten)]
+    pub node: NodeArgs,
+    /// How steps are kept apart: `overlay` gives each its own view of the file system
+    #[arg(long, value_enum, default_value_t = Isolation::Overlay)]
+    pub isolation: Isolation,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Runtime {
     Process,
@@ -368,7 +375,7 @@ pub(crate) struct List {
     pub limit: usize,
     #[arg(short, long, value_parser = one_of::<ListFormats>, value_name = "wide|name|json|yaml|jsonpath=…")]
     pub output: Option<Format>,
-    /// Leave out the titles of the columns
+    /// Omit the column headers
     #[arg(long)]
     pub no_headers: bool,
 }
@@ -382,7 +389,7 @@ pub(crate) struct Which {
     /// Only runs created longer ago than this
     #[arg(long, value_parser = span::parse, value_name = "SPAN")]
     pub older: Option<Duration>,
-    /// Only runs whose name begins so
+    /// Only runs whose name has this prefix
     #[arg(long)]
     pub prefix: Option<String>,
     /// Only runs with these labels, like app=x,tier!=db
@@ -462,7 +469,7 @@ pub(crate) struct Logs {
     /// `raw`: every byte of one node as it was written, standard error to standard error
     #[arg(short, long, value_parser = one_of::<LogFormats>, value_name = "raw")]
     pub output: Option<Format>,
-    /// Let control sequences in what steps wrote reach a terminal; pipes and files get every byte in any case
+    /// Print control sequences in step output to a terminal unchanged; pipes and files always get every byte
     #[arg(long)]
     pub raw: bool,
 }

@@ -13,7 +13,7 @@ pub(crate) mod header;
 pub(crate) mod json;
 pub(crate) mod live;
 pub(crate) mod nodes;
-pub(crate) mod outlook;
+pub(crate) mod plan;
 pub(crate) mod remote_progress;
 pub(crate) mod sanitize;
 pub(crate) mod table;

@@ -107,7 +107,7 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
     let accepting = tokio::spawn(listen::accept(endpoint, closing.clone()));
     let (taking, retention) = (registry.clone(), config.retention);
     let taken = blocking(move || {
-        let left = taking.take_up_all()?;
+        let left = taking.restore_all()?;
         taking.start_maintenance(retention)?;
         Ok(left)
     });
@@ -183,7 +183,7 @@ fn open(
     insecure: bool,
 ) -> Result<Opened, Error> {
     let data_dir = controller.data_dir.clone();
-    let (controller, notices) = Controller::open_to_take_up(controller)?;
+    let (controller, notices) = Controller::open_for_restore(controller)?;
     let registry = Registry::new(controller)?;
     let prepared = prepare(&registry, opening, address, insecure, default).and_then(|access| {
         let tls = tls.map(|tls| tls::ready(tls, &data_dir, address.ip())).transpose()?;

@@ -2,6 +2,7 @@
 //! without real time. It drives the real driver and engine, crashes them, and checks the guarantees after every step.
 //! The same number always gives the same story.
 
+mod audit;
 mod calendar;
 mod check;
 mod disk;

@@ -91,7 +91,7 @@ const EXCEPTIONS: &[Exception] = &[
             "crates/octoflow/src/commands/plan.rs",
             "crates/octoflow/src/output/events.rs",
             "crates/octoflow/src/output/live.rs",
-            "crates/octoflow/src/output/outlook.rs",
+            "crates/octoflow/src/output/plan.rs",
         ],
     },
     Exception {

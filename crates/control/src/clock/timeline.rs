@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 const STEP: i64 = 200_000;
 
 /// How many settings of the clock are remembered. Each is another way to understand an old date.
-const MOST_OFFSETS: usize = 64;
+const MAX_OFFSETS: usize = 64;
 
 /// What both clocks said at one moment, in microseconds.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Timeline {
 
 impl Timeline {
     /// Goes on from what was kept, at a moment when the clocks say this.
-    pub(super) fn go_on(kept: Option<Self>, reading: &Reading) -> Self {
+    pub(super) fn resume(kept: Option<Self>, reading: &Reading) -> Self {
         let mut timeline = match kept {
             // The same start of the machine: its clock knows how much time has passed, whatever the date is.
             Some(kept)
@@ -99,7 +99,7 @@ impl Timeline {
             None => ahead,
         };
         self.offsets.push(ahead);
-        if self.offsets.len() > MOST_OFFSETS {
+        if self.offsets.len() > MAX_OFFSETS {
             self.offsets.remove(0);
         }
     }
@@ -149,7 +149,7 @@ mod tests {
     fn setting_the_date_neither_moves_nor_stops_the_engine() {
         for jump in [HOUR, -HOUR, TEN_YEARS] {
             let mut machine = machine();
-            let mut timeline = Timeline::go_on(None, &machine.read());
+            let mut timeline = Timeline::resume(None, &machine.read());
             assert_eq!(timeline.at(machine.since_boot), Time(START));
             assert_eq!(timeline.ahead(), 0);
             machine.wall += jump;
@@ -159,7 +159,7 @@ mod tests {
             assert_eq!(timeline.ahead(), jump);
             // A restart of the program in between changes nothing.
             machine.pass(HOUR);
-            let timeline = Timeline::go_on(Some(timeline), &machine.read());
+            let timeline = Timeline::resume(Some(timeline), &machine.read());
             assert_eq!(timeline.at(machine.since_boot), Time(START + 10 * SECOND + HOUR));
         }
     }
@@ -167,24 +167,24 @@ mod tests {
     #[test]
     fn a_date_set_while_nobody_ran_is_noticed() {
         let mut machine = machine();
-        let kept = Timeline::go_on(None, &machine.read());
+        let kept = Timeline::resume(None, &machine.read());
         machine.wall += TEN_YEARS;
         machine.pass(SECOND);
-        let timeline = Timeline::go_on(Some(kept), &machine.read());
+        let timeline = Timeline::resume(Some(kept), &machine.read());
         assert_eq!((timeline.at(machine.since_boot), timeline.ahead()), (Time(START + SECOND), TEN_YEARS));
     }
 
     #[test]
     fn after_a_restart_of_the_machine_the_date_counts_but_time_never_goes_back() {
         let mut machine = machine();
-        let kept = Timeline::go_on(None, &machine.read());
+        let kept = Timeline::resume(None, &machine.read());
         (machine.boot, machine.since_boot) = (2, 20 * SECOND);
         machine.wall += HOUR;
-        let timeline = Timeline::go_on(Some(kept), &machine.read());
+        let timeline = Timeline::resume(Some(kept), &machine.read());
         assert_eq!(timeline.at(machine.since_boot), Time(START + HOUR), "it was off for an hour");
         (machine.boot, machine.since_boot) = (3, 20 * SECOND);
         machine.wall = START - TEN_YEARS;
-        let timeline = Timeline::go_on(Some(timeline), &machine.read());
+        let timeline = Timeline::resume(Some(timeline), &machine.read());
         assert_eq!(timeline.at(machine.since_boot), Time(START + HOUR), "nobody knows how long it was off");
         assert_eq!(timeline.ahead(), -TEN_YEARS - HOUR);
     }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn nothing_is_taken_to_be_older_than_it_is() {
         let mut machine = machine();
-        let mut timeline = Timeline::go_on(None, &machine.read());
+        let mut timeline = Timeline::resume(None, &machine.read());
         let before = Time(machine.wall);
         machine.pass(60 * SECOND);
         machine.wall += TEN_YEARS;
@@ -208,9 +208,9 @@ mod tests {
     #[test]
     fn a_second_directory_never_sets_the_first_one_back() {
         let mut machine = machine();
-        let first = Timeline::go_on(None, &machine.read());
+        let first = Timeline::resume(None, &machine.read());
         machine.pass(30 * SECOND);
-        let same = Timeline::go_on(Some(first.clone()), &machine.read());
+        let same = Timeline::resume(Some(first.clone()), &machine.read());
         assert_eq!(first.clone().joined(same, &machine.read()).at(machine.since_boot), Time(START + 30 * SECOND));
         let ahead = Timeline { seen: START + HOUR, origin: START + HOUR - machine.since_boot, ..first.clone() };
         assert_eq!(first.joined(ahead, &machine.read()).at(machine.since_boot), Time(START + HOUR));
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_slewed_was_not_set() {
         let mut machine = machine();
-        let mut timeline = Timeline::go_on(None, &machine.read());
+        let mut timeline = Timeline::resume(None, &machine.read());
         machine.wall += STEP / 2;
         timeline.observe(&machine.read());
         assert_eq!(timeline.ahead(), 0);
@@ -252,7 +252,7 @@ mod tests {
         #[test]
         fn the_engines_time_is_what_has_passed(steps in steps()) {
             let mut machine = machine();
-            let mut timeline = Timeline::go_on(None, &machine.read());
+            let mut timeline = Timeline::resume(None, &machine.read());
             let mut passed = timeline.at(machine.since_boot);
             for step in steps {
                 match step {
@@ -261,13 +261,13 @@ mod tests {
                         passed = passed.shifted(span);
                     }
                     Step::Set(by) => machine.wall += by,
-                    Step::Restart => timeline = Timeline::go_on(Some(timeline), &machine.read()),
+                    Step::Restart => timeline = Timeline::resume(Some(timeline), &machine.read()),
                     Step::Reboot { off } => {
                         timeline.observe(&machine.read());
                         machine.boot += 1;
                         machine.wall += off;
                         machine.since_boot = SECOND;
-                        timeline = Timeline::go_on(Some(timeline), &machine.read());
+                        timeline = Timeline::resume(Some(timeline), &machine.read());
                         let now = timeline.at(machine.since_boot);
                         prop_assert!(now >= passed && now <= passed.shifted(off + STEP), "{now:?} {passed:?}");
                         passed = now;

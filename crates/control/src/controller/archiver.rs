@@ -63,9 +63,9 @@ fn pack_all(work: &Receiver<PackJob>, results: &Sender<Message>, store: &Store) 
 
 fn pack(job: PackJob, store: &Store) -> Message {
     let packed = job.pack(
-        |doomed| {
+        |deletion| {
             // Not written down it is still done now; only a crash in between would leave the bytes behind.
-            let _ = doomed.write(store.data_dir());
+            let _ = deletion.write(store.data_dir());
         },
         |run, archive| store.stage(run, archive),
     );

@@ -35,10 +35,10 @@ use crate::{
 };
 
 /// More runs than one run could sensibly make; a list must end somewhere.
-const MOST_CHILDREN: usize = 1_000_000;
+const MAX_CHILDREN: usize = 1_000_000;
 
 /// Where the answer to something that was put into the inbox comes out.
-type Told<T> = oneshot::Receiver<Result<T, Error>>;
+type ReplyReceiver<T> = oneshot::Receiver<Result<T, Error>>;
 
 #[derive(Clone)]
 pub(crate) struct Handle {
@@ -325,7 +325,7 @@ impl Handle {
         watcher: Option<Sender<Vec<Fact>>>,
         show: bool,
         terms: impl FnOnce(RunId) -> Terms,
-    ) -> Result<Told<Entered>, Error> {
+    ) -> Result<ReplyReceiver<Entered>, Error> {
         self.store.check_space()?;
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -337,11 +337,11 @@ impl Handle {
         self.put(|reply| Message::Submit { run, submission, program, terms, watcher, show, reply })
     }
 
-    pub(crate) fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
+    pub(crate) fn restore_run(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
         let past = read::facts(&self.store.reader()?, run)?;
         let (watcher, facts) = mpsc::channel();
         let _ = watcher.send(past.clone());
-        self.ask(|reply| Message::TakeUp { run, past, watcher: Watcher::Facts(watcher), reply })?;
+        self.ask(|reply| Message::Restore { run, past, watcher: Watcher::Facts(watcher), reply })?;
         Ok(facts)
     }
 
@@ -427,14 +427,14 @@ impl Handle {
 
     fn rows_of(&self, parent: RunId) -> Result<Vec<RunRow>, Error> {
         let filter = Filter { parent: Some(parent), ..Filter::default() };
-        Ok(self.store.reader()?.list(&filter, Page { limit: MOST_CHILDREN, after: None })?.0)
+        Ok(self.store.reader()?.list(&filter, Page { limit: MAX_CHILDREN, after: None })?.0)
     }
 
     pub(crate) fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, Error> {
         park::wait(self.put(message)?).unwrap_or(Err(Error::Gone))
     }
 
-    fn put<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<Told<T>, Error> {
+    fn put<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<ReplyReceiver<T>, Error> {
         let (reply, told) = oneshot::channel();
         self.messages.send(message(reply)).map_err(|_| Error::Gone)?;
         Ok(told)

@@ -144,8 +144,8 @@ fn dialect_of(run: RunId, object: &Value) -> Result<&'static Dialect, Error> {
 }
 
 fn context(reader: &Reader, run: RunId) -> Result<RunContext, Error> {
-    let doomed = read::garbage(reader, run)?.into_iter().filter(goes_at_the_end).map(|item| item.node);
-    Ok(RunContext { attempts: read::attempts(reader, run)?.into_iter().collect(), deleting: doomed.collect() })
+    let deleting = read::garbage(reader, run)?.into_iter().filter(goes_at_the_end).map(|item| item.node);
+    Ok(RunContext { attempts: read::attempts(reader, run)?.into_iter().collect(), deleting: deleting.collect() })
 }
 
 fn goes_at_the_end(item: &Garbage) -> bool {

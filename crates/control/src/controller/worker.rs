@@ -83,9 +83,9 @@ impl Worker {
             Effect::Commit(Commit { batch, then }) => self.store.commit(batch, move |kept| then.settle(kept)),
             Effect::Adopt { believed, leave } => self.runtime.adopt(believed, leave),
             Effect::Pack(job) => self.archiver.pack(job),
-            Effect::Doom(doomed) => {
+            Effect::QueueDeletion(deletion) => {
                 // Not written down it is still done now; only a crash in between would leave the bytes behind.
-                let _ = doomed.write(&self.data_dir);
+                let _ = deletion.write(&self.data_dir);
             }
             Effect::Reopen => return Some(Message::Reopened(self.store.reopen())),
             Effect::KeepClock => {
@@ -110,7 +110,7 @@ impl Outlet for Outgoing {
         self.runtime.send(orders);
     }
 
-    fn sweep(&self, mission: LocatedDeletion) {
-        self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).send(mission);
+    fn sweep(&self, deletion: LocatedDeletion) {
+        self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).send(deletion);
     }
 }

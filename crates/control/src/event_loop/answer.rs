@@ -13,7 +13,8 @@ use super::{
 use crate::{Error, objects::keyed::KeyedObject};
 
 impl EventLoop {
-    pub(super) fn take(&mut self, message: Message) {
+    /// Takes one message; whether it closes the loop.
+    pub(super) fn take(&mut self, message: Message) -> Result<bool, Error> {
         let now = self.clock.now();
         match message {
             Message::Reports(reports) => self.reports.extend(reports),
@@ -30,18 +31,19 @@ impl EventLoop {
             Message::Command { run, command, reply } => {
                 if let Some(refusal) = self.archive.refusal(run, &command) {
                     let refused: Result<fn(Revision), Error> = Err(refusal.into());
-                    return self.answer(reply, refused);
+                    self.answer(reply, refused);
+                    return Ok(false);
                 }
                 let answer = self.input(Input::Command { run, command }, now).map_err(Error::from);
                 self.answer(reply, answer.map(|()| |_| ()));
             }
-            Message::TakeUp { run, past, watcher, reply } => {
+            Message::Restore { run, past, watcher, reply } => {
                 self.watch(run, watcher, past.len() as u64);
-                let answer = self.take_up(run, past, now);
+                let answer = self.restore_run(run, past, now);
                 self.answer(reply, answer.map(|()| |_| ()));
             }
-            Message::TakeUpAll { runs, unreadable, reply } => {
-                let answer = self.take_up_all(runs, unreadable, now);
+            Message::RestoreAll { runs, unreadable, reply } => {
+                let answer = self.restore_all(runs, unreadable, now);
                 self.answer(reply, answer.map(|()| |_| ()));
             }
             Message::Keyed { object, reply } => {
@@ -95,17 +97,17 @@ impl EventLoop {
             }
             // All of these show decisions too, so they are told once those are on disk.
             Message::Tasks { run, reply } => {
-                let attempts = self.drawn(run).map(|run| run.attempts());
+                let attempts = self.small_run(run).map(|run| run.attempts());
                 self.answer(reply, Ok(|_| attempts));
             }
             Message::LogSizes { run, reply } => {
-                let sizes = self.drawn(run).map(|run| run.log_sizes());
+                let sizes = self.small_run(run).map(|run| run.log_sizes());
                 self.answer(reply, Ok(|_| sizes));
             }
             Message::Explain { run, reply } => {
                 let engine = &self.driver.engine;
                 let told = |run: &Run| run.explain(Some(engine.scheduler()), Some(engine.locks()));
-                let reasons = self.drawn(run).map(told);
+                let reasons = self.small_run(run).map(told);
                 self.answer(reply, Ok(|_| reasons));
             }
             Message::Metrics { reply } => {
@@ -119,15 +121,16 @@ impl EventLoop {
             }
             // Of an outage that is over.
             Message::Reopened(_) => {}
-            Message::Failed(_) | Message::Broken(_) | Message::Close => {
-                unreachable!("these end the taking of messages")
-            }
+            Message::Failed(error) => return Err(error.into()),
+            Message::Broken(why) => return Err(Error::Broken(why)),
+            Message::Close => return Ok(true),
         }
+        Ok(false)
     }
 
     /// An open run that is small enough to be looked at from end to end while everybody waits. Others are read from the
     /// store by whoever asks, once what was decided so far is there.
-    fn drawn(&self, run: RunId) -> Option<&Run> {
+    fn small_run(&self, run: RunId) -> Option<&Run> {
         self.driver.engine.run(run).filter(|run| run.size() <= self.limits.large_run)
     }
 

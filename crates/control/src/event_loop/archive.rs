@@ -20,32 +20,32 @@ use super::{
 use crate::maintenance::sweep::QueuedDeletion;
 
 /// Tells the archiving of a run from an earlier one, which an outage interrupted.
-type Ticket = u64;
+type PackId = u64;
 
 /// A large run that is over, to be packed away from the event loop.
 pub(crate) struct PackJob {
-    ticket: Ticket,
+    pack_id: PackId,
     run: Box<Run>,
 }
 
 /// The record of a large run, and what is to be deleted with its end.
 pub(crate) struct Packed {
-    ticket: Ticket,
+    pack_id: PackId,
     run: RunId,
     /// An error is why the record could not be written.
     changes: Result<Vec<Change>, StoreError>,
-    doomed: Option<QueuedDeletion>,
+    deletion: Option<QueuedDeletion>,
 }
 
 /// What the event loop knows of runs that are being packed.
 #[derive(Default)]
 pub(super) struct Archive {
-    next: Ticket,
+    next: PackId,
     pending: HashMap<RunId, Pending>,
 }
 
 struct Pending {
-    ticket: Ticket,
+    pack_id: PackId,
     size: usize,
     kind: &'static str,
     name: String,
@@ -56,37 +56,37 @@ struct Pending {
 }
 
 impl PackJob {
-    /// Packs the record. `doom` writes down what the run's end deletes, before the end takes the place of the journal, so
+    /// Packs the record. `queue` writes down what the run's end deletes, before the end takes the place of the journal, so
     /// that a crash forgets none of it; `stage` writes a record in parts if it is large.
     pub(crate) fn pack(
         self,
-        doom: impl FnOnce(&QueuedDeletion),
+        queue: impl FnOnce(&QueuedDeletion),
         stage: impl FnOnce(RunId, Packing) -> Result<Packing, StoreError>,
     ) -> Packed {
-        let Self { ticket, run } = self;
+        let Self { pack_id, run } = self;
         let garbage = run.garbage(Some(GcStrategy::OnWorkflowCompletion));
-        let doomed = (!garbage.is_empty())
+        let deletion = (!garbage.is_empty())
             .then(|| QueuedDeletion::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, garbage));
-        if let Some(doomed) = &doomed {
-            doom(doomed);
+        if let Some(deletion) = &deletion {
+            queue(deletion);
         }
         let changes = stage(run.id(), packed(&run)).map(|archive| {
             let finish = Change::Finish { run: run.id(), archive, row: update(&run) };
             let expire = run.expires().map(|due| Change::Expire { run: run.id(), due: Some(due) });
             [finish].into_iter().chain(expire).collect()
         });
-        Packed { ticket, run: run.id(), changes, doomed }
+        Packed { pack_id, run: run.id(), changes, deletion }
     }
 }
 
 impl Archive {
     /// Notes a run that is over and makes the job of packing it.
     pub(super) fn pack(&mut self, run: Box<Run>) -> PackJob {
-        let ticket = self.next;
+        let pack_id = self.next;
         self.next += 1;
         let (size, kind, name, summary) = (run.size(), run.kind().noun, run.name().to_owned(), run.summary());
-        self.pending.insert(run.id(), Pending { ticket, size, kind, name, summary, waiting: Vec::new() });
-        PackJob { ticket, run }
+        self.pending.insert(run.id(), Pending { pack_id, size, kind, name, summary, waiting: Vec::new() });
+        PackJob { pack_id, run }
     }
 
     /// The run is being packed.
@@ -143,9 +143,9 @@ impl EventLoop {
 
     /// Commits the record of a large run: it takes the place of the run's facts.
     pub(super) fn finish(&mut self, packed: Packed) {
-        let Packed { ticket, run, changes, doomed } = packed;
+        let Packed { pack_id, run, changes, deletion } = packed;
         let Entry::Occupied(pending) = self.archive.pending.entry(run) else { return };
-        if pending.get().ticket != ticket {
+        if pending.get().pack_id != pack_id {
             return;
         }
         let waiting = pending.remove().waiting;
@@ -153,7 +153,7 @@ impl EventLoop {
             Ok(changes) => changes,
             Err(error) => return self.not_written(run, waiting, error),
         };
-        let mission = doomed.map(|doomed| doomed.locate(self.driver.engine.shared()));
+        let located = deletion.map(|deletion| deletion.locate(self.driver.engine.shared()));
         let (watchers, inbox, outlet) = (self.watchers.clone(), self.inbox.clone(), self.outlet.clone());
         let memory = self.memory.clone();
         let then = move |kept: Result<_, StoreError>| {
@@ -172,8 +172,8 @@ impl EventLoop {
                 let _ = reply.send(Err(Refusal::UnknownRun(run).into()));
             }
             watchers.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
-            if let Some(mission) = mission {
-                outlet.sweep(mission);
+            if let Some(located) = located {
+                outlet.sweep(located);
             }
         };
         let (batch, then) = (Batch::from_iter(changes), Settlement::Call(Box::new(then)));

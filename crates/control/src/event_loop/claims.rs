@@ -45,6 +45,11 @@ impl Claims {
         self.fresh.insert(run, claim);
     }
 
+    /// The keys that the store does not have yet.
+    pub(super) fn keys(&self) -> Vec<String> {
+        lock(&self.held).keys().map(|(scope, key)| format!("{scope}/{key}")).collect()
+    }
+
     /// The keys of runs that are handed to the store go with them.
     pub(super) fn put(&mut self, submitted: &BTreeSet<RunId>, batch: &mut Batch, now: Time) -> Claimed {
         let mut keys = Vec::new();

@@ -4,7 +4,7 @@ use octoflow_model::Revision;
 use octoflow_store::Batch;
 
 use super::{
-    Cut, EventLoop,
+    DecidedBatch, EventLoop,
     effect::{Commit, Decisions, Effect, Settlement},
     message::Entered,
 };
@@ -16,17 +16,17 @@ use crate::{
 impl EventLoop {
     /// Hands what was decided to the store.
     pub(super) fn commit(&mut self) -> Result<(), Error> {
-        let mut cut = self.driver.cut();
+        let mut decided = self.driver.take_decided();
         self.gathering = None;
-        let mut batch = self.batch(&cut)?;
-        let claimed = self.claims.put(&cut.submitted, &mut batch, self.clock.now());
-        batch.extend(cut.series.values().map(meters::put));
-        batch.extend(cut.usage.values().map(usage::put));
-        self.show(&mut cut, &batch);
-        self.replaces.retain(|run, _| !cut.submitted.contains(run));
-        let missions = self.doom(&cut);
-        self.count(&cut);
-        let Cut { watched, lifecycle, orders, mut ended, .. } = cut;
+        let mut batch = self.batch(&decided)?;
+        let claimed = self.claims.put(&decided.submitted, &mut batch, self.clock.now());
+        batch.extend(decided.series.values().map(meters::put));
+        batch.extend(decided.usage.values().map(usage::put));
+        self.show(&mut decided, &batch);
+        self.replaces.retain(|run, _| !decided.submitted.contains(run));
+        let deletions = self.queue_deletions(&decided);
+        self.count(&decided);
+        let DecidedBatch { watched, lifecycle, orders, mut ended, .. } = decided;
         // Of those that are packed elsewhere the store keeps the facts until that is done.
         let mut packed = Vec::new();
         ended.retain(|run| {
@@ -42,7 +42,7 @@ impl EventLoop {
             ended,
             named: std::mem::take(&mut self.named),
             claimed,
-            missions,
+            deletions,
             names: self.names.clone(),
             watchers: self.watchers.clone(),
             inbox: self.inbox.clone(),
@@ -56,13 +56,13 @@ impl EventLoop {
     }
 
     /// Prepares the answers to those who want to see the run they submitted.
-    fn show(&mut self, cut: &mut Cut, batch: &Batch) {
+    fn show(&mut self, decided: &mut DecidedBatch, batch: &Batch) {
         if self.showing.is_empty() {
             return;
         }
         let behind = batch.revisions_behind();
         for (run, reply) in std::mem::take(&mut self.showing) {
-            let object = self.driver.engine.run(run).map(|open| match cut.manifests.remove(&run) {
+            let object = self.driver.engine.run(run).map(|open| match decided.manifests.remove(&run) {
                 Some(manifest) => open.object_of(manifest),
                 None => open.object(),
             });

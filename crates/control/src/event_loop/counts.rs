@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use octoflow_model::{AttemptId, Report, RunId};
 
-use super::{Cut, EventLoop};
+use super::{DecidedBatch, EventLoop};
 use crate::gauge::{Gauges, PhaseEntry};
 
 impl EventLoop {
@@ -35,8 +35,9 @@ impl EventLoop {
     }
 
     /// Notes which runs enter a phase now, and says so.
-    pub(super) fn count(&mut self, cut: &Cut) {
-        let entering: BTreeSet<RunId> = cut.submitted.iter().chain(&cut.changed).chain(&cut.ended).copied().collect();
+    pub(super) fn count(&mut self, decided: &DecidedBatch) {
+        let entering: BTreeSet<RunId> =
+            decided.submitted.iter().chain(&decided.changed).chain(&decided.ended).copied().collect();
         for run in entering.into_iter().filter_map(|run| self.driver.engine.run(run)) {
             let (kind, phase) = (run.kind().name, run.phase());
             let (namespace, name) = (run.namespace().to_owned(), run.name().to_owned());

@@ -20,32 +20,32 @@ pub(crate) struct Driver {
     pub(crate) engine: Engine,
     /// By open run: the number of its next fact.
     next: BTreeMap<RunId, u64>,
-    held: Cut,
+    held: DecidedBatch,
     held_bytes: usize,
 }
 
 /// Decisions that become durable together, and what follows once they are.
 #[derive(Debug, Default)]
-pub(crate) struct Cut {
+pub(crate) struct DecidedBatch {
     pub records: BTreeMap<RunId, Record>,
     /// The facts themselves, of runs somebody watches.
     pub watched: Vec<(RunId, Vec<Fact>)>,
     pub orders: Vec<Order>,
-    /// Runs whose first fact is in this cut.
+    /// Runs whose first fact is in this batch.
     pub submitted: BTreeSet<RunId>,
-    /// Runs whose phase changes with this cut.
+    /// Runs whose phase changes with this batch.
     pub changed: BTreeSet<RunId>,
-    /// Runs that begin, are suspended, resumed or shut down, or end with this cut.
+    /// Runs that begin, are suspended, resumed or shut down, or end with this batch.
     pub lifecycle: BTreeSet<RunId>,
-    /// Runs on which something else is written with this cut.
+    /// Runs on which something else is written with this batch.
     pub marked: BTreeSet<RunId>,
-    /// Runs whose last fact is in this cut.
+    /// Runs whose last fact is in this batch.
     pub ended: BTreeSet<RunId>,
     /// Caches that were filled, by namespace and name. The engine has what is in them.
     pub caches: BTreeSet<(String, String)>,
     /// Control units of TaskSets by run and attempt: whether they are there from now on.
     pub units: BTreeMap<(RunId, u32), bool>,
-    /// The manifests of runs whose first fact is in this cut, for whoever wants to see them, unless they are watched.
+    /// The manifests of runs whose first fact is in this batch, for whoever wants to see them, unless they are watched.
     pub manifests: BTreeMap<RunId, Value>,
     /// Series of custom metrics that have changed, as they are now.
     pub series: BTreeMap<(String, SeriesLabels), Series>,
@@ -55,7 +55,7 @@ pub(crate) struct Cut {
     pub urgent: bool,
 }
 
-impl Cut {
+impl DecidedBatch {
     /// Notes what others must hear of a run once this is durable.
     fn note(&mut self, run: RunId, change: Change, engine: &Engine) {
         let Change { submitted, phase, lifecycle, marked, ended, caches, units, urgent } = change;
@@ -79,7 +79,7 @@ impl Cut {
 
 impl Driver {
     pub(crate) fn new(engine: Engine) -> Self {
-        Self { engine, next: BTreeMap::new(), held: Cut::default(), held_bytes: 0 }
+        Self { engine, next: BTreeMap::new(), held: DecidedBatch::default(), held_bytes: 0 }
     }
 
     /// One input through the entry point.
@@ -95,7 +95,7 @@ impl Driver {
     }
 
     /// Restored runs go on, all of them before the first is given room.
-    pub(crate) fn go_on(
+    pub(crate) fn continue_runs(
         &mut self,
         runs: Vec<RunId>,
         now: Time,
@@ -160,8 +160,8 @@ impl Driver {
         self.held_bytes
     }
 
-    /// Takes everything decided since the last cut.
-    pub(crate) fn cut(&mut self) -> Cut {
+    /// Takes everything decided since the last batch.
+    pub(crate) fn take_decided(&mut self) -> DecidedBatch {
         self.held_bytes = 0;
         std::mem::take(&mut self.held)
     }

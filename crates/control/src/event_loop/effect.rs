@@ -35,7 +35,7 @@ pub(crate) enum Effect {
     /// Pack the record of a large run on another thread; it comes back as [`Message::Packed`].
     Pack(PackJob),
     /// Write down what is to be deleted, before the commit that follows.
-    Doom(QueuedDeletion),
+    QueueDeletion(QueuedDeletion),
     /// Open the store again after a failed write; the outcome comes back as [`Message::Reopened`].
     Reopen,
     /// Write down the engine's time.
@@ -90,7 +90,7 @@ pub(crate) struct Decisions {
     /// Names that the store has from then on.
     pub(super) named: Vec<Name>,
     pub(super) claimed: Claimed,
-    pub(super) missions: Vec<LocatedDeletion>,
+    pub(super) deletions: Vec<LocatedDeletion>,
     pub(super) names: Arc<Mutex<HashSet<Name>>>,
     pub(super) watchers: Watchers,
     pub(super) inbox: Sender<Message>,
@@ -101,7 +101,7 @@ pub(crate) struct Decisions {
 
 impl Decisions {
     fn settle(self, kept: Result<Revision, StoreError>) {
-        let Self { waiting, watched, lifecycle, orders, ended, named, claimed, missions, memory, .. } = self;
+        let Self { waiting, watched, lifecycle, orders, ended, named, claimed, deletions, memory, .. } = self;
         drop(self.outstanding);
         let revision = match kept {
             Ok(revision) => revision,
@@ -134,8 +134,8 @@ impl Decisions {
         for run in ended {
             watchers.remove(&run);
         }
-        for mission in missions {
-            self.outlet.sweep(mission);
+        for deletion in deletions {
+            self.outlet.sweep(deletion);
         }
     }
 }

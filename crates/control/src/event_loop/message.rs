@@ -31,14 +31,14 @@ pub(crate) enum Message {
         show: bool,
         reply: Reply<Entered>,
     },
-    TakeUp {
+    Restore {
         run: RunId,
         past: Vec<Fact>,
         watcher: Watcher,
         reply: Reply<()>,
     },
     /// Every open run that could be read goes on.
-    TakeUpAll {
+    RestoreAll {
         runs: Vec<Restored>,
         /// Those that cannot be read, as far as they can: their locks stay taken.
         unreadable: Vec<(RunId, Vec<Fact>)>,

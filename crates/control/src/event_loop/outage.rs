@@ -55,14 +55,14 @@ impl Outage {
 }
 
 /// Facts, by run and in order, that watchers were not told because their commit has no known outcome.
-type Untold = Arc<Mutex<Vec<(RunId, Vec<Fact>)>>>;
+type UndeliveredFacts = Arc<Mutex<Vec<(RunId, Vec<Fact>)>>>;
 
 /// What an outage must know of the commits before it. Settlements share it with the loop.
 #[derive(Clone, Default)]
 pub(super) struct OutageMemory {
     /// Unfinished runs that are worked on here, as far as anybody knows; the others are left as they are.
     ours: Arc<Mutex<HashSet<RunId>>>,
-    untold: Untold,
+    undelivered: UndeliveredFacts,
     /// Tries to open the store since a commit succeeded.
     tries: Arc<AtomicU32>,
 }
@@ -90,7 +90,7 @@ impl OutageMemory {
 
     /// Nobody knows whether a commit with these facts is durable.
     pub(super) fn unknown(&self, watched: Vec<(RunId, Vec<Fact>)>) {
-        lock(&self.untold).extend(watched);
+        lock(&self.undelivered).extend(watched);
     }
 }
 
@@ -109,7 +109,7 @@ impl EventLoop {
 
     /// Drops what may not be durable and waits before the store is opened again.
     fn pause(&mut self, failure: StoreError, since: Time) {
-        self.let_go(&failure);
+        self.drop_undurable(&failure);
         let tries = self.memory.tries.fetch_add(1, Ordering::Relaxed);
         let retry_at = self.clock.now().saturating_add(pause(tries));
         self.state = State::Outage(Outage { failure, since, retry_at, reopening: false });
@@ -117,17 +117,12 @@ impl EventLoop {
 
     /// Refuses whoever comes during an outage, and ends it when it can. Messages behind its end stay in the iterator. An
     /// error ends the loop.
-    pub(super) fn sit_out(&mut self, messages: &mut impl Iterator<Item = Message>) -> Result<(), Error> {
+    pub(super) fn wait_out(&mut self, messages: &mut impl Iterator<Item = Message>) -> Result<(), Error> {
         while let State::Outage(outage) = &self.state
             && let Some(message) = messages.next()
         {
             let (failure, since) = (outage.failure.clone(), outage.since);
-            match message {
-                Message::Close => return Err(failure.into()),
-                Message::Broken(why) => return Err(Error::Broken(why)),
-                Message::Reopened(outcome) => self.reopened(outcome, since)?,
-                message => self.turn_away(message, &failure),
-            }
+            self.refuse_in_outage(message, &failure, since)?;
         }
         if let State::Outage(outage) = &mut self.state
             && !outage.reopening
@@ -163,18 +158,13 @@ impl EventLoop {
 
     /// What may be over later, or can be repaired by reading back.
     fn repairable(&self, error: Error) -> Result<StoreError, Error> {
-        match error {
-            Error::Store(error) if error.is_outage() => Ok(error),
-            Error::Store(error) if error.is_refusal() => {
-                let tries = self.memory.tries.load(Ordering::Relaxed);
-                if tries < MAX_REFUSALS { Ok(error) } else { Err(error.into()) }
-            }
-            error => Err(error),
-        }
+        let Error::Store(error) = error else { return Err(error) };
+        let refused_too_often = || self.memory.tries.load(Ordering::Relaxed) >= MAX_REFUSALS;
+        if error.is_outage() || error.is_refusal() && !refused_too_often() { Ok(error) } else { Err(error.into()) }
     }
 
     /// Drops everything that may not be durable. Callers who wait for it get the reason.
-    fn let_go(&mut self, failure: &StoreError) {
+    fn drop_undurable(&mut self, failure: &StoreError) {
         for answer in std::mem::take(&mut self.waiting) {
             answer(Err(failure.clone().into()));
         }
@@ -201,7 +191,7 @@ impl EventLoop {
         self.beside.clear();
     }
 
-    fn turn_away(&mut self, message: Message, failure: &StoreError) {
+    fn refuse_in_outage(&mut self, message: Message, failure: &StoreError, since: Time) -> Result<(), Error> {
         fn say<T>(reply: Reply<T>, failure: &StoreError) {
             // Nobody has to listen any more.
             let _ = reply.send(Err(failure.clone().into()));
@@ -211,8 +201,8 @@ impl EventLoop {
             Message::Reports(reports) => self.reports.extend(reports),
             Message::Submit { reply, .. } => say(reply, failure),
             Message::Command { reply, .. }
-            | Message::TakeUp { reply, .. }
-            | Message::TakeUpAll { reply, .. }
+            | Message::Restore { reply, .. }
+            | Message::RestoreAll { reply, .. }
             | Message::Forget { reply, .. } => say(reply, failure),
             // Stored before, so it is read back with everything else.
             Message::Keyed { reply, .. } | Message::Unkeyed { reply, .. } => drop(reply.send(Ok(()))),
@@ -232,8 +222,12 @@ impl EventLoop {
             }
             Message::Gauges { reply } => drop(reply.send(Ok(self.gauges()))),
             // Nobody knows whether the end it belongs to is durable; it is packed again. A failure is known.
-            Message::Packed(_) | Message::Failed(_) | Message::Reopened(_) | Message::Broken(_) | Message::Close => {}
+            Message::Packed(_) | Message::Failed(_) => {}
+            Message::Reopened(outcome) => self.reopened(outcome, since)?,
+            Message::Broken(why) => return Err(Error::Broken(why)),
+            Message::Close => return Err(failure.clone().into()),
         }
+        Ok(())
     }
 
     /// Reads everything back, as at a start, and lets it go on.
@@ -272,7 +266,7 @@ impl EventLoop {
         self.settle_watchers();
         *lock(&self.memory.ours) = restored.iter().map(|(run, _)| *run).collect();
         let restored: Vec<RunId> = restored.into_iter().filter(|(_, open)| *open).map(|(run, _)| run).collect();
-        let believed = self.go_on(restored, self.clock.now());
+        let believed = self.continue_runs(restored, self.clock.now());
         self.adopt(believed)
     }
 
@@ -281,14 +275,14 @@ impl EventLoop {
         let mut watchers = lock(&self.watchers);
         let Some(audience) = watchers.get_mut(&run) else { return };
         let next = usize::try_from(audience.next).unwrap_or(usize::MAX);
-        let untold = facts.get(next..).unwrap_or_default();
-        audience.tell(untold, true);
+        let undelivered = facts.get(next..).unwrap_or_default();
+        audience.tell(undelivered, true);
         audience.next = facts.len() as u64;
     }
 
     /// Tells those who watch a run that is over its last facts, and lets go of those who watch a run that never was.
     fn settle_watchers(&mut self) {
-        let untold = std::mem::take(&mut *lock(&self.memory.untold));
+        let undelivered = std::mem::take(&mut *lock(&self.memory.undelivered));
         let mut watchers = lock(&self.watchers);
         let open = &self.driver.engine;
         let archived = |run: RunId| self.storage.reader().and_then(|reader| reader.run(run)).ok().flatten().is_some();
@@ -298,7 +292,7 @@ impl EventLoop {
         for run in gone {
             let Some(mut audience) = watchers.remove(&run) else { continue };
             if archived(run) {
-                untold.iter().filter(|(of, _)| *of == run).for_each(|(_, facts)| audience.tell(facts, true));
+                undelivered.iter().filter(|(of, _)| *of == run).for_each(|(_, facts)| audience.tell(facts, true));
             }
         }
         // Whoever only wants to look again looks again.

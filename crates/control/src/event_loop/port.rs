@@ -51,5 +51,5 @@ impl Clock for SystemClock {
 /// Receives what follows a commit. Called on the thread that commits, so it must neither wait nor fail.
 pub(crate) trait Outlet: Send + Sync {
     fn send(&self, orders: Vec<Order>);
-    fn sweep(&self, mission: LocatedDeletion);
+    fn sweep(&self, deletion: LocatedDeletion);
 }

@@ -51,7 +51,7 @@ pub(crate) fn fold(run: RunId, facts: Vec<Fact>) -> Result<Run, String> {
     guarded(|| engine::fold(run, facts).map_err(|error| error.to_string()))
 }
 
-/// Keeps the locks that an unfinished run holds which is not taken up here.
+/// Keeps the locks that an unfinished run holds which is not restored here.
 pub(crate) fn reserve_locks(engine: &mut Engine, run: RunId, facts: Vec<Fact>) -> Result<(), String> {
     if facts.iter().any(Fact::takes_lock) {
         let run = fold(run, facts)?;
@@ -70,11 +70,8 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 /// Why a line is no fact: which one, what is wrong with it, and what to do when it is only too new.
 fn refusal(number: u64, line: &[u8], error: &str) -> String {
     let value: Value = serde_json::from_slice(line).unwrap_or_default();
-    let name = match &value {
-        Value::Object(fields) => fields.keys().next().map_or("", String::as_str),
-        Value::String(name) => name,
-        _ => "",
-    };
+    let key = value.as_object().and_then(|fields| fields.keys().next()).map(String::as_str);
+    let name = key.or(value.as_str()).unwrap_or_default();
     let unknown = ["unknown variant", "unknown field"]
         .into_iter()
         .find_map(|what| Some((what, error.strip_prefix(what)?.split('`').nth(1)?)));

@@ -23,7 +23,7 @@ use crate::{
 /// How far a start is. Shared by whoever starts and whoever is asked about it.
 #[derive(Debug, Default)]
 pub struct StartProgress {
-    /// Runs are still to be taken up.
+    /// Runs are still to be restored.
     pending: AtomicBool,
     /// Nobody wants the start to come to its end any more.
     pub(crate) cancelled: AtomicBool,
@@ -94,11 +94,11 @@ pub(crate) fn engine(reader: &Reader, limits: &Limits, now: Time) -> Result<(Eng
 }
 
 impl EventLoop {
-    pub(super) fn take_up(&mut self, run: RunId, facts: Vec<Fact>, now: Time) -> Result<(), Error> {
+    pub(super) fn restore_run(&mut self, run: RunId, facts: Vec<Fact>, now: Time) -> Result<(), Error> {
         let count = facts.len() as u64;
         let folded = record::fold(run, facts).map_err(|why| Error::Journal { run, why })?;
         self.memory.take(run);
-        let believed = if self.restore(folded, count) { self.go_on(vec![run], now) } else { Vec::new() };
+        let believed = if self.restore(folded, count) { self.continue_runs(vec![run], now) } else { Vec::new() };
         self.adopt(believed)
     }
 
@@ -114,7 +114,7 @@ impl EventLoop {
         open
     }
 
-    pub(super) fn take_up_all(
+    pub(super) fn restore_all(
         &mut self,
         mut runs: Vec<Restored>,
         unreadable: Vec<(RunId, Vec<Fact>)>,
@@ -134,7 +134,7 @@ impl EventLoop {
             // What it is known to hold stays taken; the rest of it is told to people.
             let _ = record::reserve_locks(&mut self.driver.engine, run, facts);
         }
-        let believed = self.go_on(ids, now);
+        let believed = self.continue_runs(ids, now);
         self.progress.done();
         self.adopt(believed)
     }
@@ -149,7 +149,7 @@ pub(crate) fn unreadable(row: &RunRow, why: &str) -> String {
     )
 }
 
-/// Keeps the locks of an open run that nobody has taken up here. Of one that cannot be read, as far as it can be; says so.
+/// Keeps the locks of an open run that nobody has restored here. Of one that cannot be read, as far as it can be; says so.
 pub(crate) fn reserve_locks(engine: &mut Engine, reader: &Reader, row: &RunRow) -> Result<Option<String>, Error> {
     let journal = read::journal(reader, row.run)?;
     let respected = record::reserve_locks(engine, row.run, journal.facts);

@@ -28,10 +28,17 @@ impl Outlet for Nowhere {
 
 fn event_loop() -> EventLoop {
     let (inbox, _) = std::sync::mpsc::channel();
-    let limits = Limits::from(Capacity { slots: 1, cpu_milli: 1000, memory_bytes: 1 << 30 });
+    let capacity = Capacity { slots: 1, cpu_milli: 1000, memory_bytes: 1 << 30 };
+    let limits = Limits::from(capacity);
     let storage = Box::new(VirtualDisk::new().unwrap());
     let ports = Ports { storage, clock: Box::new(Midnight), outlet: Arc::new(Nowhere), inbox };
-    EventLoop::new(limits.engine(Meters::default()), limits, ports, InFlight::default(), Arc::default())
+    EventLoop::new(
+        limits.engine(vec![capacity.into()], Meters::default()),
+        limits,
+        ports,
+        InFlight::default(),
+        Arc::default(),
+    )
 }
 
 /// Asks, and says whether the answer came before its commit was settled, and whether it came with that.

@@ -194,7 +194,7 @@ impl VirtualLoop {
         let event_loop =
             EventLoop::new(engine, Limits { all_facts: true, ..limits }, ports, in_flight.clone(), progress);
         let (reply, _) = oneshot::channel();
-        let messages = VecDeque::from([Message::TakeUpAll { runs, unreadable: damaged, reply }]);
+        let messages = VecDeque::from([Message::RestoreAll { runs, unreadable: damaged, reply }]);
         let opened = Self {
             event_loop,
             disk,
@@ -299,7 +299,7 @@ impl VirtualLoop {
                     self.messages.push_back(Message::Packed(Box::new(packed)));
                 }
                 Effect::Reopen => self.reopens = true,
-                Effect::Doom(_) | Effect::KeepClock => {}
+                Effect::QueueDeletion(_) | Effect::KeepClock => {}
             }
         }
         Ok(self.commits.len() - before)
@@ -378,6 +378,13 @@ impl VirtualLoop {
     /// The run was accepted and has not begun.
     pub fn is_accepted(&self, run: RunId) -> bool {
         self.event_loop.accepted.contains(&run)
+    }
+
+    /// Names and idempotency keys that are on their way to the store.
+    pub fn reserved(&self) -> Vec<String> {
+        let names = lock(&self.event_loop.names);
+        let names = names.iter().map(|(namespace, kind, name)| format!("the name {namespace}/{kind}/{name}"));
+        names.chain(self.event_loop.claims.keys().into_iter().map(|key| format!("the key {key}"))).collect()
     }
 
     /// Nothing is decided because the store cannot be written.

@@ -269,8 +269,8 @@ impl CronScheduler {
 }
 
 fn failed(fault: Fault) -> Error {
-    match fault {
-        Fault::Controller(error) => error,
-        fault => Error::Object { what: "the list of schedules".to_owned(), why: fault.to_string() },
+    if let Fault::Controller(error) = fault {
+        return error;
     }
+    Error::Object { what: "the list of schedules".to_owned(), why: fault.to_string() }
 }

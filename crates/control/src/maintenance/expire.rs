@@ -147,7 +147,7 @@ impl Expirer {
         let waiting = sweep::due_deletions(controller.data_dir(), &reader)?;
         if !waiting.is_empty() {
             let world = world(&reader)?;
-            waiting.into_iter().for_each(|doomed| controller.sweep(doomed.locate(&world)));
+            waiting.into_iter().for_each(|deletion| controller.sweep(deletion.locate(&world)));
         }
         Ok(Some(now.saturating_add(INTERVAL)))
     }

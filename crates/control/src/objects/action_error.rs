@@ -35,9 +35,6 @@ impl From<octoflow_store::Error> for ActionError {
 
 impl From<Fault> for ActionError {
     fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Controller(error) => error.into(),
-            fault => Self::Refused(fault.to_string()),
-        }
+        if let Fault::Controller(error) = fault { error.into() } else { Self::Refused(fault.to_string()) }
     }
 }

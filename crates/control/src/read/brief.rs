@@ -69,7 +69,7 @@ impl Level {
             (Self::Record, "object") => Some(Self::Object),
             (Self::Object, "status") => Some(Self::Status),
             (Self::Status, "nodes") => Some(Self::Nodes),
-            _ => None,
+            (Self::Record | Self::Object | Self::Status | Self::Nodes, _) => None,
         }
     }
 }

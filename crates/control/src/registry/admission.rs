@@ -100,9 +100,11 @@ impl AdmissionCache {
         let mut admitted_run = known.admitted_run.clone();
         let metadata = admitted_run.manifest["metadata"].as_object_mut()?;
         for field in PER_RUN_FIELDS {
-            match &object["metadata"][field] {
-                Value::Null => drop(metadata.remove(field)),
-                value => drop(metadata.insert(field.to_owned(), value.clone())),
+            let value = &object["metadata"][field];
+            if value.is_null() {
+                metadata.remove(field);
+            } else {
+                metadata.insert(field.to_owned(), value.clone());
             }
         }
         Some(admitted_run)

@@ -69,7 +69,7 @@ impl Controller {
     /// Terminates an open run and waits until it ends, up to the time limit.
     fn end(&self, row: &RunRow) -> Result<(), Error> {
         if self.handle().size_at_work(row.run)?.is_none() {
-            match self.handle().take_up(row.run) {
+            match self.handle().restore_run(row.run) {
                 Ok(_) => {}
                 // It cannot be resumed, so there is nothing to end.
                 Err(Error::Journal { .. } | Error::UnknownRun(_)) => return Ok(()),

@@ -86,7 +86,9 @@ fn walk(value: &mut Value, shape: &Shape, path: &mut String, found: &mut Vec<Unk
             }
         }
         (Shape::Either(_, full), value) => walk(value, full, path, found),
-        _ => {}
+        (Shape::Object(_) | Shape::Map(_) | Shape::List(_), _)
+        | (Shape::Text | Shape::Word(_) | Shape::Bool | Shape::Int { .. } | Shape::IntOrText, _)
+        | (Shape::Scalar | Shape::Quantity | Shape::Like { .. } | Shape::Any, _) => {}
     }
 }
 

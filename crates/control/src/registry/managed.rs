@@ -254,7 +254,7 @@ fn gather(value: &Value, path: &mut Path, found: &mut BTreeSet<Path>) {
                 path.pop();
             }
         }
-        _ => drop(found.insert(path.clone())),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => drop(found.insert(path.clone())),
     }
 }
 

@@ -144,7 +144,9 @@ pub(super) fn wrong(kind: &Kind, object: &Value) -> Vec<Cause> {
                 }
             }
         }
-        _ => bad("finalizers", "must be a list of texts".to_owned()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            bad("finalizers", "must be a list of texts".to_owned())
+        }
     }
     match &metadata["ownerReferences"] {
         Value::Null => {}
@@ -160,7 +162,9 @@ pub(super) fn wrong(kind: &Kind, object: &Value) -> Vec<Cause> {
                 bad("ownerReferences", "only one reference can have controller set to true".to_owned());
             }
         }
-        _ => bad("ownerReferences", "must be a list of references".to_owned()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            bad("ownerReferences", "must be a list of references".to_owned())
+        }
     }
     causes
 }
@@ -185,7 +189,9 @@ fn texts(
                 }
             }
         }
-        _ => bad(field, "must be a map of texts".to_owned()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            bad(field, "must be a map of texts".to_owned())
+        }
     }
 }
 

@@ -238,11 +238,13 @@ impl Registry {
 
     /// Deletes an object that nothing holds back from the store, unless a concurrent change came first.
     pub(super) fn erase(&self, kind: &'static Kind, found: &DeleteTarget) -> Result<(), Fault> {
-        let stale = |error: Error, name: &str| match error {
-            Error::Store(octoflow_store::Error::Stale { .. } | octoflow_store::Error::UnknownRun { .. }) => {
+        let stale = |error: Error, name: &str| {
+            use octoflow_store::Error as StoreError;
+            if matches!(error, Error::Store(StoreError::Stale { .. } | StoreError::UnknownRun { .. })) {
                 Fault::stale(kind, name)
+            } else {
+                Fault::Controller(error)
             }
-            other => Fault::Controller(other),
         };
         match found {
             DeleteTarget::Run { row, .. } => {

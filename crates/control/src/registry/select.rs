@@ -1,5 +1,6 @@
 //! Selectors of labels and fields as the Kubernetes API writes them. Parsing and matching only.
 
+use octoflow_engine::jsonpath;
 use octoflow_store::LabelTest;
 use serde_json::Value;
 
@@ -98,12 +99,7 @@ impl FieldSelector {
     pub fn matches(&self, object: &Value) -> bool {
         self.0.iter().all(|test| {
             let found = test.field.split('.').fold(object, |value, step| &value[step]);
-            let text = match found {
-                Value::String(text) => text.clone(),
-                Value::Null => String::new(),
-                other => other.to_string(),
-            };
-            (text == test.value) == test.equal
+            (jsonpath::plain(found) == test.value) == test.equal
         })
     }
 }

@@ -112,12 +112,13 @@ pub(super) fn mark(
     } else {
         handle.command(row.run, Command::Mark { read, write })
     };
-    done.map_err(|error| match error {
-        Error::Store(octoflow_store::Error::Stale { .. } | octoflow_store::Error::RecordDropped { .. })
-        | Error::Refused(Refusal::Stale | Refusal::UnknownRun(_) | Refusal::Finished { .. }) => {
-            Fault::stale(kind, &row.name)
-        }
-        other => other.into(),
+    done.map_err(|error| {
+        let stale = matches!(
+            error,
+            Error::Store(octoflow_store::Error::Stale { .. } | octoflow_store::Error::RecordDropped { .. })
+                | Error::Refused(Refusal::Stale | Refusal::UnknownRun(_) | Refusal::Finished { .. })
+        );
+        if stale { Fault::stale(kind, &row.name) } else { error.into() }
     })
 }
 

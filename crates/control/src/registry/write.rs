@@ -235,10 +235,8 @@ impl Registry {
                 done => return done,
             }
         }
-        self.update_once(kind, namespace, name, dry_run, &mut change)?.map_err(|fault| match fault {
-            Fault::Exists { .. } => not_found(),
-            other => other,
-        })
+        self.update_once(kind, namespace, name, dry_run, &mut change)?
+            .map_err(|fault| if matches!(fault, Fault::Exists { .. }) { not_found() } else { fault })
     }
 
     /// The inner error is worth a retry.

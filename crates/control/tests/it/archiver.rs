@@ -87,7 +87,7 @@ fn a_record_that_a_crash_interrupted_is_packed_at_the_next_start() {
     let dir = tempfile::tempdir().unwrap();
     let run = interrupted(dir.path(), large(0));
     let registry = Registry::new(open(dir.path())).unwrap();
-    registry.take_up_all().unwrap();
+    registry.restore_all().unwrap();
     until(&registry, || archived(registry.controller(), run));
     let object = get(&registry, "Workflow", "w").unwrap();
     assert_eq!(object["status"]["phase"], "Succeeded");
@@ -96,7 +96,7 @@ fn a_record_that_a_crash_interrupted_is_packed_at_the_next_start() {
     let dir = tempfile::tempdir().unwrap();
     let run = interrupted(dir.path(), large(0));
     let controller = open(dir.path());
-    let facts: Vec<Fact> = controller.take_up(run).unwrap().iter().flatten().collect();
+    let facts: Vec<Fact> = controller.restore_run(run).unwrap().iter().flatten().collect();
     assert!(matches!(facts.last(), Some(Fact::Run(RunFact::Ended { .. }))));
     assert!(archived(&controller, run));
 }
@@ -128,7 +128,7 @@ fn whatever_is_asked_of_a_large_run_at_its_end_finds_it_over() {
             }
             2 => {
                 let retried = controller.retry(run, &RerunOptions::default());
-                assert!(matches!(retried, Err(Error::Again(_))), "a run that went well: {retried:?}");
+                assert!(matches!(retried, Err(Error::Rerun(_))), "a run that went well: {retried:?}");
             }
             _ => {
                 registry.delete(kind("Workflow"), "default", &name, &DeleteOptions::default()).unwrap();

@@ -102,7 +102,7 @@ impl Stage {
         let Self { dir, registry, keeper } = self;
         drop((registry, keeper));
         let registry = Registry::new(open(dir.path())).unwrap();
-        registry.take_up_all().unwrap();
+        registry.restore_all().unwrap();
         let keeper = CronScheduler::new(&registry);
         Self { dir, registry, keeper }
     }

@@ -106,7 +106,7 @@ fn a_closed_controller_leaves_a_run_that_can_be_taken_up() {
     controller.close().unwrap();
 
     let controller = open(dir.path());
-    controller.take_up(run).unwrap();
+    controller.restore_run(run).unwrap();
     let facts = controller.watch(run);
     assert_eq!(controller.explain(run).unwrap().last().unwrap().reason, "suspended until someone resumes it");
     controller.command(run, Command::Resume { selector: None, supplied: Default::default() }).unwrap();
@@ -173,7 +173,7 @@ fn a_lock_stays_with_its_run_while_nobody_has_taken_that_up() {
     assert_eq!(controller.object(second).unwrap()["status"]["phase"], "Pending");
     let reasons = controller.explain(second).unwrap();
     assert_eq!(reasons[0].reason, "waits for the lock default/Mutex/m, held by default/first");
-    controller.take_up(first).unwrap();
+    controller.restore_run(first).unwrap();
     assert_eq!(controller.object(second).unwrap()["status"]["phase"], "Pending");
     controller.command(first, resume()).unwrap();
     finish(&controller, first);

@@ -56,7 +56,7 @@ fn totals_go_on_after_a_restart() {
 
     let controller = open(dir.path());
     has(&controller, "leaves{status=\"Succeeded\"} 3");
-    controller.take_up(waiting).unwrap();
+    controller.restore_run(waiting).unwrap();
     controller.command(waiting, resume()).unwrap();
     finish(&controller, waiting);
     has(&controller, "leaves{status=\"Succeeded\"} 6");

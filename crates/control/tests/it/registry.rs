@@ -13,7 +13,7 @@ use super::open;
 
 pub(crate) fn registry(dir: &Path) -> Registry {
     let registry = Registry::new(open(dir)).unwrap();
-    registry.take_up_all().unwrap();
+    registry.restore_all().unwrap();
     registry
 }
 

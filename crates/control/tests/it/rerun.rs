@@ -108,7 +108,7 @@ fn j11_a_retry_that_is_interrupted_goes_on() {
     controller.close().unwrap();
 
     let controller = open(dir.path());
-    drop(controller.take_up(second).unwrap());
+    drop(controller.restore_run(second).unwrap());
     controller.command(second, resume()).unwrap();
     let object = finish(&controller, second);
     assert_eq!(object["status"]["phase"], "Succeeded");
@@ -149,7 +149,7 @@ fn j13_a_memoized_resubmit_stands_beside_the_old_run() {
     let controller = open(dir.path());
     let first = gate(&controller, "w");
     let memoized = ResubmitOptions { memoized: true, ..ResubmitOptions::default() };
-    assert!(matches!(controller.resubmit(first, &memoized), Err(Error::Again(_))));
+    assert!(matches!(controller.resubmit(first, &memoized), Err(Error::Rerun(_))));
     let old = failed(&controller, first);
     let second = controller.resubmit(first, &memoized).unwrap();
     at_the_gate(&controller, second);
@@ -189,7 +189,7 @@ fn an_argument_that_its_enum_does_not_list_is_refused_and_nothing_is_touched() {
         controller.resubmit(run, &resubmitted("3")).map(drop),
     ];
     for refused in refused {
-        let Err(Error::Again(refusal)) = refused else { panic!("{refused:?}") };
+        let Err(Error::Rerun(refusal)) = refused else { panic!("{refused:?}") };
         assert_eq!(refusal.to_string(), "the parameter 'p' cannot be '3'; its enum allows: '1', '2'");
     }
     let beside = controller.resubmit(run, &resubmitted("2")).unwrap();

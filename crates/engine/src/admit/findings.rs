@@ -7,7 +7,7 @@ use crate::admit::{code, shape::MAX_PROBLEMS};
 
 /// Position of a call in its template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Spot {
+pub(crate) enum CallPosition {
     Step { group: usize, step: usize },
     Task(usize),
 }
@@ -24,7 +24,7 @@ enum Step<'a> {
     Base(&'a Path),
     Key(&'a str),
     Index(usize),
-    Call(Spot),
+    Call(CallPosition),
     /// A substring of the text at the path.
     Part(&'a str),
 }
@@ -42,8 +42,8 @@ impl<'a> At<'a> {
         At { up: Some(self), step: Step::Index(index) }
     }
 
-    pub(crate) fn call(&self, spot: Spot) -> At<'_> {
-        At { up: Some(self), step: Step::Call(spot) }
+    pub(crate) fn call(&self, site: CallPosition) -> At<'_> {
+        At { up: Some(self), step: Step::Call(site) }
     }
 
     /// Points at a substring of the text at this path.
@@ -52,10 +52,8 @@ impl<'a> At<'a> {
     }
 
     fn within(&self) -> Option<String> {
-        match self.step {
-            Step::Part(part) => Some(part.to_owned()),
-            _ => None,
-        }
+        let Step::Part(part) = self.step else { return None };
+        Some(part.to_owned())
     }
 
     pub(crate) fn path(&self) -> Path {
@@ -65,10 +63,10 @@ impl<'a> At<'a> {
             Step::Key(key) => path.push(key),
             Step::Index(index) => path.push(index),
             Step::Part(_) => {}
-            Step::Call(Spot::Step { group, step }) => {
+            Step::Call(CallPosition::Step { group, step }) => {
                 path.0.extend([Segment::from("steps"), Segment::from(group), Segment::from(step)]);
             }
-            Step::Call(Spot::Task(task)) => {
+            Step::Call(CallPosition::Task(task)) => {
                 path.0.extend([Segment::from("dag"), Segment::from("tasks"), Segment::from(task)]);
             }
         }

@@ -126,7 +126,7 @@ fn references(root: &Value) -> Vec<(Path, Named<'_>)> {
                             }
                         }
                         Value::Object(_) | Value::Array(_) => open.push((at(), value)),
-                        _ => {}
+                        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
                     }
                 }
             }
@@ -134,7 +134,7 @@ fn references(root: &Value) -> Vec<(Path, Named<'_>)> {
                 let nested = items.iter().enumerate().filter(|(_, item)| item.is_object() || item.is_array());
                 open.extend(nested.map(|(index, item)| (path.clone().join(index), item)));
             }
-            _ => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
     found.sort_by_cached_key(|(path, _)| path.to_string());

@@ -120,10 +120,7 @@ impl Field {
 impl Shape {
     /// Returns the fields of an object, in table order; empty for everything else.
     pub fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
-        let groups: &'static [&'static [Field]] = match self {
-            Self::Object(groups) => groups,
-            _ => &[],
-        };
+        let groups: &'static [&'static [Field]] = if let Self::Object(groups) = self { groups } else { &[] };
         groups.iter().copied().flatten()
     }
 

@@ -99,11 +99,8 @@ impl ConditionEnv {
             };
             (value, rest) = (found, left);
         }
-        match value {
-            // Dates are formatted as everywhere else.
-            Value::Date(date) => Some(Value::from(Time(date.at.as_microsecond()).to_string())),
-            value => Some(value),
-        }
+        // Dates are formatted as everywhere else.
+        Some(if let Value::Date(date) = value { Time(date.at.as_microsecond()).to_string().into() } else { value })
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     admit::{Admitted, Catalog},
-    dialects::argo::outlook::{Bounds, Outlook},
+    dialects::argo::plan::{Bounds, WorkflowPlan},
     engine::{
         SharedState,
         input::{Command, Refusal},
@@ -60,7 +60,7 @@ pub struct Dialect {
     pub takes_arguments: bool,
     /// Previews what would run, in which order, as far as that is known beforehand; or the reason why there is no
     /// preview.
-    pub outlook: Result<OutlookOf, &'static str>,
+    pub plan: Result<PlanOf, &'static str>,
     /// Layout of a table of its nodes.
     pub node_table: NodeTable,
     /// Renders a table row from the index of runs alone, if the index has everything the columns need.
@@ -74,7 +74,7 @@ pub struct Dialect {
 }
 
 /// A function that previews a manifest.
-pub type OutlookOf = fn(&Value, &Stored, Bounds) -> Result<Outlook, String>;
+pub type PlanOf = fn(&Value, &Stored, Bounds) -> Result<WorkflowPlan, String>;
 
 /// Layout of a table of a run's nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -40,13 +40,10 @@ impl Slice {
     }
 
     pub(crate) fn decided(&mut self, fact: &Fact) {
-        let items = match fact {
-            Fact::Workflow(WorkflowFact::Expanded { items: Items::List(items), .. }) => {
-                items.len() as u64 / ITEMS_A_UNIT
-            }
-            _ => 0,
-        };
-        self.work += FACT + items;
+        self.work += FACT;
+        if let Fact::Workflow(WorkflowFact::Expanded { items: Items::List(items), .. }) = fact {
+            self.work += items.len() as u64 / ITEMS_A_UNIT;
+        }
     }
 
     /// Returns the total work, given the evaluation steps the run's expressions have used by now.

@@ -56,7 +56,9 @@ pub fn parse(text: &str) -> Result<Depends, Error> {
     match token {
         Token::End => Ok(Depends { tree, terms: parser.terms }),
         Token::Close => Err(Error::at(span, "there is no '(' for this ')'")),
-        _ => Err(Error::at(span, format!("expected && or || before {}", token.describe()))),
+        Token::Word(_) | Token::Dot | Token::And | Token::Or | Token::Not | Token::Open => {
+            Err(Error::at(span, format!("expected && or || before {}", token.describe())))
+        }
     }
 }
 

@@ -30,11 +30,9 @@ impl Filter {
     }
 }
 
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+/// The text of a value: a string as it is, everything else as JSON.
+pub(crate) fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[derive(Clone, Debug)]

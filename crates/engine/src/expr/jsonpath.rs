@@ -57,11 +57,12 @@ impl Template {
     }
 }
 
-fn plain(value: &Value) -> String {
+/// The text of a value: a string as it is, nothing for null, everything else as JSON.
+pub fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
-        other => other.to_string(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
     }
 }
 

@@ -55,26 +55,19 @@ impl Value {
     /// Returns the text to substitute into a template: a string as it is, everything else as JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
-        match self {
-            Self::Str(text) => text.to_string(),
-            other => other.to_json(),
-        }
+        self.as_str().map_or_else(|| self.to_json(), str::to_owned)
     }
 
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
-        match self {
-            Self::Str(text) => Some(text),
-            _ => None,
-        }
+        let Self::Str(text) = self else { return None };
+        Some(text)
     }
 
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
-        match self {
-            Self::Bool(value) => Some(*value),
-            _ => None,
-        }
+        let Self::Bool(value) = self else { return None };
+        Some(*value)
     }
 
     pub(crate) fn list(items: Vec<Self>) -> Self {
@@ -94,7 +87,59 @@ impl Value {
         match self {
             Self::Int(value) => Some(number::real(*value)),
             Self::Float(value) => Some(*value),
-            _ => None,
+            Self::Nil
+            | Self::Bool(_)
+            | Self::Str(_)
+            | Self::List(_)
+            | Self::Map(_)
+            | Self::Date(_)
+            | Self::Duration(_) => None,
+        }
+    }
+
+    /// Returns a whole number; a float that is whole counts.
+    pub(crate) fn as_whole(&self) -> Option<i64> {
+        match self {
+            Self::Int(value) => Some(*value),
+            Self::Float(value) if value.fract() == 0.0 => number::whole(*value),
+            Self::Nil
+            | Self::Bool(_)
+            | Self::Float(_)
+            | Self::Str(_)
+            | Self::List(_)
+            | Self::Map(_)
+            | Self::Date(_)
+            | Self::Duration(_) => None,
+        }
+    }
+
+    /// Returns the text that the value has as key of a map: strings and whole numbers can be one.
+    pub(crate) fn as_key(&self) -> Option<String> {
+        match self {
+            Self::Str(key) => Some(key.to_string()),
+            Self::Int(key) => Some(key.to_string()),
+            Self::Nil
+            | Self::Bool(_)
+            | Self::Float(_)
+            | Self::List(_)
+            | Self::Map(_)
+            | Self::Date(_)
+            | Self::Duration(_) => None,
+        }
+    }
+
+    /// Returns the elements of a list or the values of a map; nothing of any other value.
+    pub(crate) fn elements(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
+        match self {
+            Self::List(items) => Box::new(items.iter()),
+            Self::Map(entries) => Box::new(entries.values()),
+            Self::Nil
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Str(_)
+            | Self::Date(_)
+            | Self::Duration(_) => Box::new(std::iter::empty()),
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) fn text(value: &Value) -> Value {
         Value::Null => json!(NONE),
         Value::String(text) if text.is_empty() => json!(NONE),
         Value::String(text) => json!(short(text)),
-        other => json!(other.to_string()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => json!(value.to_string()),
     }
 }
 

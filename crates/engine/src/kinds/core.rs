@@ -129,10 +129,8 @@ fn age(object: &Value, now: Time) -> Value {
 
 fn claim(object: &Value, now: Time) -> Vec<Value> {
     let (spec, status) = (&object["spec"], &object["status"]);
-    let capacity = match &status["capacity"]["storage"] {
-        Value::Null => &spec["resources"]["requests"]["storage"],
-        given => given,
-    };
+    let granted = &status["capacity"]["storage"];
+    let capacity = if granted.is_null() { &spec["resources"]["requests"]["storage"] } else { granted };
     let modes = spec["accessModes"].as_array().map(|modes| modes.iter().map(mode).collect::<Vec<_>>().join(","));
     vec![
         name(object),
@@ -188,10 +186,8 @@ fn pod(object: &Value, name: Value, age: Value) -> Vec<Value> {
 }
 
 fn event(object: &Value, name: Value, now: Time) -> Vec<Value> {
-    let about = match &object["involvedObject"] {
-        Value::Null => &object["regarding"],
-        about => about,
-    };
+    let involved = &object["involvedObject"];
+    let about = if involved.is_null() { &object["regarding"] } else { involved };
     let kind = about["kind"].as_str().unwrap_or_default().to_lowercase();
     let target = format!("{kind}/{}", about["name"].as_str().unwrap_or_default());
     let first_of = |fields: &[&str]| {
@@ -249,7 +245,7 @@ fn blank(value: &Value) -> Value {
     match value {
         Value::Null => json!(""),
         Value::String(text) => json!(text),
-        other => json!(other.to_string()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => json!(value.to_string()),
     }
 }
 

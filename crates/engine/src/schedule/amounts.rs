@@ -153,10 +153,6 @@ impl Bounds {
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.0.iter().enumerate().filter_map(|(index, amount)| Some((index, (*amount)?)))
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
-    }
 }
 
 #[cfg(test)]

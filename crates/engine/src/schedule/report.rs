@@ -1,7 +1,7 @@
 //! What the scheduler tells about queues, nodes and gangs: numbers as they are now. It changes nothing.
 
 use super::{
-    Scheduler,
+    Scheduler, TaskRef,
     amounts::{Amounts, PODS},
     spec::{NodeSpec, Quantities, QueueSpec},
     tree::{Queue, WHOLE},
@@ -71,6 +71,13 @@ impl Scheduler {
         let gathers = || self.waiting.values().any(|one| one.unit.is_none() && one.demand.queue.as_ref() == queue);
         let runs = || self.running.values().any(|one| Some(one.leaf) == at);
         counted || gathers() || runs()
+    }
+
+    /// Returns a task that waits although nothing keeps it from starting. There is none between two decisions.
+    pub fn overlooked(&self) -> Option<TaskRef> {
+        let first = |leaf| self.tree.get(leaf).leaf.all(self.clock).first().and_then(|unit| self.units.get(*unit));
+        let mut waiting = self.tree.leaves().filter_map(first).map(|unit| unit.task);
+        waiting.find(|task| self.why(*task).is_some_and(|why| !why.is_blocked()))
     }
 
     /// Returns all nodes, in the order in which they came.

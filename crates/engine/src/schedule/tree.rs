@@ -415,10 +415,6 @@ pub(super) struct QuotaLimit {
 }
 
 impl Queue {
-    pub(super) fn is_leaf(&self) -> bool {
-        self.children.is_empty()
-    }
-
     fn is_below_guarantee(&self) -> bool {
         self.guarantee.iter().any(|(index, least)| self.allocated.get(index) < least)
     }
@@ -456,10 +452,6 @@ impl Queue {
 
     pub(super) fn guarantee(&self) -> &Bounds {
         &self.guarantee
-    }
-
-    pub(super) fn has_quota(&self) -> bool {
-        !self.capability.is_empty()
     }
 }
 

@@ -67,10 +67,6 @@ impl Usage {
         tenant
     }
 
-    pub(super) fn name(&self, tenant: TenantIx) -> &Arc<str> {
-        &self.names[tenant.0 as usize]
-    }
-
     pub(super) fn key(&self, queue: QueueIx, tenant: TenantIx) -> UsageKey {
         UsageKey(self.values.get(&(queue, tenant)).copied().unwrap_or(0.0).to_bits())
     }
@@ -130,6 +126,7 @@ impl Usage {
     }
 
     /// Returns what a tenant's usage of a queue counts now.
+    #[cfg(test)]
     pub(super) fn value(&self, queue: QueueIx, tenant: TenantIx, now: Time) -> f64 {
         self.values.get(&(queue, tenant)).map_or(0.0, |value| value / self.weight(now))
     }

@@ -72,10 +72,6 @@ impl Leaf {
         !self.deadlines.is_empty()
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.deadlines.len()
-    }
-
     pub(super) fn shapes(&self) -> impl Iterator<Item = ShapeIx> + '_ {
         self.lines.keys().copied()
     }

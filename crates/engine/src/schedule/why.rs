@@ -204,7 +204,7 @@ impl Scheduler {
                 (lacks.len(), lacks, node)
             })
             .collect();
-        nodes.sort_by(|one, other| (one.0, one.1.values().sum::<u64>()).cmp(&(other.0, other.1.values().sum::<u64>())));
+        nodes.sort_by_key(|(count, lacks, _)| (*count, lacks.values().sum::<u64>()));
         let cordoned = nodes.iter().find(|(lacks, _, node)| *lacks == 0 && node.spec.cordoned);
         if let Some((_, _, node)) = cordoned {
             return Some(Remedy::Uncordon { node: node.spec.name.to_string() });

@@ -182,6 +182,22 @@ nodes: {s: Succeeded, 's(0)': Failed}",
     );
 }
 
+/// Its deadline passes just before the last step ends, and its stop takes until after that.
+#[test]
+fn a_daemon_that_is_being_stopped_when_its_steps_end_is_not_tried_again() {
+    check(
+        "
+templates:
+- {name: main, steps: [[{name: s, template: server}], [{name: a, template: ok}]]}
+- {name: server, daemon: true, timeout: 4995ms, retryStrategy: {}, container: {image: i, command: [serve]}}
+---
+answers: {server: {never: true}, a: {after: 5}}
+phase: Succeeded
+nodes: {s: Succeeded, 's(0)': Failed, a: Succeeded}
+absent: ['s(1)']",
+    );
+}
+
 #[test]
 fn daemons_of_loops_and_of_inner_templates_end_with_the_template_around_them() {
     let done = check(&format!(

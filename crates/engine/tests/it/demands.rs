@@ -47,8 +47,8 @@ fn begun(manifest: Value, stored: Stored, context: SubmitContext) -> Engine {
 fn told_of(manifest: &Value, context: SubmitContext) -> BTreeMap<String, Arc<Demand>> {
     let admitted = admit(manifest, &Everything::default()).unwrap_or_else(|why| panic!("refused: {why:?}"));
     let engine = begun(admitted.manifest().clone(), admitted.stored().clone(), context);
-    let run = engine.run(RUN).unwrap();
-    let state = &engine.run_of::<octoflow_engine::argo::Run>(RUN).unwrap().state;
+    let run = engine.run(RUN).expect("the run is there");
+    let state = &engine.run_of::<octoflow_engine::argo::Run>(RUN).expect("it is a workflow").state;
     let pods = state.nodes.iter().enumerate().filter(|(_, node)| node.leaf().is_some());
     pods.map(|(at, node)| (node.name.to_string(), run.demand(NodeIx(at as u32)))).collect()
 }
@@ -61,7 +61,7 @@ fn told(spec: &str) -> BTreeMap<String, Arc<Demand>> {
 fn only(spec: &str) -> Arc<Demand> {
     let told = told(spec);
     assert_eq!(told.len(), 1, "{:?}", told.keys());
-    told.into_values().next().unwrap()
+    told.into_values().next().expect("there is one")
 }
 
 #[test]
@@ -209,7 +209,8 @@ templates:
 fn roles(set: &Value, groups: &[(&str, Value)], context: SubmitContext) -> BTreeMap<String, Arc<Demand>> {
     let admitted = examine(set, &Groups(groups.to_vec())).unwrap_or_else(|why| panic!("refused: {why:?}"));
     let engine = begun(admitted.manifest, admitted.stored, context);
-    let (run, set) = (engine.run(RUN).unwrap(), engine.run_of::<taskset::Run>(RUN).unwrap());
+    let run = engine.run(RUN).expect("the run is there");
+    let set = engine.run_of::<taskset::Run>(RUN).expect("it is a TaskSet");
     let roles = set.program.roles.iter().zip(&set.program.set.spec.roles);
     roles.map(|(plan, role)| (role.name.clone(), run.demand(NodeIx(plan.first)))).collect()
 }

@@ -67,14 +67,14 @@ templates:
   container: {image: i, command: [c], resources: {limits: {nvidia.com/gpu: 2}}}
   sidecars: [{name: s, image: i, command: [c], env: [{name: CUDA_VISIBLE_DEVICES, value: mine}]}]",
     );
-    let admitted = admit(&object, &Everything::default()).unwrap();
+    let admitted = admit(&object, &Everything::default()).expect("it is admitted");
     started(node, host, admitted.manifest().clone(), admitted.stored().clone())
 }
 
 fn task_set(node: &str, host: Option<&str>) -> Started {
     let spec = "roles: [{name: a, replicas: 2, template: {spec: {containers: [{name: m, image: i, command: [c], \
                 resources: {limits: {nvidia.com/gpu: 2}}}]}}}]";
-    let admitted = examine(&set_manifest("w", yaml(spec).remove(0)), &Groups::default()).unwrap();
+    let admitted = examine(&set_manifest("w", yaml(spec).remove(0)), &Groups::default()).expect("it is admitted");
     started(node, host, admitted.manifest, admitted.stored)
 }
 

@@ -390,8 +390,8 @@ impl Play {
 
     fn is_daemon(&self, attempt: AttemptId) -> bool {
         let run = self.engine.run_of::<octoflow_engine::argo::Run>(RUN).expect("a started task belongs to an open run");
-        let template = run.state.node(attempt.task).template.as_deref().and_then(|name| run.program.recipe(name));
-        template.is_some_and(|recipe| recipe.template.daemon == Some(true))
+        let template = run.state.node(attempt.task).template.as_deref().and_then(|name| run.program.compiled(name));
+        template.is_some_and(|compiled| compiled.template.daemon == Some(true))
     }
 
     /// The engine is gone; a new one reads the facts and goes on. What the runtime has, it still has. With `early` the

@@ -130,7 +130,19 @@ fn whoever_is_stopped_while_it_is_preempted_ends_as_stopped() {
 }
 
 #[test]
-fn a_deadline_ends_a_step_that_is_preempted_and_counts_anew_for_its_next_attempt() {
+fn a_deadline_ends_a_step_that_is_being_ended_for_another() {
+    let spec = STEP.replace("retryStrategy: {limit: 1}", "activeDeadlineSeconds: 20");
+    let mut play = Play::with(&spec, Script::default().on("work", never()));
+    // Its process takes ten milliseconds to end.
+    play.advance(Duration::from_millis(19_995));
+    drain(&mut play);
+    let done = play.finish();
+    assert_eq!((done.phase(), done.starts.len()), ("Failed", 1));
+    assert!(done.node_message("w[0].a").contains("deadline"), "{}", done.node_message("w[0].a"));
+}
+
+#[test]
+fn a_deadline_counts_anew_for_the_next_attempt() {
     let spec = STEP.replace("retryStrategy: {limit: 1}", "activeDeadlineSeconds: 20");
     let mut play = Play::with(&spec, work(15));
     play.advance(seconds(12));
@@ -163,7 +175,7 @@ fn a_step_that_is_lost_or_ends_well_while_it_is_preempted_waits_again_all_the_sa
         play.advance(seconds(1));
         let state = &play.engine.run_of::<Run>(RUN).unwrap().state;
         assert_eq!((state.attempt_number(NodeIx(3)), state.node(NodeIx(3)).leaf()), (1, Some(Leaf::Running)));
-        assert!(play.orders.iter().any(|order| *order == Order::Forget { attempt }));
+        assert!(play.orders.contains(&Order::Forget { attempt }));
     }
 }
 
@@ -225,28 +237,20 @@ templates:
 - {name: main, steps: [[{name: a, template: work}, {name: c, template: work}], [{name: b, template: ok}]]}
 - {name: work, container: {image: i, command: [c]}}";
     for early in [false, true] {
-        for point in 0..40 {
+        for point in 0..20 {
             let mut play = Play::with(spec, work(30));
-            let mut drained = false;
-            let mut steps = 0;
-            while !play.over() {
-                if !drained && play.now >= crate::play::DAWN.saturating_add(seconds(0)) && steps == 1 {
-                    drain(&mut play);
-                    drained = true;
-                } else if play.over() {
-                    break;
-                } else if steps == 0 {
-                    play.advance(seconds(5));
-                } else {
-                    play.step();
+            for at in 0.. {
+                match at {
+                    0 => play.advance(seconds(5)),
+                    1 => drain(&mut play),
+                    _ => play.step(),
                 }
-                if steps == point {
+                if play.over() {
+                    break;
+                }
+                if at == point {
                     play.restart(ROOMY, early);
                 }
-                steps += 1;
-            }
-            if play.engine.run(RUN).is_none() {
-                continue;
             }
             let done = play.done();
             assert_eq!(done.phase(), "Succeeded", "died at {point}");
@@ -262,10 +266,9 @@ templates:
 fn logs_of_preempted_attempts_are_found_beside_the_last_one() {
     let mut play = Play::with(STEP, work(60));
     play.advance(seconds(5));
-    let (attempt, now) = (AttemptId { run: RUN, task: NodeIx(3), attempt: 0 }, play.now);
+    let attempt = AttemptId { run: RUN, task: NodeIx(3), attempt: 0 };
     drain(&mut play);
     play.advance(seconds(1));
-    let _ = now;
     let last = AttemptId { attempt: 1, ..attempt };
     let run = play.engine.run(RUN).unwrap();
     let attempts = run.attempts();

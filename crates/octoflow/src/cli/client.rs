@@ -48,16 +48,16 @@ pub(crate) struct Submit {
 /// Actions after a submission.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct After {
-    /// Show how it goes on until it is over; fails when it did
+    /// Follow its progress until it is over; fails if it failed
     #[arg(short, long)]
     pub watch: bool,
-    /// Wait until it is over; fails when it did
+    /// Wait until it is over; fails if it failed
     #[arg(long)]
     pub wait: bool,
-    /// Print what its steps write until it is over; fails when it did
+    /// Print what its steps write until it is over; fails if it failed
     #[arg(long)]
     pub log: bool,
-    /// Let control sequences in what steps wrote reach a terminal; pipes and files get every byte in any case
+    /// Print control sequences in step output to a terminal unchanged; pipes and files always get every byte
     #[arg(long, requires = "log")]
     pub raw: bool,
     /// Wait no longer than this; the exit code is 124 then and the run goes on
@@ -95,7 +95,7 @@ pub(crate) struct Wait {
     /// Wait no longer than this; the exit code is 124 then
     #[arg(long, value_parser = span::parse, value_name = "SPAN")]
     pub timeout: Option<Duration>,
-    /// A run that is not there counts as one that went well
+    /// Treat a run that does not exist as succeeded
     #[arg(long)]
     pub ignore_not_found: bool,
 }
@@ -104,13 +104,13 @@ pub(crate) struct Wait {
 pub(crate) struct Retry {
     #[command(flatten)]
     pub target: Target,
-    /// Also do these nodes again, by display name, name or id; nothing after them for that
+    /// Also rerun these nodes, by display name, name or id, but not the nodes after them
     #[arg(long = "node", value_name = "NODE")]
     pub nodes: Vec<String>,
-    /// Also do these nodes and everything after them again
+    /// Also rerun these nodes and everything after them
     #[arg(long, value_name = "NODE")]
     pub from: Vec<String>,
-    /// Also do failures again that did no harm
+    /// Also rerun failed nodes that did not fail the run
     #[arg(long)]
     pub failed: bool,
     /// Let --node-field-selector choose nodes that succeeded, too
@@ -119,7 +119,7 @@ pub(crate) struct Retry {
     /// Nodes like this, e.g. displayName=build
     #[arg(long, value_name = "SELECTOR")]
     pub node_field_selector: Option<String>,
-    /// Give a parameter another value
+    /// Set a parameter to another value
     #[arg(short = 'p', long = "parameter", value_name = "NAME=VALUE", value_parser = key_value)]
     pub parameters: Vec<(String, String)>,
     /// Only say what would run again, and why
@@ -136,10 +136,10 @@ pub(crate) struct Retry {
 pub(crate) struct Resubmit {
     #[command(flatten)]
     pub target: Target,
-    /// Take over the results of steps that succeeded
+    /// Reuse the results of steps that succeeded
     #[arg(long)]
     pub memoized: bool,
-    /// Give a parameter another value
+    /// Set a parameter to another value
     #[arg(short = 'p', long = "parameter", value_name = "NAME=VALUE", value_parser = key_value)]
     pub parameters: Vec<(String, String)>,
     #[command(flatten)]
@@ -153,7 +153,7 @@ pub(crate) struct Resubmit {
 pub(crate) struct Cp {
     /// The run's name; @latest is the newest
     pub name: String,
-    /// Where to put them
+    /// Directory to copy them to
     #[arg(value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
     #[command(flatten)]
@@ -218,7 +218,7 @@ pub(crate) enum OpenView {
         /// Begin each line with the time it was written
         #[arg(long)]
         timestamps: bool,
-        /// Let control sequences in what steps wrote reach a terminal; pipes and files get every byte in any case
+        /// Print control sequences in step output to a terminal unchanged; pipes and files always get every byte
         #[arg(long)]
         raw: bool,
     },

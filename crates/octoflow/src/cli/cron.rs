@@ -3,24 +3,12 @@
 use clap::{Args, Subcommand};
 use octoflow_model::Time;
 
-use super::{Namespace, StoredDelete, StoredFiles, StoredList, StoredNames};
+use super::{Namespace, StoredCommand, StoredNames};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CronCommand {
-    /// Create from files
-    Create(StoredFiles),
-    /// Replace existing ones from files
-    Update(StoredFiles),
-    /// Print some by name
-    Get(StoredNames),
-    /// List them
-    #[command(visible_alias = "ls")]
-    List(StoredList),
-    /// Delete some
-    #[command(visible_alias = "rm")]
-    Delete(StoredDelete),
-    /// Check files against what the server has
-    Lint(StoredFiles),
+    #[command(flatten)]
+    Stored(StoredCommand),
     /// Start nothing more until they are resumed
     Suspend(StoredNames),
     /// Resume them

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum};
 use octoflow_server::{Config, Limits, LogFormat, PublicName, Tls};
 
-use super::{Isolation, NodeArgs, Runtime};
+use super::Execution;
 use crate::cli::span;
 
 #[derive(Debug, Args)]
@@ -13,34 +13,25 @@ pub(crate) struct Server {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2746")]
     pub listen: SocketAddr,
-    /// Where the steps run
-    #[arg(long, value_enum, default_value_t = Runtime::Process)]
-    pub runtime: Runtime,
-    /// How many steps may run at the same time [default: as many as the machine's cores allow]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub parallelism: Option<u32>,
     #[command(flatten)]
-    pub node_args: NodeArgs,
-    /// How steps are kept apart: `overlay` gives each its own view of the file system
-    #[arg(long, value_enum, default_value_t = Isolation::Overlay)]
-    pub isolation: Isolation,
+    pub execution: Execution,
     /// Let steps mount these paths of the machine and what lies below them (`hostPath`); none without
     #[arg(long, value_name = "PREFIX", env = "OCTOFLOW_ALLOW_HOST_PATH", hide_env_values = true)]
     pub allow_host_path: Vec<String>,
-    /// A file whose first line is the admin's token; nothing else lets the admin in
+    /// A file whose first line is the admin's token; no other admin password is accepted then
     #[arg(long, value_name = "FILE", env = "OCTOFLOW_ADMIN_TOKEN_FILE")]
     pub admin_token_file: Option<PathBuf>,
     /// Accept the default password `admin` over TCP, while nobody has chosen another: everybody who reaches this port on
     /// this machine, tasks included, is admin then
     #[arg(long, env = "OCTOFLOW_ALLOW_DEFAULT_PASSWORD", value_parser = clap::builder::BoolishValueParser::new())]
     pub allow_default_password: bool,
-    /// Speak TLS with a certificate that is made here and kept in the data directory
+    /// Serve TLS with a self-signed certificate, which is generated and kept in the data directory
     #[arg(long, conflicts_with_all = ["tls_cert", "tls_key"])]
     pub tls: bool,
-    /// Speak TLS with this certificate, and those that vouch for it
+    /// Serve TLS with this certificate chain, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
-    /// The key of the certificate
+    /// The private key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
     /// Let others reach this server without TLS or with the default password

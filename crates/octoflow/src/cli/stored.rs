@@ -64,7 +64,7 @@ pub(crate) struct StoredList {
     pub selector: Option<Labels>,
     #[arg(short, long, value_parser = one_of::<StoredFormats>, value_name = "wide|name|json|yaml|jsonpath=…")]
     pub output: Option<Format>,
-    /// Leave out the titles of the columns
+    /// Omit the column headers
     #[arg(long)]
     pub no_headers: bool,
 }
@@ -110,7 +110,7 @@ pub(crate) struct ArchiveList {
     /// Only runs with these labels, like app=x,tier!=db
     #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = label_selector)]
     pub selector: Option<Labels>,
-    /// Only runs whose name begins so
+    /// Only runs whose name has this prefix
     #[arg(long)]
     pub prefix: Option<String>,
     /// At most this many; 0 means all
@@ -118,7 +118,7 @@ pub(crate) struct ArchiveList {
     pub limit: usize,
     #[arg(short, long, value_parser = one_of::<StoredFormats>, value_name = "wide|name|json|yaml|jsonpath=…")]
     pub output: Option<Format>,
-    /// Leave out the titles of the columns
+    /// Omit the column headers
     #[arg(long)]
     pub no_headers: bool,
 }
@@ -143,7 +143,7 @@ pub(crate) struct ArchiveRerun {
     /// The uids of runs
     #[arg(value_name = "UID", required = true)]
     pub uids: Vec<String>,
-    /// Take over the results of steps that succeeded (of `resubmit`)
+    /// Reuse the results of steps that succeeded (of `resubmit`)
     #[arg(long)]
     pub memoized: bool,
     /// Let --node-field-selector choose nodes that succeeded, too (of `retry`)
@@ -152,7 +152,7 @@ pub(crate) struct ArchiveRerun {
     /// Nodes like this, e.g. displayName=build (of `retry`)
     #[arg(long, value_name = "SELECTOR")]
     pub node_field_selector: Option<String>,
-    /// Give a parameter another value
+    /// Set a parameter to another value
     #[arg(short = 'p', long = "parameter", value_name = "NAME=VALUE", value_parser = key_value)]
     pub parameters: Vec<(String, String)>,
     #[command(flatten)]
@@ -199,7 +199,7 @@ pub(crate) struct TokenCreate {
     /// What it is for
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
-    /// Not valid any more after this long
+    /// How long it is valid [default: without end]
     #[arg(long, value_parser = span::parse, value_name = "SPAN")]
     pub expires_in: Option<Duration>,
     #[arg(short, long, value_parser = one_of::<ObjectFormats>, value_name = "json|yaml")]
@@ -213,7 +213,7 @@ pub(crate) enum ConfigCommand {
         #[arg(short, long, value_parser = one_of::<ObjectFormats>, value_name = "json|yaml")]
         output: Option<Format>,
     },
-    /// Set something: server, token, ca-file or insecure-skip-verify; an empty value takes it away
+    /// Set server, token, ca-file or insecure-skip-verify; an empty value removes the setting
     Set { key: String, value: String },
     /// Print where the file is
     Path,

@@ -6,10 +6,7 @@ use anyhow::Result;
 use octoflow_engine::{argo::CRON_WORKFLOW, kinds::Kind};
 use serde_json::json;
 
-use super::{
-    Context,
-    stored::{self, Verb},
-};
+use super::{Context, stored};
 use crate::{
     cli::{CronCommand, StoredNames},
     client::Address,
@@ -20,12 +17,7 @@ const KIND: &Kind = &CRON_WORKFLOW;
 
 pub(crate) fn cron(command: &CronCommand, context: &Context) -> Result<Exit> {
     match command {
-        CronCommand::Create(args) => stored::files(args, KIND, Verb::Create, context),
-        CronCommand::Update(args) => stored::files(args, KIND, Verb::Update, context),
-        CronCommand::Lint(args) => stored::files(args, KIND, Verb::Lint, context),
-        CronCommand::Get(args) => stored::get(args, KIND, context),
-        CronCommand::List(args) => stored::list_all(args, KIND, context),
-        CronCommand::Delete(args) => stored::delete(args, KIND, context),
+        CronCommand::Stored(command) => stored::stored(command, KIND, context),
         CronCommand::Suspend(args) => hold(args, "suspend", "suspended", context),
         CronCommand::Resume(args) => hold(args, "resume", "resumed", context),
         CronCommand::Preview(args) => preview::preview(args, context),

@@ -14,10 +14,10 @@ use crate::{
 pub(crate) fn delete(args: &Delete, context: &Context) -> Result<Exit> {
     let source = context.source()?;
     let mut exit = Exit::Succeeded;
-    let mut doomed = Vec::new();
+    let mut chosen = Vec::new();
     for name in &args.names {
         match source.find(args.namespace.or_default(), name) {
-            Ok(row) => doomed.push(row),
+            Ok(row) => chosen.push(row),
             Err(error) if crate::exit::of(&error) == Exit::NotFound => {
                 context.output.error(&Failure::not_found(format!("Workflow '{name}' not found")).into());
                 exit = exit.worse(Exit::NotFound);
@@ -25,15 +25,15 @@ pub(crate) fn delete(args: &Delete, context: &Context) -> Result<Exit> {
             Err(error) => return Err(error),
         }
     }
-    let named = doomed.len();
+    let named = chosen.len();
     if args.names.is_empty() {
         let filter = shared_filter(&args.which, Some(args.namespace.or_default().to_owned()), clock::now());
-        doomed = source.list(&filter, usize::MAX)?.0;
-        if doomed.is_empty() {
+        chosen = source.list(&filter, usize::MAX)?.0;
+        if chosen.is_empty() {
             context.output.line("No workflows found")?;
         }
     }
-    let (over, open): (Vec<RunRow>, Vec<RunRow>) = doomed.into_iter().partition(|row| row.archived || args.force);
+    let (over, open): (Vec<RunRow>, Vec<RunRow>) = chosen.into_iter().partition(|row| row.archived || args.force);
     for row in &open {
         let text = format!("{} '{}' is not finished", row.kind, row.name);
         let help =

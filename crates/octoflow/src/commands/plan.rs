@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::Result;
 use octoflow_engine::{
-    argo::outlook::{Bounds, longest_path},
+    argo::plan::{Bounds, longest_path},
     dialect,
 };
 use serde_json::Value;
@@ -18,7 +18,7 @@ use crate::{
     cli::{Plan, PlanFormat, span},
     exit::{Exit, Failure},
     load,
-    output::{json::pretty, outlook as show},
+    output::{json::pretty, plan as show},
     source::workflow::Workflow,
 };
 
@@ -33,8 +33,8 @@ pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
     let mut objects = Vec::new();
     for ready in prepared.workflows {
         let known = dialect::of(&ready.manifest).map_err(|why| Failure::new(Exit::InvalidManifest, why))?;
-        let outlook = known.outlook.map_err(|why| Failure::usage(why).help("check it with: octoflow lint FILE"))?;
-        let found = outlook(&ready.manifest, &ready.stored, bounds)
+        let plan = known.plan.map_err(|why| Failure::usage(why).help("check it with: octoflow lint FILE"))?;
+        let found = plan(&ready.manifest, &ready.stored, bounds)
             .map_err(|why| Failure::new(Exit::InvalidManifest, format!("cannot plan it: {why}")))?;
         let sum = longest_path(&found, &|template| took.get(template).copied());
         let name = Workflow::new(&ready.manifest);

@@ -23,7 +23,7 @@ use prepare::Prepared;
 use watch::{Ending, Watched};
 
 pub(crate) fn run(args: &Run, context: &Context) -> Result<Exit> {
-    refuse_missing_runtimes(args.runtime)?;
+    refuse_missing_runtimes(args.execution.runtime)?;
     // Everything is validated before anything is opened, so that a wrong manifest leaves no trace.
     let prepared = match &args.resume {
         Some(_) => None,
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<Exit> {
 
 fn go(args: &Run, prepared: Option<Prepared>, controller: &LocalController, context: &Context) -> Result<Exit> {
     let runs = match (&args.resume, prepared) {
-        (Some(name), _) => vec![submit::take_up(name, args, controller, context)?],
+        (Some(name), _) => vec![submit::resume(name, args, controller, context)?],
         (None, Some(prepared)) => submit::submit(prepared, controller)?,
         (None, None) => unreachable!("without --resume there are manifests"),
     };

@@ -13,12 +13,11 @@ use crate::{
 };
 
 pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
-    super::run::refuse_missing_runtimes(args.runtime)?;
+    super::run::refuse_missing_runtimes(args.execution.runtime)?;
     system::limit_malloc_arenas();
     let lines =
         start_log(args.log_format.into(), &args.log_filter).map_err(|error| Failure::usage(error.to_string()))?;
-    let mut controller =
-        node::config(args.isolation, args.parallelism, &args.node_args, config::server_egress()?, context)?;
+    let mut controller = node::config(&args.execution, config::server_egress()?, context)?;
     if let Place::Processes(processes) = &mut controller.place {
         processes.host_paths = config::host_paths(&args.allow_host_path)?;
     }

@@ -49,11 +49,11 @@ pub(crate) fn test(args: &Test, output: &Output) -> Result<Exit> {
     let mut tried = Vec::new();
     for case in chosen {
         let begun = Instant::now();
-        let verdict = logic::play(&case)?;
+        let verdict = logic::run_case(&case)?;
         let one = TestResult { case, verdict, took: begun.elapsed() };
         if args.output == TestFormat::Pretty {
             output.text(&trial::pretty(&one, output.paint()))?;
-            one.verdict.story.iter().for_each(|line| output.detail(line.trim_end()));
+            one.verdict.node_lines.iter().for_each(|line| output.detail(line.trim_end()));
         }
         tried.push(one);
     }

@@ -7,7 +7,7 @@ use octoflow_control::{Capacity, Config, NodeConfig, Place};
 use octoflow_runtime::{egress::Policy, process};
 
 use crate::{
-    cli::{Isolation, NodeArgs},
+    cli::{Execution, Isolation},
     commands::Context,
     config::{self, system},
 };
@@ -19,17 +19,11 @@ const STEPS_PER_CORE: usize = 4;
 const MIN_STEPS: usize = 16;
 
 /// Returns the configuration of a controller on this machine. Files of this process are private from here on.
-pub(crate) fn config(
-    isolation: Isolation,
-    parallelism: Option<u32>,
-    node: &NodeArgs,
-    egress: Policy,
-    context: &Context,
-) -> Result<Config> {
+pub(crate) fn config(execution: &Execution, egress: Policy, context: &Context) -> Result<Config> {
     system::keep_files_private();
     let own = std::env::current_exe().context("cannot find the program itself, which starts the steps")?;
     let mut processes = process::Config::new(&context.data_dir, own);
-    processes.isolation = match isolation {
+    processes.isolation = match execution.isolation {
         Isolation::Overlay => process::Isolation::Overlay,
         Isolation::None => process::Isolation::None,
     };
@@ -38,8 +32,8 @@ pub(crate) fn config(
     (processes.space_floor, processes.storage_limit) = (disk.keep_free, disk.task_limit);
     Ok(Config {
         data_dir: context.data_dir.clone(),
-        capacity: capacity(parallelism),
-        node: NodeConfig { capacity: node.capacity()?, labels: node.labels()? },
+        capacity: capacity(execution.parallelism),
+        node: NodeConfig { capacity: execution.node.capacity()?, labels: execution.node.labels()? },
         place: Place::Processes(Box::new(processes)),
         secrets_key: context.secrets_key()?,
     })

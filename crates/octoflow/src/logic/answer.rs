@@ -1,4 +1,4 @@
-//! What a task does when it is played: how it ends, when, and what it leaves.
+//! What a task does when it runs: how it ends, when, and what it leaves.
 //! Values may hold references to what the task was given; they are put in here.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -11,9 +11,9 @@ use octoflow_model::{
 };
 
 use super::{
-    crew::{Crew, Role},
     reply::{self, Reply},
-    sheet::Spot,
+    schedule::{ContainerSchedule, ContainerStub},
+    test_document::Located,
 };
 use crate::{cli::span, load::names};
 
@@ -42,7 +42,7 @@ pub(crate) struct Answer {
     artifacts: BTreeMap<String, String>,
     missing: Vec<String>,
     /// What its containers do, when it has several.
-    roles: BTreeMap<String, Role>,
+    roles: BTreeMap<String, ContainerStub>,
     /// What is answered to a task that asks.
     reply: Option<Reply>,
     /// What it tells of its progress, and when.
@@ -105,14 +105,18 @@ impl Answer {
     }
 
     /// What a stub says, `own` before `shared`. Wrong references are told with their place.
-    pub(crate) fn of<'a>(own: &Spot<'a>, shared: &Spot<'a>, given: &Given<'_>) -> Result<Self, (Spot<'a>, String)> {
+    pub(crate) fn of<'a>(
+        own: &Located<'a>,
+        shared: &Located<'a>,
+        given: &Given<'_>,
+    ) -> Result<Self, (Located<'a>, String)> {
         let get = |key: &str| own.get(key).or_else(|| shared.get(key));
-        let time = |key: &str| get(key).and_then(|spot| span::parse(&spot.text()).ok()).unwrap_or_default();
-        let fill = |spot: Spot<'a>| put_in(&spot.text(), given).map_err(|why| (spot, why));
-        let fill_all = |key: &str| -> Result<BTreeMap<String, String>, (Spot<'a>, String)> {
+        let time = |key: &str| get(key).and_then(|located| span::parse(&located.text()).ok()).unwrap_or_default();
+        let fill = |located: Located<'a>| put_in(&located.text(), given).map_err(|why| (located, why));
+        let fill_all = |key: &str| -> Result<BTreeMap<String, String>, (Located<'a>, String)> {
             // Values of both add up, so that an attempt need only say what differs.
             let spots = shared.entries_of(key).chain(own.entries_of(key));
-            spots.map(|(name, spot)| Ok((name.to_owned(), fill(spot)?))).collect()
+            spots.map(|(name, located)| Ok((name.to_owned(), fill(located)?))).collect()
         };
         let log = match get("log") {
             Some(log) if log.value.is_array() => Some(log.items().map(fill).collect::<Result<Vec<_>, _>>()?.join("\n")),
@@ -131,7 +135,7 @@ impl Answer {
             result: get("result").map(fill).transpose()?.or(log),
             parameters: fill_all("parameters")?,
             artifacts: fill_all("artifacts")?,
-            missing: get("missing").map(|spot| spot.texts()).unwrap_or_default(),
+            missing: get("missing").map(|located| located.texts()).unwrap_or_default(),
             reply: match reply::of(own, &fill)? {
                 Some(reply) => Some(reply),
                 None => reply::of(shared, &fill)?,
@@ -139,12 +143,12 @@ impl Answer {
             roles: shared
                 .entries_of("containers")
                 .chain(own.entries_of("containers"))
-                .map(|(name, spot)| (name.to_owned(), Role::of(&spot)))
+                .map(|(name, located)| (name.to_owned(), ContainerStub::of(&located)))
                 .collect(),
             progress: get("progress")
                 .into_iter()
-                .flat_map(|spot| spot.items())
-                .filter_map(|spot| said(&spot))
+                .flat_map(|located| located.items())
+                .filter_map(|located| said(&located))
                 .collect(),
         })
     }
@@ -172,13 +176,13 @@ impl Answer {
     }
 
     /// How its containers live, when it has several and gets so far.
-    pub(crate) fn crew(&self, task: &Task) -> Option<Crew> {
+    pub(crate) fn schedule(&self, task: &Task) -> Option<ContainerSchedule> {
         let pod = task.pod.as_deref().filter(|_| self.runs())?;
         let exit = match &self.ending {
             Ending::Exit(exit) => Some(exit),
             Ending::Lost(_) | Ending::Never => None,
         };
-        Some(Crew::of(pod, &self.roles, exit, self.after))
+        Some(ContainerSchedule::of(pod, &self.roles, exit, self.after))
     }
 
     /// Whether the main process begins to run.
@@ -199,15 +203,15 @@ impl Answer {
         if let Some(answer) = self.reply(task, told.is_some()) {
             return Report::Answered { attempt, at, answer: Box::new(answer) };
         }
-        let crew = self.crew(task);
-        let natural = crew.as_ref().and_then(|crew| Some(crew.end()?.1));
+        let schedule = self.schedule(task);
+        let natural = schedule.as_ref().and_then(|schedule| Some(schedule.end()?.1));
         let exit = match (told.or(natural), &self.ending) {
             (Some(exit), _) => exit,
             (None, Ending::Exit(exit)) => exit.clone(),
             (None, Ending::Lost(why)) => return Report::Lost { attempt, at, why: why.clone() },
             (None, Ending::Never) => unreachable!("what never ends is only over when it is told to"),
         };
-        let members = crew.zip(started).map(|(crew, started)| crew.ends(started, at)).unwrap_or_default();
+        let members = schedule.zip(started).map(|(schedule, started)| schedule.ends(started, at)).unwrap_or_default();
         let end = End { members, ..self.end(exit, started, task, artifact_texts) };
         Report::Ended { attempt, at, end: Box::new(end) }
     }
@@ -248,32 +252,32 @@ impl Answer {
 }
 
 /// Whether a stub says how its tasks end.
-pub(super) fn says_ending(spot: &Spot<'_>) -> bool {
-    ending(spot).is_some()
+pub(super) fn says_ending(located: &Located<'_>) -> bool {
+    ending(located).is_some()
 }
 
-fn said(progress: &Spot<'_>) -> Option<(Duration, (u32, u32))> {
+fn said(progress: &Located<'_>) -> Option<(Duration, (u32, u32))> {
     let after = progress.text_of("after").and_then(|text| span::parse(&text).ok()).unwrap_or_default();
     Some((after, super::notation::progress(&progress.text_of("is")?)?))
 }
 
-fn ending(spot: &Spot<'_>) -> Option<Ending> {
-    if let Some(why) = spot.text_of("lost") {
+fn ending(located: &Located<'_>) -> Option<Ending> {
+    if let Some(why) = located.text_of("lost") {
         return Some(Ending::Lost(why));
     }
-    if spot.get("never").is_some_and(|never| never.value.as_bool() == Some(true)) {
+    if located.get("never").is_some_and(|never| never.value.as_bool() == Some(true)) {
         return Some(Ending::Never);
     }
-    exit_of(spot).map(Ending::Exit)
+    exit_of(located).map(Ending::Exit)
 }
 
-pub(super) fn exit_of(spot: &Spot<'_>) -> Option<Exit> {
-    let number = |key: &str| spot.get(key).and_then(|spot| i32::try_from(spot.value.as_i64()?).ok());
+pub(super) fn exit_of(located: &Located<'_>) -> Option<Exit> {
+    let number = |key: &str| located.get(key).and_then(|located| i32::try_from(located.value.as_i64()?).ok());
     number("exit")
         .map(Exit::Code)
         .or_else(|| number("signal").map(Exit::Signal))
-        .or_else(|| spot.text_of("notStarted").map(Exit::NotStarted))
-        .or_else(|| spot.text_of("broken").map(Exit::Environment))
+        .or_else(|| located.text_of("notStarted").map(Exit::NotStarted))
+        .or_else(|| located.text_of("broken").map(Exit::Environment))
 }
 
 /// Puts what `{{…}}` refers to in its place.

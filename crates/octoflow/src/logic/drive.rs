@@ -1,7 +1,7 @@
-//! Plays workflows against stubs: orders to start are answered from the case, timers move the virtual clock, and
+//! Runs workflows against stubs: orders to start are answered from the case, timers move the virtual clock, and
 //! nothing else does. The engine cannot tell this from a machine that takes no time.
 
-mod flight;
+mod active_task;
 mod restart;
 
 use std::{
@@ -23,35 +23,35 @@ use octoflow_model::{
 use super::{
     answer::{Answer, ArtifactTexts},
     guard,
-    sheet::Spot,
     snapshot::Snapshot,
     stub::Stubs,
     subject::Entry,
+    test_document::Located,
 };
 
 /// More events than any test should need; a workflow that goes on for ever is noticed by it.
-pub(crate) const MOST_EVENTS: usize = 200_000;
+pub(crate) const MAX_EVENTS: usize = 200_000;
 
-/// What is played.
-pub(crate) struct Scene<'a> {
+/// A case as it is run.
+pub(crate) struct Scenario<'a> {
     pub start: Time,
     pub until: Option<Duration>,
     pub slots: Option<usize>,
     pub keyed: Vec<KeyedObject>,
     pub entries: Vec<Entry>,
     pub stubs: Stubs<'a>,
-    pub deeds: Vec<Deed<'a>>,
+    pub actions: Vec<ScriptedAction<'a>>,
     /// When to look at all runs.
     pub moments: Vec<Duration>,
 }
 
-/// Something people do at a moment.
-pub(crate) struct Deed<'a> {
+/// An action of a user at a set time.
+pub(crate) struct ScriptedAction<'a> {
     pub at: Duration,
     /// All runs when there is none.
     pub run: Option<String>,
     pub what: What,
-    pub spot: Spot<'a>,
+    pub located: Located<'a>,
 }
 
 pub(crate) enum What {
@@ -70,8 +70,8 @@ pub(crate) struct Launch {
     pub task: Box<Task>,
 }
 
-/// What came of it.
-pub(crate) struct Played<'a> {
+/// The result of a scenario.
+pub(crate) struct ScenarioResult<'a> {
     pub start: Time,
     pub names: Vec<String>,
     pub last: Vec<Snapshot>,
@@ -79,16 +79,16 @@ pub(crate) struct Played<'a> {
     pub moments: Vec<(Duration, Vec<Option<Snapshot>>)>,
     pub launches: Vec<Launch>,
     /// The most tasks at once: of each run, and of all.
-    pub crowds: Vec<usize>,
-    pub crowd: usize,
+    pub peaks: Vec<usize>,
+    pub peak: usize,
     /// When nodes begin and end, in the order of what was decided.
     pub lives: HashMap<(usize, usize), Life>,
     pub artifact_texts: ArtifactTexts,
     /// As Prometheus reads them.
     pub metrics: String,
-    /// What was said to each deed, by its place in the list: refusals.
+    /// What was said to each action, by its place in the list: refusals.
     pub refusals: Vec<Option<String>>,
-    pub faults: Vec<(Option<Spot<'a>>, String)>,
+    pub faults: Vec<(Option<Located<'a>>, String)>,
 }
 
 /// The order of things matters where the clock stands still.
@@ -98,118 +98,123 @@ pub(crate) struct Life {
     pub ends: Option<u64>,
 }
 
-pub(crate) fn drive(scene: Scene<'_>) -> Result<Played<'_>, Error> {
-    let mut stage = Stage::new(scene)?;
-    stage.play()?;
-    Ok(stage.played())
+pub(crate) fn drive(scenario: Scenario<'_>) -> Result<ScenarioResult<'_>, Error> {
+    let mut simulation = Simulation::new(scenario)?;
+    simulation.run()?;
+    Ok(simulation.into_outcome())
 }
 
 /// What the clock waits for beside the engine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Act {
+enum Scheduled {
     Submit(usize),
-    Deed(usize),
+    Action(usize),
     Look,
 }
 
 enum Event {
     Runs(AttemptId),
-    Lands(AttemptId),
+    Ends(AttemptId),
     /// It tells of itself while it runs.
     Tells(Report),
 }
 
-struct Flight {
+struct ActiveTask {
     answer: Answer,
     task: Box<Task>,
     runs_at: Option<(Time, u64)>,
-    lands_at: Option<(Time, u64)>,
+    ends_at: Option<(Time, u64)>,
     started: Option<Time>,
     /// How it ends though it was meant to end otherwise.
     told: Option<Exit>,
 }
 
-struct Stage<'a> {
+struct Simulation<'a> {
     event_loop: VirtualLoop,
     disk: VirtualDisk,
     now: Time,
-    scene: Scene<'a>,
-    acts: BTreeMap<(Duration, u8, usize), Act>,
+    scenario: Scenario<'a>,
+    scheduled: BTreeMap<(Duration, u8, usize), Scheduled>,
     queue: BTreeMap<(Time, u64), Event>,
-    flights: HashMap<AttemptId, Flight>,
+    active_tasks: HashMap<AttemptId, ActiveTask>,
     facts: Vec<Vec<Fact>>,
     /// How many nodes each run has, to know the index of the next.
     made: Vec<usize>,
     active: Vec<usize>,
     turn: u64,
     events: usize,
-    played: Played<'a>,
+    outcome: ScenarioResult<'a>,
 }
 
-impl<'a> Stage<'a> {
-    fn new(scene: Scene<'a>) -> Result<Self, Error> {
-        let submits = scene.entries.iter().enumerate().map(|(index, entry)| ((entry.at, 0, index), Act::Submit(index)));
-        let deeds = scene.deeds.iter().enumerate().map(|(index, deed)| ((deed.at, 1, index), Act::Deed(index)));
-        let looks = scene.moments.iter().enumerate().map(|(index, at)| ((*at, 2, index), Act::Look));
-        let count = scene.entries.len();
-        let played = Played {
-            start: scene.start,
-            names: scene.entries.iter().map(|entry| entry.name.clone()).collect(),
+impl<'a> Simulation<'a> {
+    fn new(scenario: Scenario<'a>) -> Result<Self, Error> {
+        let submits =
+            scenario.entries.iter().enumerate().map(|(index, entry)| ((entry.at, 0, index), Scheduled::Submit(index)));
+        let actions = scenario
+            .actions
+            .iter()
+            .enumerate()
+            .map(|(index, action)| ((action.at, 1, index), Scheduled::Action(index)));
+        let looks = scenario.moments.iter().enumerate().map(|(index, at)| ((*at, 2, index), Scheduled::Look));
+        let count = scenario.entries.len();
+        let outcome = ScenarioResult {
+            start: scenario.start,
+            names: scenario.entries.iter().map(|entry| entry.name.clone()).collect(),
             last: Vec::new(),
             moments: Vec::new(),
             launches: Vec::new(),
-            crowds: vec![0; count],
-            crowd: 0,
+            peaks: vec![0; count],
+            peak: 0,
             lives: HashMap::new(),
             artifact_texts: ArtifactTexts::default(),
             metrics: String::new(),
-            refusals: vec![None; scene.deeds.len()],
+            refusals: vec![None; scenario.actions.len()],
             faults: Vec::new(),
         };
         let disk = VirtualDisk::new()?;
-        let mut event_loop = VirtualLoop::open(disk.clone(), limits(&scene), scene.start)?.0;
-        for object in &scene.keyed {
+        let mut event_loop = VirtualLoop::open(disk.clone(), limits(&scenario), scenario.start)?.0;
+        for object in &scenario.keyed {
             event_loop.put_object(object)?;
         }
         Ok(Self {
             event_loop,
             disk,
-            now: scene.start,
-            acts: submits.chain(deeds).chain(looks).collect(),
+            now: scenario.start,
+            scheduled: submits.chain(actions).chain(looks).collect(),
             queue: BTreeMap::new(),
-            flights: HashMap::new(),
+            active_tasks: HashMap::new(),
             facts: vec![Vec::new(); count],
             made: vec![0; count],
             active: vec![0; count],
             turn: 0,
             events: 0,
-            played,
-            scene,
+            outcome,
+            scenario,
         })
     }
 
-    fn play(&mut self) -> Result<(), Error> {
+    fn run(&mut self) -> Result<(), Error> {
         self.settle()?;
         loop {
             self.events += 1;
-            if self.events > MOST_EVENTS {
+            if self.events > MAX_EVENTS {
                 let text =
-                    format!("it is not over after {MOST_EVENTS} events; say `until:` to look at it before its end");
-                self.played.faults.push((None, text));
+                    format!("it is not over after {MAX_EVENTS} events; say `until:` to look at it before its end");
+                self.outcome.faults.push((None, text));
                 return Ok(());
             }
-            let act = self.acts.first_key_value().map(|(key, act)| (*key, *act));
-            let act_at = act.map(|((at, _, _), _)| self.scene.start.saturating_add(at));
+            let act = self.scheduled.first_key_value().map(|(key, act)| (*key, *act));
+            let act_at = act.map(|((at, _, _), _)| self.scenario.start.saturating_add(at));
             let event_at = if self.over() { None } else { self.next_event() };
             let Some(next) = act_at.into_iter().chain(event_at).min() else { return Ok(()) };
-            if self.scene.until.is_some_and(|until| next > self.scene.start.saturating_add(until)) {
+            if self.scenario.until.is_some_and(|until| next > self.scenario.start.saturating_add(until)) {
                 return Ok(());
             }
             self.now = self.now.max(next);
             match act {
                 // What is due at the same moment comes first.
                 Some((key, act)) if event_at.is_none_or(|at| at > next) => {
-                    self.acts.remove(&key);
+                    self.scheduled.remove(&key);
                     self.act(act, key.0)?;
                 }
                 _ => self.event()?,
@@ -219,7 +224,7 @@ impl<'a> Stage<'a> {
 
     fn over(&self) -> bool {
         let engine = self.event_loop.engine();
-        (0..self.scene.entries.len())
+        (0..self.scenario.entries.len())
             .all(|run| engine.run_of::<octoflow_engine::argo::Run>(id(run)).is_none_or(|run| run.state.finished()))
     }
 
@@ -235,14 +240,14 @@ impl<'a> Stage<'a> {
         };
         match event {
             Event::Runs(attempt) => {
-                if let Some(flight) = self.flights.get_mut(&attempt) {
-                    (flight.started, flight.runs_at) = (Some(self.now), None);
+                if let Some(active_task) = self.active_tasks.get_mut(&attempt) {
+                    (active_task.started, active_task.runs_at) = (Some(self.now), None);
                     self.event_loop.report(Report::Started { attempt, at: self.now });
                 }
             }
-            Event::Lands(attempt) => self.land(attempt),
+            Event::Ends(attempt) => self.end(attempt),
             Event::Tells(report) => {
-                if self.flights.contains_key(&report.attempt()) {
+                if self.active_tasks.contains_key(&report.attempt()) {
                     self.event_loop.report(report);
                 }
             }
@@ -250,10 +255,10 @@ impl<'a> Stage<'a> {
         self.settle()
     }
 
-    fn act(&mut self, act: Act, at: Duration) -> Result<(), Error> {
+    fn act(&mut self, act: Scheduled, at: Duration) -> Result<(), Error> {
         match act {
-            Act::Submit(index) => {
-                let entry = &self.scene.entries[index];
+            Scheduled::Submit(index) => {
+                let entry = &self.scenario.entries[index];
                 let submission = Submission {
                     name: entry.name.clone(),
                     namespace: entry.namespace.clone(),
@@ -267,21 +272,21 @@ impl<'a> Stage<'a> {
                 };
                 let ticket = self.event_loop.submit(id(index), Box::new(submission), None, Acceptance::default());
                 if let Some(why) = self.answer_to(ticket)? {
-                    self.played.faults.push((None, format!("the engine refuses the run: {why}")));
+                    self.outcome.faults.push((None, format!("the engine refuses the run: {why}")));
                 }
             }
-            Act::Deed(index) => self.deed(index)?,
-            Act::Look => {
-                let seen = (0..self.scene.entries.len()).map(|run| self.look(run)).collect();
-                self.played.moments.push((at, seen));
+            Scheduled::Action(index) => self.action(index)?,
+            Scheduled::Look => {
+                let seen = (0..self.scenario.entries.len()).map(|run| self.look(run)).collect();
+                self.outcome.moments.push((at, seen));
             }
         }
         Ok(())
     }
 
-    fn deed(&mut self, index: usize) -> Result<(), Error> {
-        let deed = &self.scene.deeds[index];
-        match &deed.what {
+    fn action(&mut self, index: usize) -> Result<(), Error> {
+        let action = &self.scenario.actions[index];
+        match &action.what {
             What::Restart => self.restart()?,
             What::Put(object) => {
                 self.event_loop.put_object(object)?;
@@ -289,16 +294,16 @@ impl<'a> Stage<'a> {
             }
             What::Command(command) => {
                 let command = command.clone();
-                let meant = |name: &String| deed.run.as_ref().is_none_or(|wanted| wanted == name);
+                let meant = |name: &String| action.run.as_ref().is_none_or(|wanted| wanted == name);
                 let runs: Vec<usize> =
-                    (0..self.played.names.len()).filter(|run| meant(&self.played.names[*run])).collect();
+                    (0..self.outcome.names.len()).filter(|run| meant(&self.outcome.names[*run])).collect();
                 for run in runs {
                     // Whoever serves people looks a run that is over up in the store.
                     let over = self.finished(run, &command);
                     let ticket = self.event_loop.command(id(run), command.clone());
                     let answer = self.answer_to(ticket)?;
                     if let Some(refused) = over.or(answer) {
-                        self.played.refusals[index] = Some(refused);
+                        self.outcome.refusals[index] = Some(refused);
                     }
                 }
             }
@@ -349,8 +354,8 @@ impl<'a> Stage<'a> {
             self.event_loop.take_orders().into_iter().for_each(|order| self.obey(order));
             for Adoption { believed, .. } in self.event_loop.take_adoptions() {
                 for (attempt, task) in believed {
-                    if !self.flights.contains_key(&attempt) {
-                        self.fly(attempt, task);
+                    if !self.active_tasks.contains_key(&attempt) {
+                        self.start(attempt, task);
                     }
                 }
             }
@@ -369,16 +374,16 @@ impl<'a> Stage<'a> {
         match fact {
             Fact::Workflow(WorkflowFact::Added(added)) => {
                 let life = Life { begins: turn, ends: added.phase.fulfilled().then_some(turn) };
-                self.played.lives.insert((run, self.made[run]), life);
+                self.outcome.lives.insert((run, self.made[run]), life);
                 self.made[run] += 1;
             }
             Fact::Workflow(WorkflowFact::Launched { node, .. }) => {
-                if let Some(life) = self.played.lives.get_mut(&(run, node.at())) {
+                if let Some(life) = self.outcome.lives.get_mut(&(run, node.at())) {
                     life.begins = turn;
                 }
             }
             Fact::Workflow(WorkflowFact::Finished(finished)) => {
-                if let Some(life) = self.played.lives.get_mut(&(run, finished.node.at())) {
+                if let Some(life) = self.outcome.lives.get_mut(&(run, finished.node.at())) {
                     life.ends = Some(turn);
                 }
             }
@@ -386,26 +391,26 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn played(mut self) -> Played<'a> {
+    fn into_outcome(mut self) -> ScenarioResult<'a> {
         let engine = self.event_loop.engine();
-        self.played.metrics = engine.meters().render(&engine.live_meters(self.now));
-        for run in 0..self.scene.entries.len() {
+        self.outcome.metrics = engine.meters().render(&engine.live_meters(self.now));
+        for run in 0..self.scenario.entries.len() {
             match self.look(run) {
-                Some(seen) => self.played.last.push(seen),
+                Some(seen) => self.outcome.last.push(seen),
                 None => {
                     let text =
-                        format!("run `{}` was never submitted: the case was over before", self.played.names[run]);
-                    self.played.faults.push((None, text));
-                    self.played.last.push(Snapshot::nothing());
+                        format!("run `{}` was never submitted: the case was over before", self.outcome.names[run]);
+                    self.outcome.faults.push((None, text));
+                    self.outcome.last.push(Snapshot::nothing());
                 }
             }
         }
-        self.played
+        self.outcome
     }
 }
 
-fn limits(scene: &Scene<'_>) -> Limits {
-    let slots = scene.slots.unwrap_or(usize::MAX);
+fn limits(scenario: &Scenario<'_>) -> Limits {
+    let slots = scenario.slots.unwrap_or(usize::MAX);
     Limits::from(Capacity { slots, cpu_milli: u64::MAX, memory_bytes: u64::MAX })
 }
 

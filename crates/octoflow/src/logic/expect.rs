@@ -13,122 +13,122 @@ use serde_json::Value;
 pub(super) use self::compare::differs;
 use self::compare::{at_path, show};
 use super::{
-    drive::Played,
+    drive::ScenarioResult,
     notation::{Bound, Count, Span, like},
-    sheet::Spot,
     snapshot::{Node, Snapshot},
+    test_document::Located,
     verdict::Verdict,
 };
 
 /// What is compared: one run at one moment.
 pub(super) struct Check<'c, 'a> {
-    pub(super) played: &'c Played<'a>,
+    pub(super) outcome: &'c ScenarioResult<'a>,
     pub(super) run: usize,
     pub(super) seen: &'c Snapshot,
     pub(super) verdict: &'c mut Verdict,
 }
 
-/// Everything expected of a case that was played.
-pub(crate) fn expect(expected: &Spot<'_>, played: &Played<'_>, verdict: &mut Verdict) {
-    for run in 0..played.last.len() {
-        Check { played, run, seen: &played.last[run], verdict }.whole(expected);
+/// Everything expected of a case that has run.
+pub(crate) fn expect(expected: &Located<'_>, outcome: &ScenarioResult<'_>, verdict: &mut Verdict) {
+    for run in 0..outcome.last.len() {
+        Check { outcome, run, seen: &outcome.last[run], verdict }.whole(expected);
     }
-    order::check(expected, played, None, verdict);
-    let most = (played.crowd, played.launches.len());
-    crowd(expected, most, verdict);
-    if let Some(spot) = expected.get("metrics")
-        && let Some(wanted) = differs(&spot, &played.metrics)
+    order::check(expected, outcome, None, verdict);
+    let most = (outcome.peak, outcome.launches.len());
+    peak(expected, most, verdict);
+    if let Some(located) = expected.get("metrics")
+        && let Some(wanted) = differs(&located, &outcome.metrics)
     {
-        verdict.miss(&spot, "metrics", wanted, show(&played.metrics));
+        verdict.miss(&located, "metrics", wanted, show(&outcome.metrics));
     }
     for (name, expected) in expected.entries_of("runs") {
-        let Some(run) = played.names.iter().position(|known| known == name) else {
+        let Some(run) = outcome.names.iter().position(|known| known == name) else {
             let hint =
-                nearest(name, played.names.iter().map(String::as_str)).map(|near| format!("; did you mean `{near}`?"));
-            let actual = format!("there are {}{}", played.names.join(", "), hint.unwrap_or_default());
+                nearest(name, outcome.names.iter().map(String::as_str)).map(|near| format!("; did you mean `{near}`?"));
+            let actual = format!("there are {}{}", outcome.names.join(", "), hint.unwrap_or_default());
             verdict.miss(&expected, format!("runs.{name}"), "a run of this name", actual);
             continue;
         };
-        Check { played, run, seen: &played.last[run], verdict }.whole(&expected);
-        order::check(&expected, played, Some(run), verdict);
-        let tasks = played.launches.iter().filter(|launch| launch.run == run).count();
-        crowd(&expected, (played.crowds[run], tasks), verdict);
+        Check { outcome, run, seen: &outcome.last[run], verdict }.whole(&expected);
+        order::check(&expected, outcome, Some(run), verdict);
+        let tasks = outcome.launches.iter().filter(|launch| launch.run == run).count();
+        peak(&expected, (outcome.peaks[run], tasks), verdict);
     }
 }
 
-fn crowd(expected: &Spot<'_>, (crowd, tasks): (usize, usize), verdict: &mut Verdict) {
-    for (key, actual) in [("atOnce", crowd), ("tasks", tasks)] {
-        if let Some(spot) = expected.get(key) {
-            count(&spot, key, actual, verdict);
+fn peak(expected: &Located<'_>, (peak, tasks): (usize, usize), verdict: &mut Verdict) {
+    for (key, actual) in [("atOnce", peak), ("tasks", tasks)] {
+        if let Some(located) = expected.get(key) {
+            count(&located, key, actual, verdict);
         }
     }
 }
 
-pub(super) fn count(spot: &Spot<'_>, what: &str, actual: usize, verdict: &mut Verdict) {
-    let text = spot.text();
+pub(super) fn count(located: &Located<'_>, what: &str, actual: usize, verdict: &mut Verdict) {
+    let text = located.text();
     if Bound::<Count>::parse(&text).is_ok_and(|bound| !bound.holds(Count(actual))) {
-        verdict.miss(spot, what, text, actual.to_string());
+        verdict.miss(located, what, text, actual.to_string());
     }
 }
 
 /// Compares a span; what has no end yet differs from everything.
-pub(super) fn span(spot: &Spot<'_>, what: &str, actual: Option<std::time::Duration>, verdict: &mut Verdict) {
-    let text = spot.text();
+pub(super) fn span(located: &Located<'_>, what: &str, actual: Option<std::time::Duration>, verdict: &mut Verdict) {
+    let text = located.text();
     let Ok(bound) = Bound::<Span>::parse(&text) else { return };
     match actual {
         Some(actual) if bound.holds(Span(actual)) => {}
-        Some(actual) => verdict.miss(spot, what, text, Span(actual).to_string()),
-        None => verdict.miss(spot, what, text, "it has not come to that"),
+        Some(actual) => verdict.miss(located, what, text, Span(actual).to_string()),
+        None => verdict.miss(located, what, text, "it has not come to that"),
     }
 }
 
 impl Check<'_, '_> {
     /// The end, and the moments before.
-    fn whole(&mut self, expected: &Spot<'_>) {
+    fn whole(&mut self, expected: &Located<'_>) {
         self.state(expected);
-        if let Some(spot) = expected.get("duration") {
+        if let Some(located) = expected.get("duration") {
             let took = self.seen.began.and_then(|began| Some(self.seen.ended?.since(began)));
-            span(&spot, "duration", took, self.verdict);
+            span(&located, "duration", took, self.verdict);
         }
         for moment in expected.items_of("moments") {
             let text = moment.text_of("at").unwrap_or_default();
             let Ok(at) = crate::cli::span::parse(&text) else { continue };
-            let seen = self.played.moments.iter().find(|(known, _)| *known == at);
+            let seen = self.outcome.moments.iter().find(|(known, _)| *known == at);
             let Some(seen) = seen.and_then(|(_, seen)| seen[self.run].as_ref()) else {
                 self.verdict.miss(&moment, "moments", format!("the run is there after {text}"), "it is not");
                 continue;
             };
-            Check { played: self.played, run: self.run, seen, verdict: self.verdict }.state(&moment);
+            Check { outcome: self.outcome, run: self.run, seen, verdict: self.verdict }.state(&moment);
         }
     }
 
     /// What can be said of any moment.
-    fn state(&mut self, expected: &Spot<'_>) {
-        for (key, spot) in expected.entries() {
+    fn state(&mut self, expected: &Located<'_>) {
+        for (key, located) in expected.entries() {
             let status = &self.seen.object["status"];
             match key {
-                "phase" => self.phase(&spot),
-                "message" => self.text(&spot, key, status["message"].as_str().unwrap_or_default()),
-                "progress" => self.text(&spot, key, status["progress"].as_str().unwrap_or_default()),
-                "outputs" => self.values(&spot, key, &status["outputs"]),
-                "labels" | "annotations" => self.named(&spot, key, &self.seen.object["metadata"][key]),
-                "nodes" => spot.entries().for_each(|(name, spot)| node::check(self, name, &spot)),
+                "phase" => self.phase(&located),
+                "message" => self.text(&located, key, status["message"].as_str().unwrap_or_default()),
+                "progress" => self.text(&located, key, status["progress"].as_str().unwrap_or_default()),
+                "outputs" => self.values(&located, key, &status["outputs"]),
+                "labels" | "annotations" => self.named(&located, key, &self.seen.object["metadata"][key]),
+                "nodes" => located.entries().for_each(|(name, located)| node::check(self, name, &located)),
                 "all" => {
-                    spot.entries().for_each(|(name, spot)| node::check(self, name, &spot));
-                    self.no_others(&spot);
+                    located.entries().for_each(|(name, located)| node::check(self, name, &located));
+                    self.no_others(&located);
                 }
-                "absent" => spot.items().for_each(|spot| self.absent(&spot)),
-                "only" => self.same_names(&spot, "only", &self.seen.nodes.iter().collect::<Vec<_>>()),
-                "nodeCount" => count(&spot, key, self.seen.nodes.len(), self.verdict),
-                "explain" => spot.entries().for_each(|(name, spot)| self.reason(name, &spot)),
-                "json" => self.paths(&spot, "json", &self.seen.object),
+                "absent" => located.items().for_each(|located| self.absent(&located)),
+                "only" => self.same_names(&located, "only", &self.seen.nodes.iter().collect::<Vec<_>>()),
+                "nodeCount" => count(&located, key, self.seen.nodes.len(), self.verdict),
+                "explain" => located.entries().for_each(|(name, located)| self.reason(name, &located)),
+                "json" => self.paths(&located, "json", &self.seen.object),
                 _ => {}
             }
         }
     }
 
-    fn phase(&mut self, spot: &Spot<'_>) {
-        let (expected, actual) = (spot.text(), self.seen.phase());
+    fn phase(&mut self, located: &Located<'_>) {
+        let (expected, actual) = (located.text(), self.seen.phase());
         if expected == actual {
             return;
         }
@@ -140,35 +140,35 @@ impl Check<'_, '_> {
         if self.seen.ended.is_none() {
             told = format!("{told}; what is open:{}", self.waiting());
         }
-        self.verdict.miss(spot, "phase", expected, told);
+        self.verdict.miss(located, "phase", expected, told);
     }
 
-    pub(super) fn text(&mut self, spot: &Spot<'_>, what: &str, actual: &str) {
-        if let Some(expected) = differs(spot, actual) {
-            self.verdict.miss(spot, what, expected, show(actual));
+    pub(super) fn text(&mut self, located: &Located<'_>, what: &str, actual: &str) {
+        if let Some(expected) = differs(located, actual) {
+            self.verdict.miss(located, what, expected, show(actual));
         }
     }
 
     /// A mapping of names to texts.
-    pub(super) fn named(&mut self, expected: &Spot<'_>, what: &str, actual: &Value) {
-        for (name, spot) in expected.entries() {
+    pub(super) fn named(&mut self, expected: &Located<'_>, what: &str, actual: &Value) {
+        for (name, located) in expected.entries() {
             let what = format!("{what}.{name}");
             match actual[name].as_str() {
-                Some(actual) => self.text(&spot, &what, actual),
+                Some(actual) => self.text(&located, &what, actual),
                 None => {
-                    let expected = differs(&spot, "\u{0}").unwrap_or_default();
+                    let expected = differs(&located, "\u{0}").unwrap_or_default();
                     let names: Vec<&str> =
                         actual.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-                    self.verdict.miss(&spot, what, expected, nothing(&names));
+                    self.verdict.miss(&located, what, expected, nothing(&names));
                 }
             }
         }
     }
 
     /// Inputs or outputs.
-    pub(super) fn values(&mut self, expected: &Spot<'_>, what: &str, actual: &Value) {
+    pub(super) fn values(&mut self, expected: &Located<'_>, what: &str, actual: &Value) {
         let list = |key: &str| actual[key].as_array().into_iter().flatten();
-        for (key, spot) in expected.entries() {
+        for (key, located) in expected.entries() {
             let what = format!("{what}.{key}");
             match key {
                 "parameters" | "artifacts" => {
@@ -179,21 +179,21 @@ impl Check<'_, '_> {
                             Some((one["name"].as_str()?.to_owned(), Value::String(text?)))
                         })
                         .collect();
-                    self.named(&spot, &what, &Value::Object(found));
+                    self.named(&located, &what, &Value::Object(found));
                 }
                 "none" => {
-                    for spot in spot.items() {
-                        let name = spot.text();
+                    for located in located.items() {
+                        let name = located.text();
                         if list("parameters").chain(list("artifacts")).any(|one| one["name"] == *name) {
-                            self.verdict.miss(&spot, &what, format!("no `{name}`"), "it is there");
+                            self.verdict.miss(&located, &what, format!("no `{name}`"), "it is there");
                         }
                     }
                 }
                 _ => match actual[key].as_str() {
-                    Some(actual) => self.text(&spot, &what, actual),
+                    Some(actual) => self.text(&located, &what, actual),
                     None => {
-                        let expected = differs(&spot, "\u{0}").unwrap_or_default();
-                        self.verdict.miss(&spot, &what, expected, "nothing");
+                        let expected = differs(&located, "\u{0}").unwrap_or_default();
+                        self.verdict.miss(&located, &what, expected, "nothing");
                     }
                 },
             }
@@ -206,20 +206,20 @@ impl Check<'_, '_> {
             return Some(data.to_owned());
         }
         let digest = artifact["local"]["digest"].as_str()?;
-        self.played.artifact_texts.text(digest).map(str::to_owned)
+        self.outcome.artifact_texts.text(digest).map(str::to_owned)
     }
 
-    fn absent(&mut self, spot: &Spot<'_>) {
-        let name = spot.text();
+    fn absent(&mut self, located: &Located<'_>) {
+        let name = located.text();
         let found = find(self.seen, &name);
         if let Some(first) = found.first() {
             let node = &self.seen.nodes[*first];
             let actual = format!("{} is {}", node.name, node.value["phase"].as_str().unwrap_or_default());
-            self.verdict.miss(spot, "absent", format!("no node `{name}`"), actual);
+            self.verdict.miss(located, "absent", format!("no node `{name}`"), actual);
         }
     }
 
-    fn no_others(&mut self, expected: &Spot<'_>) {
+    fn no_others(&mut self, expected: &Located<'_>) {
         let meant: HashSet<usize> = expected.entries().flat_map(|(name, _)| find(self.seen, name)).collect();
         let others = self.seen.nodes.iter().enumerate().filter(|(at, _)| !meant.contains(at));
         let others: Vec<String> =
@@ -229,7 +229,7 @@ impl Check<'_, '_> {
         }
     }
 
-    fn reason(&mut self, name: &str, spot: &Spot<'_>) {
+    fn reason(&mut self, name: &str, located: &Located<'_>) {
         let display = |node: &Node| node.name == name;
         let also = self.seen.nodes.iter().find(|node| display(node)).map(|node| node.display.as_str());
         let found: Vec<&str> = self
@@ -241,12 +241,12 @@ impl Check<'_, '_> {
             .collect();
         let what = format!("explain.{name}");
         if found.is_empty() {
-            let expected = differs(spot, "\u{0}").unwrap_or_default();
-            self.verdict.miss(spot, what, expected, format!("it does not wait; what does:{}", self.waiting()));
+            let expected = differs(located, "\u{0}").unwrap_or_default();
+            self.verdict.miss(located, what, expected, format!("it does not wait; what does:{}", self.waiting()));
             return;
         }
-        if !found.iter().any(|why| differs(spot, why).is_none()) {
-            self.text(spot, &what, &found.join("; "));
+        if !found.iter().any(|why| differs(located, why).is_none()) {
+            self.text(located, &what, &found.join("; "));
         }
     }
 
@@ -256,19 +256,19 @@ impl Check<'_, '_> {
         self.seen.reasons.iter().take(SHOWN).map(|(node, why)| format!("\n{node}: {why}")).collect()
     }
 
-    pub(super) fn paths(&mut self, expected: &Spot<'_>, what: &str, actual: &Value) {
-        for (path, spot) in expected.entries() {
+    pub(super) fn paths(&mut self, expected: &Located<'_>, what: &str, actual: &Value) {
+        for (path, located) in expected.entries() {
             let what = format!("{what}.{path}");
             match at_path(actual, path) {
-                Err(why) => self.verdict.miss(&spot, what, "a path such as status.phase", why),
+                Err(why) => self.verdict.miss(&located, what, "a path such as status.phase", why),
                 Ok(found) => {
-                    let missing = if let Some(text) = found.as_str().filter(|_| compare::is_matcher(spot.value)) {
-                        differs(&spot, text)
+                    let missing = if let Some(text) = found.as_str().filter(|_| compare::is_matcher(located.value)) {
+                        differs(&located, text)
                     } else {
-                        (found != *spot.value).then(|| spot.value.to_string())
+                        (found != *located.value).then(|| located.value.to_string())
                     };
                     if let Some(expected) = missing {
-                        self.verdict.miss(&spot, what, expected, found.to_string());
+                        self.verdict.miss(&located, what, expected, found.to_string());
                     }
                 }
             }
@@ -276,7 +276,7 @@ impl Check<'_, '_> {
     }
 
     /// Exactly these nodes, each by full or display name.
-    pub(super) fn same_names(&mut self, expected: &Spot<'_>, what: &str, nodes: &[&Node]) {
+    pub(super) fn same_names(&mut self, expected: &Located<'_>, what: &str, nodes: &[&Node]) {
         let mut left: Vec<&Node> = nodes.to_vec();
         let mut lacking = Vec::new();
         for name in expected.texts() {

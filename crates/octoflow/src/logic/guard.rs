@@ -1,4 +1,4 @@
-//! What must hold of the engine whatever it is told. Cases are played under this guard in builds with debug assertions,
+//! What must hold of the engine whatever it is told. Cases run under this guard in builds with debug assertions,
 //! so that every test of logic is a test of the journal too; people's tests do not pay for it.
 
 use octoflow_engine::{Engine, engine::fold};

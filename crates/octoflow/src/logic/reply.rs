@@ -3,7 +3,7 @@
 use octoflow_model::request::{Answer, HttpResponse, Request};
 use serde_json::Value;
 
-use super::sheet::Spot;
+use super::test_document::Located;
 
 /// What a stub says, with its texts still to be filled.
 #[derive(Clone, Debug)]
@@ -25,10 +25,13 @@ pub(crate) enum Reply {
 pub(crate) const WORDS: [&str; 5] = ["http", "object", "keys", "failed", "refused"];
 
 /// What a stub says, its texts put in by `fill`.
-pub(crate) fn of<'a, E>(stub: &Spot<'a>, fill: &dyn Fn(Spot<'a>) -> Result<String, E>) -> Result<Option<Reply>, E> {
+pub(crate) fn of<'a, E>(
+    stub: &Located<'a>,
+    fill: &dyn Fn(Located<'a>) -> Result<String, E>,
+) -> Result<Option<Reply>, E> {
     if let Some(http) = stub.get("http") {
-        let status = http.get("status").and_then(|spot| u16::try_from(spot.value.as_u64()?).ok()).unwrap_or(200);
-        let headers = http.entries_of("headers").map(|(name, spot)| Ok((name.to_owned(), fill(spot)?)));
+        let status = http.get("status").and_then(|located| u16::try_from(located.value.as_u64()?).ok()).unwrap_or(200);
+        let headers = http.entries_of("headers").map(|(name, located)| Ok((name.to_owned(), fill(located)?)));
         let headers = headers.collect::<Result<_, E>>()?;
         let body = http.get("body").map(fill).transpose()?.unwrap_or_default();
         return Ok(Some(Reply::Http { status, headers, body }));

@@ -3,13 +3,13 @@
 use super::{
     answer::{Answer, Given, says_ending},
     notation::like,
-    sheet::Spot,
+    test_document::Located,
 };
 
 /// The stubs of a case, its own first, with how often each was used.
 #[derive(Debug)]
 pub(crate) struct Stubs<'a> {
-    list: Vec<(Spot<'a>, usize)>,
+    list: Vec<(Located<'a>, usize)>,
     strict: bool,
 }
 
@@ -19,11 +19,11 @@ pub(crate) enum Fault<'a> {
     /// No stub is for it, and the case insists on one.
     Unstubbed,
     /// A value refers to what is not there.
-    Reference(Spot<'a>, String),
+    Reference(Located<'a>, String),
 }
 
 impl<'a> Stubs<'a> {
-    pub(crate) fn new(stubs: impl Iterator<Item = Spot<'a>>, strict: bool) -> Self {
+    pub(crate) fn new(stubs: impl Iterator<Item = Located<'a>>, strict: bool) -> Self {
         Self { list: stubs.map(|stub| (stub, 0)).collect(), strict }
     }
 
@@ -35,18 +35,18 @@ impl<'a> Stubs<'a> {
         given.call = *used;
         *used += 1;
         let nth = |key: &str, index: usize| {
-            let list: Vec<Spot<'a>> = stub.items_of(key).collect();
+            let list: Vec<Located<'a>> = stub.items_of(key).collect();
             list.get(index.min(list.len().saturating_sub(1))).cloned()
         };
         let own = nth("attempts", given.attempt).or_else(|| nth("calls", given.call));
         let own = own.unwrap_or_else(|| stub.clone());
-        let answer = Answer::of(&own, stub, &given).map_err(|(spot, why)| Fault::Reference(spot, why))?;
+        let answer = Answer::of(&own, stub, &given).map_err(|(located, why)| Fault::Reference(located, why))?;
         let said = says_ending(&own) || says_ending(stub);
         Ok(if given.daemon { answer.of_daemon(said) } else { answer })
     }
 }
 
-fn fits(stub: &Spot<'_>, given: &Given<'_>) -> bool {
+fn fits(stub: &Located<'_>, given: &Given<'_>) -> bool {
     let one = |key: &str, names: &[&str]| {
         stub.text_of(key).is_none_or(|pattern| names.iter().any(|name| *name == pattern || like(&pattern, name)))
     };

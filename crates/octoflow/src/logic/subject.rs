@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::{
-    sheet::Spot,
     suite::{Case, beside, inline},
+    test_document::Located,
 };
 use crate::{
     cli::span,
@@ -62,7 +62,7 @@ pub(crate) struct Subject {
 }
 
 pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
-    let unchecked = case.get("unchecked").is_some_and(|spot| spot.value.as_bool() == Some(true));
+    let unchecked = case.get("unchecked").is_some_and(|located| located.value.as_bool() == Some(true));
     let mut subject = Subject { unchecked, ..Subject::default() };
     let loaded = gather(case, &mut subject)?;
     let (others, workflows): (Vec<Loaded>, Vec<Loaded>) =
@@ -91,8 +91,8 @@ pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
         objects.push(&one.value);
     }
     let catalog = FileCatalog::new(objects, None);
-    for wish in overrides(case, &workflows) {
-        subject.enter(wish, &catalog);
+    for request in overrides(case, &workflows) {
+        subject.enter(request, &catalog);
     }
     if subject.entries.is_empty() && subject.wrong.is_empty() && workflows.is_empty() {
         let problem = case.own.problem(super::suite::SENSELESS, "there is no Workflow in what is under test");
@@ -102,17 +102,17 @@ pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
 }
 
 /// One run that is asked for.
-struct Wish<'a> {
+struct RunRequest<'a> {
     workflow: &'a Loaded,
     overrides: Overrides,
     at: Duration,
 }
 
-fn overrides<'a>(case: &Case<'_>, workflows: &'a [Loaded]) -> Vec<Wish<'a>> {
-    let shared = |own: Option<&Spot<'_>>| {
+fn overrides<'a>(case: &Case<'_>, workflows: &'a [Loaded]) -> Vec<RunRequest<'a>> {
+    let shared = |own: Option<&Located<'_>>| {
         let mut parameters = Vec::new();
-        for spot in case.all("parameters").iter().rev().chain(own.and_then(|own| own.get("parameters")).as_ref()) {
-            parameters.extend(spot.entries().map(|(name, value)| (name.to_owned(), value.text())));
+        for located in case.all("parameters").iter().rev().chain(own.and_then(|own| own.get("parameters")).as_ref()) {
+            parameters.extend(located.entries().map(|(name, value)| (name.to_owned(), value.text())));
         }
         let said = own.and_then(|own| own.get("entrypoint")).or_else(|| case.get("entrypoint"));
         Overrides { parameters, entrypoint: said.map(|said| said.text()), ..Overrides::default() }
@@ -120,7 +120,7 @@ fn overrides<'a>(case: &Case<'_>, workflows: &'a [Loaded]) -> Vec<Wish<'a>> {
     let Some(runs) = case.get("runs") else {
         return workflows
             .iter()
-            .map(|workflow| Wish { workflow, overrides: shared(None), at: Duration::ZERO })
+            .map(|workflow| RunRequest { workflow, overrides: shared(None), at: Duration::ZERO })
             .collect();
     };
     let mut wanted = Vec::new();
@@ -130,7 +130,7 @@ fn overrides<'a>(case: &Case<'_>, workflows: &'a [Loaded]) -> Vec<Wish<'a>> {
         for workflow in workflows.iter().filter(fits) {
             let overrides = Overrides { name: run.text_of("as"), ..shared(Some(&run)) };
             let at = run.text_of("at").and_then(|text| span::parse(&text).ok()).unwrap_or_default();
-            wanted.push(Wish { workflow, overrides, at });
+            wanted.push(RunRequest { workflow, overrides, at });
         }
     }
     wanted
@@ -148,8 +148,8 @@ fn given_name(workflow: &Value) -> &str {
 fn gather(case: &Case<'_>, subject: &mut Subject) -> Result<Vec<Loaded>> {
     let mut loaded = Vec::new();
     for key in ["files", "file"] {
-        for spot in case.all(key) {
-            for name in spot.texts() {
+        for located in case.all(key) {
+            for name in located.texts() {
                 match load::read_file(&beside(case, &name))? {
                     Ok(documents) => loaded.extend(documents.into_iter().flat_map(load::objects)),
                     Err(problems) => subject.wrong.extend(
@@ -161,13 +161,13 @@ fn gather(case: &Case<'_>, subject: &mut Subject) -> Result<Vec<Loaded>> {
             }
         }
     }
-    for spot in case.all("manifests").iter().flat_map(Spot::items) {
-        let (document, base) = inline(&spot);
-        loaded.push(Loaded::within(document, base, spot.value.clone()));
+    for located in case.all("manifests").iter().flat_map(Located::items) {
+        let (document, base) = inline(&located);
+        loaded.push(Loaded::within(document, base, located.value.clone()));
     }
-    for spot in case.all("workflow") {
-        let (document, base) = inline(&spot);
-        loaded.push(Loaded::within(document, base, completed(spot.value.clone())));
+    for located in case.all("workflow") {
+        let (document, base) = inline(&located);
+        loaded.push(Loaded::within(document, base, completed(located.value.clone())));
     }
     Ok(loaded)
 }
@@ -186,18 +186,18 @@ fn completed(mut workflow: Value) -> Value {
 }
 
 impl Subject {
-    fn enter(&mut self, wish: Wish<'_>, catalog: &FileCatalog<'_>) {
-        let mut one = wish.workflow.clone();
-        for warning in adjust::adjust(&mut one.value, &wish.overrides) {
+    fn enter(&mut self, request: RunRequest<'_>, catalog: &FileCatalog<'_>) {
+        let mut one = request.workflow.clone();
+        for warning in adjust::adjust(&mut one.value, &request.overrides) {
             self.tell(&one, Problem::warning("", warning));
         }
         let nameless = validate::nameless(&one.value).filter(|_| one.kind() == "Workflow");
         match examine(&one.value, catalog) {
             Ok(admitted) => {
                 admitted.warnings().iter().for_each(|warning| self.tell(&one, warning.clone()));
-                self.submit(admitted.manifest().clone(), admitted.stored().clone(), wish.at);
+                self.submit(admitted.manifest().clone(), admitted.stored().clone(), request.at);
             }
-            Err(_) if self.unchecked => self.submit(one.value.clone(), Stored::default(), wish.at),
+            Err(_) if self.unchecked => self.submit(one.value.clone(), Stored::default(), request.at),
             Err(problems) => problems.into_iter().for_each(|problem| self.tell(&one, problem)),
         }
         nameless.into_iter().for_each(|problem| self.tell(&one, problem));

@@ -1,4 +1,4 @@
-//! From files and directories to cases. Everything wrong with the test files is found before the first case is played.
+//! From files and directories to cases. Everything wrong with the test files is found before the first case runs.
 
 use std::{
     path::{Path as FilePath, PathBuf},
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{
     format::SUITE,
     reply,
-    sheet::{Sheet, Spot},
+    test_document::{Located, TestDocument},
 };
 use crate::{exit::Failure, load};
 
@@ -26,7 +26,7 @@ pub(crate) const ENDINGS: [&str; 2] = [".test.yaml", ".test.yml"];
 /// The documents of all test files.
 #[derive(Debug, Default)]
 pub(crate) struct Suites {
-    pub sheets: Vec<Sheet>,
+    pub sheets: Vec<TestDocument>,
     pub problems: Problems,
 }
 
@@ -35,19 +35,19 @@ pub(crate) struct Suites {
 pub(crate) struct Case<'a> {
     pub name: String,
     /// What the whole file says, for what the case leaves open.
-    pub suite: Spot<'a>,
+    pub suite: Located<'a>,
     /// The same as `suite` in a file with one case only.
-    pub own: Spot<'a>,
+    pub own: Located<'a>,
 }
 
 impl<'a> Case<'a> {
     /// What the case says, else what the file says.
-    pub(crate) fn get(&self, key: &str) -> Option<Spot<'a>> {
+    pub(crate) fn get(&self, key: &str) -> Option<Located<'a>> {
         self.own.get(key).or_else(|| self.suite.get(key))
     }
 
     /// What the case says and then what the file says, for what adds up.
-    pub(crate) fn all(&self, key: &str) -> Vec<Spot<'a>> {
+    pub(crate) fn all(&self, key: &str) -> Vec<Located<'a>> {
         let own = self.own.get(key);
         let shared = self.suite.get(key).filter(|shared| own.as_ref().is_none_or(|own| own.path != shared.path));
         own.into_iter().chain(shared).collect()
@@ -58,7 +58,7 @@ impl<'a> Case<'a> {
     }
 
     pub(crate) fn covers(&self) -> Vec<String> {
-        self.all("covers").iter().rev().flat_map(Spot::texts).collect()
+        self.all("covers").iter().rev().flat_map(Located::texts).collect()
     }
 }
 
@@ -87,8 +87,8 @@ fn place(problem: &Problem) -> (Option<&str>, Option<usize>) {
 }
 
 /// The cases of a document, in order.
-pub(crate) fn cases(sheet: &Sheet) -> Vec<Case<'_>> {
-    let suite = sheet.root();
+pub(crate) fn cases(test_document: &TestDocument) -> Vec<Case<'_>> {
+    let suite = test_document.root();
     let Some(list) = suite.get("cases") else {
         return vec![Case { name: name(&suite, || stem(suite.file())), own: suite.clone(), suite }];
     };
@@ -98,8 +98,8 @@ pub(crate) fn cases(sheet: &Sheet) -> Vec<Case<'_>> {
         .collect()
 }
 
-fn name(spot: &Spot<'_>, otherwise: impl FnOnce() -> String) -> String {
-    spot.text_of("name").filter(|name| !name.is_empty()).unwrap_or_else(otherwise)
+fn name(located: &Located<'_>, otherwise: impl FnOnce() -> String) -> String {
+    located.text_of("name").filter(|name| !name.is_empty()).unwrap_or_else(otherwise)
 }
 
 fn stem(file: &str) -> String {
@@ -138,20 +138,20 @@ impl Suites {
         };
         let wrong = !checked.problems.is_empty();
         self.problems.extend(checked.problems.into_iter().map(locate));
-        let sheet = Sheet { value: checked.value, document: Arc::new(document) };
+        let test_document = TestDocument { value: checked.value, document: Arc::new(document) };
         // What makes no sense is only worth telling of what is well formed.
         if !wrong {
-            self.problems.extend(nonsense(&sheet));
+            self.problems.extend(nonsense(&test_document));
         }
-        self.sheets.push(sheet);
+        self.sheets.push(test_document);
     }
 }
 
 /// What the tables cannot say.
-fn nonsense(sheet: &Sheet) -> Vec<Problem> {
-    let root = sheet.root();
+fn nonsense(test_document: &TestDocument) -> Vec<Problem> {
+    let root = test_document.root();
     let mut found = Vec::new();
-    let cases = cases(sheet);
+    let cases = cases(test_document);
     if root.get("cases").is_some() && cases.is_empty() {
         found.push(root.problem(SENSELESS, "there are no cases").help("write at least one entry under `cases`"));
     }
@@ -165,11 +165,12 @@ fn nonsense(sheet: &Sheet) -> Vec<Problem> {
             let problem = case.own.problem(SENSELESS, "the case says nothing of what is under test");
             found.push(problem.help("name a manifest with `file:`, or write one down with `workflow:`"));
         }
-        for spot in case.all("file").into_iter().chain(case.all("files")) {
-            let named = if spot.value.is_array() { spot.items().collect() } else { vec![spot] };
-            for spot in named.into_iter().filter(|spot| !beside(case, &spot.text()).is_file()) {
+        for located in case.all("file").into_iter().chain(case.all("files")) {
+            let named = if located.value.is_array() { located.items().collect() } else { vec![located] };
+            for located in named.into_iter().filter(|located| !beside(case, &located.text()).is_file()) {
                 found.push(
-                    spot.problem(SENSELESS, format!("there is no file `{}`", beside(case, &spot.text()).display())),
+                    located
+                        .problem(SENSELESS, format!("there is no file `{}`", beside(case, &located.text()).display())),
                 );
             }
         }
@@ -186,7 +187,7 @@ fn nonsense(sheet: &Sheet) -> Vec<Problem> {
     found
 }
 
-fn spots(case: &Spot<'_>, found: &mut Vec<Problem>) {
+fn spots(case: &Located<'_>, found: &mut Vec<Problem>) {
     for stub in case.items_of("stubs") {
         stubbed(&stub, found);
     }
@@ -202,7 +203,7 @@ fn spots(case: &Spot<'_>, found: &mut Vec<Problem>) {
     }
 }
 
-fn stubbed(stub: &Spot<'_>, found: &mut Vec<Problem>) {
+fn stubbed(stub: &Located<'_>, found: &mut Vec<Problem>) {
     if !["template", "node", "image", "run"].iter().any(|key| stub.get(key).is_some()) {
         let problem = stub.problem(SENSELESS, "the stub does not say which tasks it is for");
         found.push(problem.help("add `template`, `node` or `image`; `template: \"*\"` is for all"));
@@ -219,41 +220,41 @@ fn stubbed(stub: &Spot<'_>, found: &mut Vec<Problem>) {
     for answer in answers {
         let endings = ["exit", "signal", "lost", "notStarted", "broken", "never"];
         let mut said = endings.iter().chain(&reply::WORDS).filter_map(|key| Some((*key, answer.get(key)?)));
-        if let (Some((first, _)), Some((second, spot))) = (said.next(), said.next()) {
-            found.push(spot.problem(SENSELESS, format!("a task cannot end in two ways, `{first}` and `{second}`")));
+        if let (Some((first, _)), Some((second, located))) = (said.next(), said.next()) {
+            found.push(located.problem(SENSELESS, format!("a task cannot end in two ways, `{first}` and `{second}`")));
         }
     }
 }
 
-fn commanded(command: &Spot<'_>, found: &mut Vec<Problem>) {
-    let Some(deed) = command.text_of("do") else {
+fn commanded(command: &Located<'_>, found: &mut Vec<Problem>) {
+    let Some(action) = command.text_of("do") else {
         found.push(
             command.problem(SENSELESS, "the command does not say what is done").help("add `do: stop` or another"),
         );
         return;
     };
     for (key, of) in [("nodes", "resume"), ("outputs", "resume"), ("manifest", "put")] {
-        if let Some(spot) = command.get(key).filter(|_| deed != of) {
-            found.push(spot.problem(SENSELESS, format!("`{key}` is for `do: {of}`, not for `do: {deed}`")));
+        if let Some(located) = command.get(key).filter(|_| action != of) {
+            found.push(located.problem(SENSELESS, format!("`{key}` is for `do: {of}`, not for `do: {action}`")));
         }
     }
-    if deed == "put" && command.get("manifest").is_none() {
+    if action == "put" && command.get("manifest").is_none() {
         found.push(command.problem(SENSELESS, "`put` needs a `manifest`: the ConfigMap or Secret"));
     }
     timed(command, found);
 }
 
-fn timed(spot: &Spot<'_>, found: &mut Vec<Problem>) {
-    if spot.get("at").is_none() {
-        found.push(spot.problem(SENSELESS, "it does not say when").help("add `at: 10s`"));
+fn timed(located: &Located<'_>, found: &mut Vec<Problem>) {
+    if located.get("at").is_none() {
+        found.push(located.problem(SENSELESS, "it does not say when").help("add `at: 10s`"));
     }
 }
 
-fn expected(expect: &Spot<'_>, found: &mut Vec<Problem>) {
+fn expected(expect: &Located<'_>, found: &mut Vec<Problem>) {
     if let Some(rejected) = expect.get("rejected").filter(|rejected| rejected.value != &Value::Bool(false)) {
-        for (key, spot) in expect.entries().filter(|(key, _)| !matches!(*key, "rejected" | "warnings")) {
+        for (key, located) in expect.entries().filter(|(key, _)| !matches!(*key, "rejected" | "warnings")) {
             let text = format!("what is rejected does not run, so `{key}` cannot be expected as well");
-            found.push(spot.problem(SENSELESS, text));
+            found.push(located.problem(SENSELESS, text));
         }
         if rejected.value.as_array().is_some_and(Vec::is_empty) {
             found.push(rejected.problem(SENSELESS, "an empty list expects nothing").help("write `rejected: true`"));
@@ -273,6 +274,6 @@ pub(crate) fn beside(case: &Case<'_>, name: &str) -> PathBuf {
 }
 
 /// Where an inline object stands.
-pub(crate) fn inline(spot: &Spot<'_>) -> (Arc<Document>, Path) {
-    (Arc::clone(&spot.sheet.document), spot.path.clone())
+pub(crate) fn inline(located: &Located<'_>) -> (Arc<Document>, Path) {
+    (Arc::clone(&located.test_document.document), located.path.clone())
 }

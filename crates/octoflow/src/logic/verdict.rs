@@ -2,11 +2,11 @@
 
 use octoflow_manifest::Span;
 
-use super::{sheet::Spot, suite::Case};
+use super::{suite::Case, test_document::Located};
 
 /// An expectation that was not met.
 #[derive(Debug)]
-pub(crate) struct Miss {
+pub(crate) struct Mismatch {
     pub file: String,
     pub place: Span,
     /// What was looked at, such as `nodes.fetch.phase`.
@@ -15,11 +15,16 @@ pub(crate) struct Miss {
     pub actual: String,
 }
 
-impl Miss {
-    pub(crate) fn new(spot: &Spot<'_>, what: String, expected: impl Into<String>, actual: impl Into<String>) -> Self {
+impl Mismatch {
+    pub(crate) fn new(
+        located: &Located<'_>,
+        what: String,
+        expected: impl Into<String>,
+        actual: impl Into<String>,
+    ) -> Self {
         Self {
-            file: spot.file().to_owned(),
-            place: spot.place(),
+            file: located.file().to_owned(),
+            place: located.place(),
             what,
             expected: expected.into(),
             actual: actual.into(),
@@ -29,13 +34,13 @@ impl Miss {
 
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
-    pub misses: Vec<Miss>,
+    pub misses: Vec<Mismatch>,
     /// Why it was not tried.
     pub skipped: Option<String>,
     /// How the runs ended, for people: phase and virtual duration of each.
     pub ends: Vec<(String, String, String)>,
     /// What became of every node of a case that failed, a line each, for whoever wants to know more.
-    pub story: Vec<String>,
+    pub node_lines: Vec<String>,
 }
 
 impl Verdict {
@@ -45,17 +50,17 @@ impl Verdict {
 
     pub(crate) fn miss(
         &mut self,
-        spot: &Spot<'_>,
+        located: &Located<'_>,
         what: impl Into<String>,
         expected: impl Into<String>,
         actual: impl Into<String>,
     ) {
-        self.misses.push(Miss::new(spot, what.into(), expected, actual));
+        self.misses.push(Mismatch::new(located, what.into(), expected, actual));
     }
 
     /// Something about the case as a whole.
     pub(crate) fn fault(&mut self, case: &Case<'_>, text: impl Into<String>) {
-        let spot = case.own.get("name").unwrap_or_else(|| case.own.clone());
-        self.miss(&spot, "the case", "it can be played to its end", text);
+        let located = case.own.get("name").unwrap_or_else(|| case.own.clone());
+        self.miss(&located, "the case", "it can be played to its end", text);
     }
 }

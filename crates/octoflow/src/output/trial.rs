@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::colour::{Colour, Paint};
 use crate::{
     commands::TestResult,
-    logic::{Case, Miss},
+    logic::{Case, Mismatch},
 };
 
 /// Returns `file: name`, as cases are listed and filtered.
@@ -43,7 +43,7 @@ fn ends(tried: &TestResult<'_>) -> String {
     if all.is_empty() || all.len() > 3 { String::new() } else { format!(" ({})", all.join(", ")) }
 }
 
-fn place(miss: &Miss) -> String {
+fn place(miss: &Mismatch) -> String {
     format!("{}:{}:{}", miss.file, miss.place.line, miss.place.column)
 }
 

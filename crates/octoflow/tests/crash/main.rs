@@ -1,4 +1,4 @@
-//! Kill -9 of the real command in the middle of its work, taken up again each time: nothing acknowledged is lost, nothing
+//! Kill -9 of the real command in the middle of its work, resumed each time: nothing acknowledged is lost, nothing
 //! that finished runs again, the tree is the same, no process stays behind.
 
 #[path = "../wire/wire.rs"]

@@ -204,7 +204,7 @@ fn what_cannot_be_repaired_ends_the_server_loudly_and_tasks_go_on() {
         fs::write(path, bytes).unwrap();
     }
     let mut server = Server::start(&stage.data_dir(), &[]);
-    eventually("it is taken up and ends", || phase(server.address) == "Succeeded");
+    eventually("it is restored and ends", || phase(server.address) == "Succeeded");
     server.stop();
     drop(small);
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(crate) enum Shape {
     Chain,
     Diamond,
-    Fan,
+    FanOut,
     /// Fails once and is tried again.
     Stumble,
     /// Waits until it is resumed.
@@ -30,7 +30,7 @@ pub(crate) enum Shape {
 pub(crate) const SHAPES: [Shape; 10] = [
     Shape::Chain,
     Shape::Diamond,
-    Shape::Fan,
+    Shape::FanOut,
     Shape::Stumble,
     Shape::Gate,
     Shape::Turns,
@@ -54,7 +54,7 @@ impl Shape {
         let marks: &[&str] = match self {
             Self::Chain => &["a 0", "b 0", "c 0"],
             Self::Diamond => &["a 0", "b 0", "c 0", "d 0"],
-            Self::Fan => &["i0 0", "i1 0", "i2 0", "i3 0", "last 0"],
+            Self::FanOut => &["i0 0", "i1 0", "i2 0", "i3 0", "last 0"],
             Self::Stumble => &["s 0", "s 1", "b 0"],
             Self::Gate => &["a 0", "b 0"],
             Self::Turns => &["a 0", "b 0"],
@@ -81,7 +81,7 @@ impl Shape {
             Self::Chain => json!({"steps": [[step("a", "mark")], [step("b", "mark")], [step("c", "mark")]]}),
             Self::Diamond => json!({"dag": {"tasks": [step("a", "mark"), after(step("b", "mark"), &["a"]),
                 after(step("c", "mark"), &["a"]), after(step("d", "mark"), &["b", "c"])]}}),
-            Self::Fan => {
+            Self::FanOut => {
                 let mut fan = step("i{{item}}", "mark");
                 fan["name"] = json!("fan");
                 fan["withSequence"] = json!({"count": "4"});

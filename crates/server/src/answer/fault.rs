@@ -133,7 +133,7 @@ impl From<registry::Fault> for Fault {
             From::ReadOnly { .. } => of(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
             From::Expired => of(StatusCode::GONE, "Expired"),
             From::Controller(Error::Refused(_) | Error::KeyTaken { .. }) => of(StatusCode::CONFLICT, "Conflict"),
-            From::Controller(Error::Again(_)) => of(StatusCode::BAD_REQUEST, "BadRequest"),
+            From::Controller(Error::Rerun(_)) => of(StatusCode::BAD_REQUEST, "BadRequest"),
             From::Controller(Error::Gone | Error::Broken(_)) => {
                 Self { retry_after: Some(1), ..of(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable") }
             }

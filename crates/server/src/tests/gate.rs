@@ -255,7 +255,7 @@ async fn while_runs_are_taken_up_it_lives_and_answers_nothing_else() {
         assert!(heard.text.contains("starting: 0 of 0 runs read"), "{path}: {}", heard.text);
     }
     let registry = stage.app.registry.clone();
-    tokio::task::spawn_blocking(move || registry.take_up_all()).await.unwrap().unwrap();
+    tokio::task::spawn_blocking(move || registry.restore_all()).await.unwrap().unwrap();
     for path in ["/readyz", "/api/v1/workflows/default"] {
         assert_eq!(stage.get(path, "admin").await.status, 200, "{path}");
     }

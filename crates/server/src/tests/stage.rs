@@ -105,7 +105,7 @@ impl Stage {
     /// A server that has not resumed unfinished runs yet.
     pub(super) fn starting(dir: TempDir) -> Self {
         let everybody = DefaultPassword::Everybody;
-        Self::started(dir, Controller::open_to_take_up, Limits::default(), AdminSource::Stored, everybody)
+        Self::started(dir, Controller::open_for_restore, Limits::default(), AdminSource::Stored, everybody)
     }
 
     fn started(

@@ -15,14 +15,20 @@ use super::{measure::Outcome, shape};
 /// Room for everything: what is measured is never the limit.
 pub(super) const ROOM: Capacity = Capacity { slots: 1 << 20, cpu_milli: 1 << 40, memory_bytes: 1 << 60 };
 
-pub(super) fn null(groups: u32, steps: u32, dir: &Path) -> Outcome<()> {
-    let (controller, _) = Controller::open(Config {
+/// Opens a controller whose tasks run nowhere.
+pub(super) fn open(dir: &Path) -> Outcome<Controller> {
+    let config = Config {
         data_dir: dir.to_owned(),
         capacity: ROOM,
         node: NodeConfig::default(),
         place: Place::Nowhere,
         secrets_key: None,
-    })?;
+    };
+    Ok(Controller::open(config)?.0)
+}
+
+pub(super) fn null(groups: u32, steps: u32, dir: &Path) -> Outcome<()> {
+    let controller = open(dir)?;
     to_the_end(&controller, "layers", shape::layers(groups, steps))?;
     controller.close()?;
     Ok(())

@@ -8,13 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_control::{
-    Config, Controller, Place,
-    registry::{Registry, WriteOptions, kinds},
-};
+use octoflow_control::registry::{Registry, WriteOptions, kinds};
 
 use super::{
-    controller::ROOM,
+    controller,
     measure::{Outcome, Tools},
     role::Role,
     row::{Goal, Line, median, seconds},
@@ -27,15 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// So many runs that wait for somebody, left behind in this directory.
 pub(super) fn leave(count: u32, dir: &Path) -> Outcome<()> {
-    let (controller, _) = Controller::open(Config {
-        data_dir: dir.to_owned(),
-        capacity: ROOM,
-        node: octoflow_control::NodeConfig::default(),
-        place: Place::Nowhere,
-        secrets_key: None,
-    })?;
-    let registry = Registry::new(controller)?;
-    registry.take_up_all()?;
+    let registry = Registry::new(controller::open(dir)?)?;
+    registry.restore_all()?;
     let kind = kinds::of_key("Workflow").ok_or("there are no workflows")?;
     let left = std::sync::atomic::AtomicU32::new(count);
     let order = std::sync::atomic::Ordering::Relaxed;

@@ -6,14 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_control::{
-    Config, Controller, Place,
-    registry::{Registry, WriteOptions, kinds},
-};
+use octoflow_control::registry::{Registry, WriteOptions, kinds};
 use octoflow_store::{Batch, Change, Store};
 
 use super::{
-    controller::ROOM,
+    controller,
     measure::{Outcome, Tools},
     role::{Role, heard},
     row::{Line, median, seconds},
@@ -26,15 +23,8 @@ const GROUP: u32 = 100;
 
 /// So many submissions from so many threads, each acknowledged when it is on disk. Tasks run nowhere.
 pub(super) fn submits(count: u32, threads: u32, dir: &Path) -> Outcome<Duration> {
-    let (controller, _) = Controller::open(Config {
-        data_dir: dir.to_owned(),
-        capacity: ROOM,
-        node: octoflow_control::NodeConfig::default(),
-        place: Place::Nowhere,
-        secrets_key: None,
-    })?;
-    let registry = Registry::new(controller)?;
-    registry.take_up_all()?;
+    let registry = Registry::new(controller::open(dir)?)?;
+    registry.restore_all()?;
     let kind = kinds::of_key("Workflow").ok_or("there are no workflows")?;
     let manifest = shape::three_steps();
     let left = AtomicU32::new(count);

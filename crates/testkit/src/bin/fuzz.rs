@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MEMORY: u64 = 4 * 1024 * 1024;
 
 #[derive(Default)]
-struct Wish {
+struct Options {
     seconds: Option<u64>,
     seed: Option<u64>,
     case: Option<u64>,
@@ -46,7 +46,7 @@ struct Wish {
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match read(&words) {
-        Ok(Some(wish)) => act(&wish),
+        Ok(Some(options)) => act(&options),
         Ok(None) => {
             println!("{HELP}");
             return ExitCode::SUCCESS;
@@ -66,48 +66,48 @@ fn main() -> ExitCode {
     }
 }
 
-fn read(words: &[String]) -> Result<Option<Wish>, String> {
-    let mut wish = Wish::default();
+fn read(words: &[String]) -> Result<Option<Options>, String> {
+    let mut options = Options::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         let number = |text: &String| text.parse::<u64>().map_err(|_| format!("`{text}` is not a number"));
         match word.as_str() {
             "-h" | "--help" => return Ok(None),
-            "--seconds" => wish.seconds = Some(number(value()?)?),
-            "--seed" => wish.seed = Some(number(value()?)?),
-            "--case" => wish.case = Some(number(value()?)?),
-            "--mark" => wish.mark = Some(PathBuf::from(value()?)),
-            "--from" => wish.from = number(value()?)?,
-            name if wish.target.is_none() => {
+            "--seconds" => options.seconds = Some(number(value()?)?),
+            "--seed" => options.seed = Some(number(value()?)?),
+            "--case" => options.case = Some(number(value()?)?),
+            "--mark" => options.mark = Some(PathBuf::from(value()?)),
+            "--from" => options.from = number(value()?)?,
+            name if options.target.is_none() => {
                 let target = Target::named(name).ok_or_else(|| format!("there is no target `{name}`"))?;
-                wish.target = Some(target);
+                options.target = Some(target);
             }
-            file if wish.file.is_none() => wish.file = Some(PathBuf::from(file)),
+            file if options.file.is_none() => options.file = Some(PathBuf::from(file)),
             other => return Err(format!("`{other}` is too much")),
         }
     }
-    if (wish.case.is_some() || wish.file.is_some()) && wish.target.is_none() {
+    if (options.case.is_some() || options.file.is_some()) && options.target.is_none() {
         return Err("say which target".to_owned());
     }
-    Ok(Some(wish))
+    Ok(Some(options))
 }
 
 /// How many findings there are.
-fn act(wish: &Wish) -> io::Result<u64> {
-    if let (Some(target), Some(file)) = (wish.target, &wish.file) {
+fn act(options: &Options) -> io::Result<u64> {
+    if let (Some(target), Some(file)) = (options.target, &options.file) {
         return Ok(tell(target, &fs::read(file)?));
     }
-    if let (Some(target), Some(number)) = (wish.target, wish.case) {
+    if let (Some(target), Some(number)) = (options.target, options.case) {
         let seeds = Seeds::of(target.name)?;
-        let one = case(target.name, &seeds, wish.seed.unwrap_or_default(), number);
+        let one = case(target.name, &seeds, options.seed.unwrap_or_default(), number);
         println!("--- {}\n{}\n---", one.made, String::from_utf8_lossy(&one.text));
         return Ok(tell(target, &one.text));
     }
-    if let (Some(target), Some(mark)) = (wish.target, &wish.mark) {
-        return child(target, wish, mark);
+    if let (Some(target), Some(mark)) = (options.target, &options.mark) {
+        return child(target, options, mark);
     }
-    supervise(wish)
+    supervise(options)
 }
 
 fn tell(target: &Target, text: &[u8]) -> u64 {
@@ -124,12 +124,12 @@ fn tell(target: &Target, text: &[u8]) -> u64 {
 }
 
 /// Shares the time among the targets and collects what their children find.
-fn supervise(wish: &Wish) -> io::Result<u64> {
+fn supervise(options: &Options) -> io::Result<u64> {
     let seed =
-        wish.seed.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()));
+        options.seed.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()));
     let targets: Vec<&Target> =
-        TARGETS.iter().filter(|target| wish.target.is_none_or(|one| one.name == target.name)).collect();
-    let share = Duration::from_secs(wish.seconds.unwrap_or(60)) / u32::try_from(targets.len()).unwrap_or(1);
+        TARGETS.iter().filter(|target| options.target.is_none_or(|one| one.name == target.name)).collect();
+    let share = Duration::from_secs(options.seconds.unwrap_or(60)) / u32::try_from(targets.len()).unwrap_or(1);
     let scratch = tempfile::tempdir()?;
     let mut findings = 0;
     for target in targets {
@@ -185,17 +185,17 @@ fn keep(target: &Target, text: &[u8]) -> io::Result<PathBuf> {
 }
 
 /// Tries case after case until the time is over or one is broken.
-fn child(target: &'static Target, wish: &Wish, mark: &Path) -> io::Result<u64> {
+fn child(target: &'static Target, options: &Options, mark: &Path) -> io::Result<u64> {
     let seeds = Seeds::of(target.name)?;
     let mark = File::options().write(true).open(mark)?;
     let (seed, until) =
-        (wish.seed.unwrap_or_default(), Instant::now() + Duration::from_secs(wish.seconds.unwrap_or(60)));
-    let (at, over) = (AtomicU64::new(wish.from), AtomicBool::new(false));
+        (options.seed.unwrap_or_default(), Instant::now() + Duration::from_secs(options.seconds.unwrap_or(60)));
+    let (at, over) = (AtomicU64::new(options.from), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| watch(&at, &over));
         // A plain thread with a plain stack, as the engine has it.
         let worker = scope.spawn(|| -> io::Result<u64> {
-            for number in wish.from.. {
+            for number in options.from.. {
                 at.store(number, Ordering::Relaxed);
                 mark.write_all_at(&number.to_le_bytes(), 0)?;
                 if Instant::now() >= until {

@@ -41,7 +41,7 @@ const DAYS: u64 = 20_000;
 /// Below this are the seeds of every change.
 const FIRST_NIGHT: u64 = 1_000_000;
 
-struct Wish {
+struct Options {
     seeds: Range<u64>,
     one: bool,
     nightly: bool,
@@ -52,8 +52,8 @@ struct Wish {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let wish = match read(&words) {
-        Ok(Some(wish)) => wish,
+    let options = match read(&words) {
+        Ok(Some(options)) => options,
         Ok(None) => {
             println!("{HELP}");
             return ExitCode::SUCCESS;
@@ -63,33 +63,34 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let failures = match wish {
-        Wish { nightly: true, .. } => nightly(),
-        Wish { one: true, .. } => replay(&wish),
-        wish => attack(wish.seeds, wish.effort),
+    let failures = match options {
+        Options { nightly: true, .. } => nightly(),
+        Options { one: true, .. } => replay(&options),
+        options => attack(options.seeds, options.effort),
     };
     if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn read(words: &[String]) -> Result<Option<Wish>, String> {
-    let mut wish = Wish { seeds: 0..2000, one: false, nightly: false, effort: Effort::Light, crash: None, tell: false };
+fn read(words: &[String]) -> Result<Option<Options>, String> {
+    let mut options =
+        Options { seeds: 0..2000, one: false, nightly: false, effort: Effort::Light, crash: None, tell: false };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = |of: &str| words.next().ok_or_else(|| format!("{of} needs a value"));
         match word.as_str() {
             "-h" | "--help" => return Ok(None),
-            "-v" | "--verbose" => wish.tell = true,
-            "--nightly" => wish.nightly = true,
-            "--crash-everywhere" => wish.effort = Effort::Everywhere,
-            "--crash" => wish.crash = Some(value("--crash")?.parse().map_err(|why| format!("--crash: {why}"))?),
-            "--seeds" => wish.seeds = range(value("--seeds")?)?,
+            "-v" | "--verbose" => options.tell = true,
+            "--nightly" => options.nightly = true,
+            "--crash-everywhere" => options.effort = Effort::Everywhere,
+            "--crash" => options.crash = Some(value("--crash")?.parse().map_err(|why| format!("--crash: {why}"))?),
+            "--seeds" => options.seeds = range(value("--seeds")?)?,
             seed => {
                 let seed: u64 = seed.parse().map_err(|_| format!("`{seed}` is neither an option nor a seed"))?;
-                (wish.seeds, wish.one) = (seed..seed + 1, true);
+                (options.seeds, options.one) = (seed..seed + 1, true);
             }
         }
     }
-    Ok(Some(wish))
+    Ok(Some(options))
 }
 
 fn range(text: &str) -> Result<Range<u64>, String> {
@@ -100,20 +101,22 @@ fn range(text: &str) -> Result<Range<u64>, String> {
 }
 
 /// One seed, in one story or in all of them.
-fn replay(wish: &Wish) -> u64 {
-    let seed = wish.seeds.start;
+fn replay(options: &Options) -> u64 {
+    let seed = options.seeds.start;
     let watched = Watch::default();
     std::thread::scope(|scope| {
         scope.spawn(|| watched.guard(hangs));
         watched.begin(0, seed);
-        let outcome = match wish.crash {
-            Some(crashes) => tell(seed, crashes, wish.tell),
-            None if wish.tell => tell(seed, Crashes::Never, true).and_then(|()| tell(seed, Crashes::Sometimes, true)),
+        let outcome = match options.crash {
+            Some(crashes) => tell(seed, crashes, options.tell),
+            None if options.tell => {
+                tell(seed, Crashes::Never, true).and_then(|()| tell(seed, Crashes::Sometimes, true))
+            }
             None => Ok(()),
         };
-        let outcome = outcome.and_then(|()| match wish.crash {
+        let outcome = outcome.and_then(|()| match options.crash {
             Some(_) => Ok(Report::default()),
-            None => explore(seed, wish.effort, &|| watched.begin(0, seed)),
+            None => explore(seed, options.effort, &|| watched.begin(0, seed)),
         });
         watched.dismiss();
         match outcome {

@@ -24,16 +24,16 @@ use crate::sim::runtime::answer;
 const RUN: RunId = RunId(1);
 const DAWN: Time = Time(1_700_000_000_000_000);
 /// After so many inputs a run has shown what it does; loops and retries may go on for very long.
-const MOST_INPUTS: usize = 300;
+const MAX_INPUTS: usize = 300;
 /// A run of more nodes than this is large on purpose; it is left to tests of large runs.
-const MOST_NODES: usize = 3_000;
+const MAX_NODES: usize = 3_000;
 
 /// Nor need texts grow further than this to show that they do.
-const MOST_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The last argument of every task that was started, in order.
 pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, String> {
-    if size(manifest) > MOST_NODES as u64 {
+    if size(manifest) > MAX_NODES as u64 {
         return Ok(Vec::new());
     }
     let mut machine = Machine::new().map_err(|error| error.to_string())?;
@@ -57,9 +57,9 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
         Some(Err(Error::Refused(_))) => return Ok(Vec::new()),
         answer => return Err(format!("its submission is answered with {answer:?}")),
     }
-    for count in 1..MOST_INPUTS {
+    for count in 1..MAX_INPUTS {
         let Some(run) = machine.event_loop.engine().run(RUN) else { break };
-        if run.size() > MOST_NODES {
+        if run.size() > MAX_NODES {
             break;
         }
         machine.now = machine.now.saturating_add(Duration::from_secs(1));
@@ -67,7 +67,7 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
             (Some((attempt, task)), _) => machine.event_loop.report(ended(attempt, &task, machine.now, count)),
             (None, Some(at)) => machine.now = machine.now.max(at),
             // Somebody must say something; whoever waits for more waits for ever.
-            (None, None) if count + 1 < MOST_INPUTS => {
+            (None, None) if count + 1 < MAX_INPUTS => {
                 let command = if count.is_multiple_of(2) { resume() } else { Command::Stop };
                 drop(machine.event_loop.command(RUN, command));
             }
@@ -99,7 +99,7 @@ struct Machine {
 impl Machine {
     fn new() -> Result<Self, Error> {
         let capacity = Capacity { slots: 50, cpu_milli: 1_000_000, memory_bytes: u64::MAX };
-        let limits = Limits { max_nodes: MOST_NODES, max_bytes: MOST_BYTES, ..capacity.into() };
+        let limits = Limits { max_nodes: MAX_NODES, max_bytes: MAX_BYTES, ..capacity.into() };
         let (event_loop, _) = VirtualLoop::open(VirtualDisk::new()?, limits, DAWN)?;
         Ok(Self { event_loop, now: DAWN, facts: Vec::new(), running: VecDeque::new(), said: Vec::new() })
     }

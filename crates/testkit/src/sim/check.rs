@@ -16,6 +16,7 @@ use octoflow_model::{
 };
 
 use super::{
+    audit::{audit, capacity},
     failure::{Broken, Guarantee, broken},
     life::Life,
     runtime::Runtime,
@@ -110,7 +111,7 @@ fn limit_of(run: &Run, at: NodeIx) -> Option<u64> {
 
 fn template_of(run: &Run, at: NodeIx) -> Option<&Template> {
     let name = run.state.node(at).template.as_deref()?;
-    run.program.recipe(name).map(|recipe| &*recipe.template)
+    run.program.compiled(name).map(|compiled| &*compiled.template)
 }
 
 /// G2 and G5: everything open has somebody who will bring it on, and the books agree with what is there.
@@ -161,6 +162,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
         }
     }
     exclusive(life)?;
+    audit(life)?;
     books(life, queued, held)
 }
 
@@ -189,7 +191,7 @@ fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
     if running != held {
         return broken(Guarantee::Limits, format!("{running} slots are taken by {held} live tasks"));
     }
-    let slots = scheduler.capacity().slots;
+    let slots = usize::try_from(capacity(life, "pods")).unwrap_or(usize::MAX);
     life.excess = life.excess.min(running.saturating_sub(slots));
     if running > slots + life.excess {
         return broken(Guarantee::Limits, format!("{running} tasks run where {slots} may"));
@@ -200,8 +202,8 @@ fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
             format!("{queued} tasks wait for the scheduler, which knows {}", scheduler.waiting()),
         );
     }
-    if queued > 0 && scheduler.head().is_none_or(|(_, shortage)| shortage.is_none()) {
-        return broken(Guarantee::Owned, "tasks wait though there is room for the first of them");
+    if let Some(task) = scheduler.overlooked() {
+        return broken(Guarantee::Owned, format!("{task:?} waits though there is room for it"));
     }
     Ok(())
 }
@@ -286,15 +288,10 @@ impl Examined<'_> {
 
     /// A limit keeps it from starting more.
     fn limited(&self, at: NodeIx, node: &Node) -> bool {
-        let state = &self.run.state;
-        let whole =
-            self.run.program.workflow.spec.parallelism.is_some_and(|limit| u64::from(state.active_pods) >= limit);
+        let whole = self.run.program.workflow.spec.parallelism.is_some_and(|limit| self.run.pod_slots_taken() >= limit);
         let inside = node.kind == NodeKind::Dag && !node.phase.fulfilled();
         let boundary = if inside { Some(at) } else { node.boundary };
-        let full = |at: NodeIx| {
-            let active = state.active_children.get(&at).copied().unwrap_or(0);
-            limit_of(self.run, at).is_some_and(|limit| u64::from(active) >= limit)
-        };
+        let full = |at: NodeIx| limit_of(self.run, at).is_some_and(|limit| self.run.slots_taken(at) >= limit);
         whole || boundary.is_some_and(full)
     }
 
@@ -332,7 +329,7 @@ pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
         {
             return broken(
                 Guarantee::Twice,
-                format!("run {id}, taken up from its journal, decides {:?}", facts.first()),
+                format!("run {id}, restored from its journal, decides {:?}", facts.first()),
             );
         }
     }
@@ -341,10 +338,13 @@ pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
 
 fn held_up(run: &Run) -> bool {
     let state = &run.state;
-    let whole = run.program.workflow.spec.parallelism.is_some_and(|limit| u64::from(state.active_pods) >= limit);
-    let full = |(at, active): (&NodeIx, &u32)| limit_of(run, *at).is_some_and(|limit| u64::from(*active) >= limit);
+    let whole = run.program.workflow.spec.parallelism.is_some_and(|limit| run.pod_slots_taken() >= limit);
+    let full = |(at, node): (usize, &Node)| {
+        let at = NodeIx(at as u32);
+        !node.phase.fulfilled() && limit_of(run, at).is_some_and(|limit| run.slots_taken(at) >= limit)
+    };
     // The second engine knows nothing of the locks of other runs.
     let locked = state.lock.iter().chain(state.nodes.iter().filter_map(|node| node.lock.as_ref()));
     let waits = locked.into_iter().any(|lock| !lock.held);
-    state.head.suspended || whole || waits || state.active_children.iter().any(full)
+    state.head.suspended || whole || waits || state.nodes.iter().enumerate().any(full)
 }

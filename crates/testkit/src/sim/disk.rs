@@ -8,6 +8,7 @@ use std::{
 use octoflow_engine::{
     Run,
     argo::{self, node::Node},
+    meters::Meters,
     taskset,
 };
 use octoflow_model::{Fact, RunFact, RunId, argo::WorkflowFact};
@@ -49,6 +50,8 @@ pub(super) enum Part {
 #[derive(Default)]
 pub(super) struct Disk {
     journals: BTreeMap<RunId, Journal>,
+    /// What every reading of a custom metric adds up to.
+    meters: Meters,
 }
 
 struct Journal {
@@ -78,7 +81,13 @@ impl Disk {
                 return broken(Guarantee::Fold, format!("the journal of run {run} does not begin with its submission"));
             };
             journal.append(*run, facts)?;
+            for fact in facts {
+                if let Fact::Workflow(WorkflowFact::Metered(metered)) = fact {
+                    self.meters.take(metered);
+                }
+            }
         }
+        drop(self.meters.take_touched());
         ended.into_iter().try_for_each(|owner| self.check_family(owner, &open))
     }
 
@@ -92,7 +101,11 @@ impl Disk {
             if kept != drawn {
                 return broken(Guarantee::Fold, format!("the record of run {run} is not what its facts tell"));
             }
-            journal.tree = Some(tree::tree(&journal.seen).or_else(|why| broken(Guarantee::Fold, why))?);
+            let tree = tree::tree(&journal.seen).or_else(|why| broken(Guarantee::Fold, why))?;
+            if let Some(what) = tree::untold(&tree, &journal.facts) {
+                return broken(Guarantee::Fold, what);
+            }
+            journal.tree = Some(tree);
         }
         Ok(())
     }
@@ -106,6 +119,14 @@ impl Disk {
             }
         }
         Ok(())
+    }
+
+    /// Each reading that is durable counts, and counts once.
+    pub(super) fn compare_meters(&self, kept: &Meters) -> Result<(), Broken> {
+        if *kept == self.meters {
+            return Ok(());
+        }
+        broken(Guarantee::Acknowledged, format!("the metrics are {kept:?}, and the facts tell {:?}", self.meters))
     }
 
     /// A run was told to end. So were those among the runs open before that belong to it, by the same commit.

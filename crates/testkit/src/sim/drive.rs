@@ -16,15 +16,15 @@ use super::{
     failure::{Broken, Failure, Guarantee, broken},
     life::Life,
     runtime::Runtime,
-    world::{Crashes, Deed, Flavour, World, resume},
+    world::{Crashes, Flavour, UserRequest, World, resume},
 };
 
 mod rerun;
 
 /// A story longer than this goes in circles.
-const MOST_STEPS: u64 = 20_000;
+const MAX_STEPS: u64 = 20_000;
 /// Crashes of one story that crashes now and then.
-const MOST_CRASHES: u64 = 8;
+const MAX_CRASHES: u64 = 8;
 
 /// How a story ended well.
 #[derive(Clone, Debug)]
@@ -136,7 +136,7 @@ impl<'w> Sim<'w> {
     }
 
     fn play(&mut self) -> Result<(), Broken> {
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let step = self.life.as_mut().and_then(|life| life.event_loop.next_step());
             let due = self.calendar.next_at().into_iter().chain(step).min();
             let Some(due) = due else {
@@ -155,7 +155,7 @@ impl<'w> Sim<'w> {
             }
             self.step()?;
         }
-        broken(Guarantee::Owned, format!("nothing has come to an end after {MOST_STEPS} steps"))
+        broken(Guarantee::Owned, format!("nothing has come to an end after {MAX_STEPS} steps"))
     }
 
     fn tell(&mut self, line: impl FnOnce() -> String) {
@@ -205,23 +205,22 @@ impl<'w> Sim<'w> {
             self.calendar.put(self.up_at.saturating_add(ticks(1)), Event::Act(at));
             return;
         };
-        let ticket = match &act.deed {
-            Deed::Submit(submission) => {
+        let ticket = match &act.request {
+            UserRequest::Submit(submission) => {
                 // Half of those who submit have compiled the manifest themselves, as the controller does; the other half
                 // not.
                 let ready = act.run.0.is_multiple_of(2);
                 let program = ready.then(|| Program::compile(&submission.manifest, &submission.stored).ok());
-                let claim = Draw::new(world.seed ^ act.run.0, "claim").chance(50).then(|| claim(act.run));
-                let acceptance = Acceptance { claim, replaces: None };
+                let acceptance = Acceptance { claim: key(world, act.run), replaces: None };
                 life.event_loop.submit(act.run, submission.clone(), program.flatten(), acceptance)
             }
-            Deed::Command(command) => life.event_loop.command(act.run, command.clone()),
+            UserRequest::Command(command) => life.event_loop.command(act.run, command.clone()),
         };
         life.tickets.push((at, ticket));
         self.asks[at] = Ask::Asked { again: self.asks[at] == Ask::PlannedAgain };
-        self.tell(|| match &act.deed {
-            Deed::Submit(submission) => format!("person   submits {} as run {}", submission.name, act.run),
-            Deed::Command(command) => format!("person   tells run {} to {command:?}", act.run),
+        self.tell(|| match &act.request {
+            UserRequest::Submit(submission) => format!("person   submits {} as run {}", submission.name, act.run),
+            UserRequest::Command(command) => format!("person   tells run {} to {command:?}", act.run),
         });
     }
 
@@ -239,11 +238,16 @@ impl<'w> Sim<'w> {
         for (at, answer) in answers {
             self.tell(|| format!("answer   to act {at}: {answer:?}"));
             let again = self.asks[at] == Ask::Asked { again: true };
-            let submits = matches!(self.world.acts[at].deed, Deed::Submit(_));
+            let submits = matches!(self.world.acts[at].request, UserRequest::Submit(_));
             self.asks[at] = match answer {
                 Ok(()) => Ask::Acknowledged,
-                // What was asked for before was done.
-                Err(Error::Made { .. } | Error::NameTaken { .. }) if submits && again => Ask::Acknowledged,
+                // What was asked for before was done. Whoever gave a key is told which run that is.
+                Err(Error::Made { run }) if submits && again && run == self.world.acts[at].run => Ask::Acknowledged,
+                Err(Error::NameTaken { .. })
+                    if submits && again && key(self.world, self.world.acts[at].run).is_none() =>
+                {
+                    Ask::Acknowledged
+                }
                 Err(error) if error.is_outage() => {
                     let patience = ticks(self.weather.below(50) + 1);
                     self.calendar.put(self.now.saturating_add(patience), Event::Act(at));
@@ -263,6 +267,10 @@ impl<'w> Sim<'w> {
     fn step(&mut self) -> Result<(), Broken> {
         let Some(life) = &mut self.life else { return Ok(()) };
         let commits = life.step(self.now)?;
+        // Orders follow a durable commit, and are taken then.
+        if let Some(order) = life.event_loop.take_orders().first() {
+            return broken(Guarantee::Durable, format!("{} leaves before its commit is durable", brief(order)));
+        }
         let adoptions = life.event_loop.take_adoptions();
         let second_looks = if commits.is_empty() { 4 } else { 15 };
         for commit in &commits {
@@ -382,7 +390,7 @@ impl<'w> Sim<'w> {
             Crashes::At { commit: planned, point } => (planned == commit).then_some(point),
             Crashes::Sometimes => {
                 let point = *self.draw.pick(&[Point::Before, Point::After]);
-                (self.crashed < MOST_CRASHES && self.draw.chance(8)).then_some(point)
+                (self.crashed < MAX_CRASHES && self.draw.chance(8)).then_some(point)
             }
         }
     }
@@ -403,9 +411,9 @@ impl<'w> Sim<'w> {
         }
         self.calendar.put(self.up_at, Event::Up);
         for at in 0..self.asks.len() {
-            let asks_again = match self.world.acts[at].deed {
-                Deed::Submit(_) => true,
-                Deed::Command(_) => self.draw.chance(50),
+            let asks_again = match self.world.acts[at].request {
+                UserRequest::Submit(_) => true,
+                UserRequest::Command(_) => self.draw.chance(50),
             };
             if matches!(self.asks[at], Ask::Asked { .. }) && asks_again {
                 self.asks[at] = Ask::PlannedAgain;
@@ -441,7 +449,7 @@ impl<'w> Sim<'w> {
                     format!("run {} was acknowledged and is not on the disk", act.run),
                 );
             };
-            if let Deed::Command(command) = &act.deed {
+            if let UserRequest::Command(command) = &act.request {
                 let shutdown = run.head().shutdown;
                 let kept = match command {
                     Command::Stop => shutdown.is_some(),
@@ -509,6 +517,12 @@ impl<'w> Sim<'w> {
         {
             return broken(Guarantee::Acknowledged, format!("what was planned for run {} never happened", act.run));
         }
+        if let Some(life) = &self.life {
+            if let Some(left) = life.event_loop.reserved().first() {
+                return broken(Guarantee::NothingLeft, format!("every run is over, but {left} is still reserved"));
+            }
+            self.disk.compare_meters(life.engine().meters())?;
+        }
         let alive = self.runtime.alive();
         if !alive.is_empty() {
             return broken(
@@ -532,8 +546,8 @@ fn resumption(run: &Run) -> Option<Command> {
     let Some((at, node)) = nodes.find(|(_, node)| node.kind == NodeKind::Suspend && !node.phase.fulfilled()) else {
         return state.head.suspended.then(resume);
     };
-    let template = node.template.as_deref().and_then(|name| run.program.recipe(name));
-    let outputs = template.map(|recipe| recipe.template.outputs.parameters.as_slice()).unwrap_or_default();
+    let template = node.template.as_deref().and_then(|name| run.program.compiled(name));
+    let outputs = template.map(|compiled| compiled.template.outputs.parameters.as_slice()).unwrap_or_default();
     let needed = outputs.iter().filter(|output| output.value_from.as_ref().is_some_and(|from| from.default.is_none()));
     let supplied = needed.map(|output| (output.name.clone(), "2".to_owned())).collect();
     Some(Command::Resume { selector: Some(format!("id={}", state.id_of(NodeIx(at as u32)))), supplied })
@@ -556,9 +570,11 @@ fn told(commit: &[(RunId, Vec<Fact>)]) -> Vec<String> {
         .collect()
 }
 
-/// The idempotency key of whoever submits a run.
-fn claim(run: RunId) -> Claim {
-    Claim { scope: "people".to_owned(), key: run.to_string(), fingerprint: run.0.to_le_bytes().to_vec() }
+/// The idempotency key of whoever submits a run: half of them have one.
+fn key(world: &World, run: RunId) -> Option<Claim> {
+    let keyed = Draw::new(world.seed ^ run.0, "claim").chance(50);
+    let fingerprint = || run.0.to_le_bytes().to_vec();
+    keyed.then(|| Claim { scope: "people".to_owned(), key: run.to_string(), fingerprint: fingerprint() })
 }
 
 fn full() -> StoreError {

@@ -9,6 +9,8 @@ use super::world::Crashes;
 pub enum Guarantee {
     /// G1: what was acknowledged is never lost.
     Acknowledged,
+    /// Nothing acts on a decision that a crash could forget.
+    Durable,
     /// G2: every unfinished node has an owner or a wake-up, and the run never stalls.
     Owned,
     /// G3: a terminal result, once visible, never changes.
@@ -35,6 +37,7 @@ impl fmt::Display for Guarantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Acknowledged => "G1: what was acknowledged is never lost",
+            Self::Durable => "nothing acts on a decision that is not durable",
             Self::Owned => "G2: every unfinished node has an owner or a wake-up",
             Self::Terminal => "G3: a terminal result never changes",
             Self::Fenced => "G4: an attempt starts at most once and never after its end",

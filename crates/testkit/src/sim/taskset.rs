@@ -20,11 +20,11 @@ use super::{
     draw::Draw,
     failure::{Broken, Guarantee, broken},
     runtime::Runtime,
-    world::{Act, Deed, admitted, resume, skew},
+    world::{UserAction, UserRequest, admitted, resume, skew},
 };
 
 /// Somebody submits a TaskSet, and tells it to do this and that.
-pub(super) fn acts(seed: u64, run: RunId, at: Time, slots: usize) -> Result<Vec<Act>, Broken> {
+pub(super) fn acts(seed: u64, run: RunId, at: Time, slots: usize) -> Result<Vec<UserAction>, Broken> {
     let name = format!("t{run}");
     let mut draw = Draw::new(seed, &name);
     let object = manifest(&mut draw, &name, slots);
@@ -39,11 +39,11 @@ pub(super) fn acts(seed: u64, run: RunId, at: Time, slots: usize) -> Result<Vec<
         parent: None,
         context: SubmitContext { skew: skew(seed, run.0), ..SubmitContext::default() },
     };
-    let mut acts = vec![Act { at, run, deed: Deed::Submit(Box::new(submission)) }];
+    let mut acts = vec![UserAction { at, run, request: UserRequest::Submit(Box::new(submission)) }];
     for _ in 0..draw.below(5) {
         let at = at.saturating_add(ticks(draw.below(1500)));
         let command = command(&mut draw, run, &object);
-        acts.push(Act { at, run, deed: Deed::Command(command) });
+        acts.push(UserAction { at, run, request: UserRequest::Command(command) });
     }
     Ok(acts)
 }

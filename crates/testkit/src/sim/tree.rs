@@ -1,6 +1,7 @@
 //! What is left of a finished run when everything that depends on time is taken away, so that two can be compared.
 
 use octoflow_engine::{DialectRun, Run, argo, taskset};
+use octoflow_model::{Fact, argo::WorkflowFact};
 use serde_json::{Map, Value, json};
 
 /// The final tree of a run of any dialect.
@@ -50,6 +51,33 @@ fn timeless(node: &Value) -> Value {
 
 fn text(node: &Value, field: &str) -> String {
     node[field].as_str().unwrap_or_default().to_owned()
+}
+
+/// What the final tree of a workflow tells otherwise than the facts: each node ends as it was decided.
+pub(super) fn untold(tree: &Value, facts: &[Fact]) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for fact in facts {
+        match fact {
+            Fact::Workflow(WorkflowFact::Added(added)) => names.push(&added.name),
+            Fact::Workflow(WorkflowFact::Finished(finished)) => {
+                let name = names[finished.node.at()];
+                let node = &tree["nodes"][name];
+                let outputs = &finished.outputs;
+                let given = node["outputs"]["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let given = |(name, value): &(String, String)| given.contains(&json!({"name": name, "value": value}));
+                let told = node["phase"] == finished.phase.word()
+                    && text(node, "message") == finished.message
+                    && outputs.parameters.iter().all(given)
+                    && outputs.result.as_ref().is_none_or(|result| node["outputs"]["result"] == **result)
+                    && outputs.exit_code.as_ref().is_none_or(|code| node["outputs"]["exitCode"] == **code);
+                if !told {
+                    return Some(format!("{name} ended with {finished:?}, and its record tells {node}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The first places where two trees differ.

@@ -98,19 +98,19 @@ pub struct World {
     pub seed: u64,
     pub flavour: Flavour,
     pub capacity: Capacity,
-    pub(super) acts: Vec<Act>,
+    pub(super) acts: Vec<UserAction>,
 }
 
 /// Something a person does.
 #[derive(Debug)]
-pub(super) struct Act {
+pub(super) struct UserAction {
     pub at: Time,
     pub run: RunId,
-    pub deed: Deed,
+    pub request: UserRequest,
 }
 
 #[derive(Debug)]
-pub(super) enum Deed {
+pub(super) enum UserRequest {
     Submit(Box<Submission>),
     Command(Command),
 }
@@ -170,12 +170,12 @@ impl World {
                 parent: None,
                 context: SubmitContext { skew: skew(seed, run), ..SubmitContext::default() },
             };
-            acts.push(Act { at, run: RunId(run), deed: Deed::Submit(Box::new(submission)) });
+            acts.push(UserAction { at, run: RunId(run), request: UserRequest::Submit(Box::new(submission)) });
             // In a calm world a suspension may only ever delay, and with limits in place nothing gives up early.
             let most = if wild { 4 } else { u64::from(limited) * 4 };
             for _ in 0..draw.between(0, most) {
                 let at = at.saturating_add(ticks(draw.below(1500)));
-                acts.push(Act { at, run: RunId(run), deed: Deed::Command(command(&mut draw, wild)) });
+                acts.push(UserAction { at, run: RunId(run), request: UserRequest::Command(command(&mut draw, wild)) });
             }
         }
         if seed >= FAMILIES {
@@ -186,19 +186,19 @@ impl World {
 
     /// The manifests, for people who want to see what happens in this world.
     pub fn manifests(&self) -> impl Iterator<Item = &Value> {
-        self.acts.iter().filter_map(|act| match &act.deed {
-            Deed::Submit(submission) => Some(&submission.manifest),
-            Deed::Command(_) => None,
+        self.acts.iter().filter_map(|act| match &act.request {
+            UserRequest::Submit(submission) => Some(&submission.manifest),
+            UserRequest::Command(_) => None,
         })
     }
 }
 
 /// Makes families of runs: each but the first belongs to one before it. Somebody ends one of them.
-fn tie(seed: u64, acts: &mut Vec<Act>) {
+fn tie(seed: u64, acts: &mut Vec<UserAction>) {
     let mut draw = Draw::new(seed, "family");
     let mut runs = 0;
     for act in acts.iter_mut() {
-        let Deed::Submit(submission) = &mut act.deed else { continue };
+        let UserRequest::Submit(submission) = &mut act.request else { continue };
         runs = act.run.0;
         if act.run.0 > 1 {
             let owner = draw.between(1, act.run.0 - 1);
@@ -210,7 +210,7 @@ fn tie(seed: u64, acts: &mut Vec<Act>) {
     }
     let at = DAWN.saturating_add(ticks(draw.below(1500)));
     let command = if draw.chance(50) { Command::Stop } else { Command::Terminate };
-    acts.push(Act { at, run: RunId(draw.between(1, runs)), deed: Deed::Command(command) });
+    acts.push(UserAction { at, run: RunId(draw.between(1, runs)), request: UserRequest::Command(command) });
 }
 
 /// How far the wall clock is ahead of the engine's time when a run is submitted. It is set now and then, and nothing that

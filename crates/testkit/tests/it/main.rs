@@ -18,6 +18,9 @@ const BROKE_ONCE: &[(u64, &str)] = &[
     (2481, "a deadline that passed in a run that was being stopped was decided only after a restart"),
     (288, "tasks that waited for a lock took all the room of the one who held it"),
     (738, "nobody looked at those who waited for a lock when a daemon's room became free"),
+    (21351, "a retried call was given a lock without a slot, and whoever had the slot waited for the lock"),
+    (22192, "the same, with an exit handler inside of the sibling that had the slot"),
+    (23271, "a retried daemon that was being stopped when its steps ended was started again, and nobody ended it"),
     (3758, "a DAG forgot a task that was ready when the same command resumed the run and ended a pause"),
 ];
 

@@ -67,7 +67,10 @@ impl Checker {
             (Shape::Either(_, full), Value::Array(_) | Value::Object(_)) => self.value(value, full),
             (Shape::Either(short, _), _) => self.value(value, short),
             (Shape::Quantity, Value::String(text)) if is_quantity(text) => Some(value.clone()),
-            _ => self.mistyped(value, shape),
+            (Shape::Object(_) | Shape::List(_) | Shape::Map(_) | Shape::Text | Shape::Word(_) | Shape::Bool, _)
+            | (Shape::Int { .. } | Shape::IntOrText | Shape::Scalar | Shape::Quantity | Shape::Like { .. }, _) => {
+                self.mistyped(value, shape)
+            }
         }
     }
 
@@ -169,10 +172,12 @@ impl Checker {
 
     fn mistyped(&mut self, value: &Value, shape: &Shape) -> Option<Value> {
         let quote = matches!(shape, Shape::Text | Shape::Word(_)) && (value.is_number() || value.is_boolean());
-        let help = match (shape, value) {
-            (Shape::List(_), Value::Object(_)) => Some("start each entry with a dash".to_owned()),
-            (Shape::Int { .. } | Shape::Bool, Value::String(_)) => Some("write it without quotes".to_owned()),
-            _ => None,
+        let help = if matches!(shape, Shape::List(_)) && value.is_object() {
+            Some("start each entry with a dash".to_owned())
+        } else if matches!(shape, Shape::Int { .. } | Shape::Bool) && value.is_string() {
+            Some("write it without quotes".to_owned())
+        } else {
+            None
         };
         let message = || format!("expected {}, found {}", shape.noun(), found(value));
         if quote {

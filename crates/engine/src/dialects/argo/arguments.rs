@@ -8,7 +8,7 @@ use octoflow_model::argo::{
 };
 
 use super::{
-    program::Recipe,
+    program::CompiledTemplate,
     scope::Scope,
     substitute::{Missing, fill, fill_value, is_absent},
     view::View,
@@ -19,17 +19,17 @@ impl View<'_> {
     /// Resolves the inputs for a call of this template, in the caller's scope.
     pub(super) fn inputs(
         &self,
-        recipe: &Arc<Recipe>,
+        compiled: &Arc<CompiledTemplate>,
         arguments: &Arguments,
         scope: &Scope<'_>,
     ) -> Result<InputValues, String> {
-        let declared = &recipe.template.inputs;
+        let declared = &compiled.template.inputs;
         let mut inputs = InputValues::default();
         for parameter in &declared.parameters {
             let argument = arguments.parameters.iter().find(|argument| argument.name == parameter.name);
             // The template's own fallbacks see the run's variables, not the caller's.
             let scope = &scope.about(&parameter.name);
-            let own = Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..scope.bare() };
+            let own = Scope { inputs: Some(&inputs), template: Some(&compiled.template), ..scope.bare() };
             let value = self.parameter(parameter, argument, scope, &own)?;
             if let Some(choices) = &parameter.choices
                 && !choices.iter().any(|choice| choice.0 == value)
@@ -42,13 +42,13 @@ impl View<'_> {
         for artifact in &declared.artifacts {
             let argument = arguments.artifacts.iter().find(|argument| argument.name == artifact.name);
             let scope = &scope.about(&artifact.name);
-            let own = Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..scope.bare() };
+            let own = Scope { inputs: Some(&inputs), template: Some(&compiled.template), ..scope.bare() };
             let source = match located(artifact, &own)? {
                 // A location in the template itself is not overridden by a caller.
                 Some(source) => source,
                 None => self.artifact(artifact, argument, scope)?,
             };
-            let source = self.with_decision(&recipe.template, source);
+            let source = self.with_decision(&compiled.template, source);
             inputs.artifacts.push(InputArtifactValue {
                 name: artifact.name.clone(),
                 path: artifact.path.clone(),

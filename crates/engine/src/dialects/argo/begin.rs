@@ -6,7 +6,7 @@ use octoflow_model::{
 };
 
 use super::{
-    call::Birth,
+    call::NewNode,
     follow::hook_holds,
     hook::EXIT,
     metadata,
@@ -79,8 +79,8 @@ impl Turn<'_> {
         }
         let spec = &self.run.program.clone().workflow.spec;
         let entrypoint = spec.entrypoint.as_deref().unwrap_or_default();
-        let birth = self.view().run_birth(String::new(), Role::Entry);
-        let Some(recipe) = self.run.program.recipe(entrypoint).cloned() else {
+        let new_node = self.view().run_node(String::new(), Role::Entry);
+        let Some(compiled) = self.run.program.compiled(entrypoint).cloned() else {
             let message = format!("error in entry template execution: template name '{entrypoint}' undefined");
             return self.decide(RunFact::Ended { phase: RunPhase::Error, message, at: self.now });
         };
@@ -89,10 +89,10 @@ impl Turn<'_> {
             parameter.value = self.run.state.parameters.get(&parameter.name).map(|value| value.as_str().into());
             parameter.value_from = None;
         }
-        let inputs = self.view().inputs(&recipe, &arguments, &Scope::new(self.run, self.now).about(&birth.name));
+        let inputs = self.view().inputs(&compiled, &arguments, &Scope::new(self.run, self.now).about(&new_node.name));
         match inputs {
             Ok(inputs) => {
-                self.enter(birth, &recipe, inputs);
+                self.enter(new_node, &compiled, inputs);
             }
             Err(why) => {
                 let message = format!("error in entry template execution: {why}");
@@ -118,16 +118,16 @@ impl Turn<'_> {
                 hook.arguments.parameters.push(Parameter { name: parameter.name.clone(), value, ..Default::default() });
             }
         }
-        let birth = self.view().run_birth(".onExit".to_owned(), Role::Exit);
-        let scope = Scope::new(self.run, self.now).about(&birth.name);
+        let new_node = self.view().run_node(".onExit".to_owned(), Role::Exit);
+        let scope = Scope::new(self.run, self.now).about(&new_node.name);
         let made = match hook_holds(&hook, &scope) {
             Ok(true) => self.view().hook_call(None, &hook, &scope),
             Ok(false) => return self.end(root, None),
             Err(why) => Err(why),
         };
         match made {
-            Ok((recipe, inputs)) => self.enter(birth, &recipe, inputs),
-            Err(why) => self.add_errored(birth, format!("error in exit template execution : {why}")),
+            Ok((compiled, inputs)) => self.enter(new_node, &compiled, inputs),
+            Err(why) => self.add_errored(new_node, format!("error in exit template execution : {why}")),
         };
     }
 
@@ -194,9 +194,9 @@ impl View<'_> {
         Some(self.run.state.began?.saturating_add(std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0))))
     }
 
-    pub(super) fn run_birth(&self, suffix: String, role: Role) -> Birth {
+    pub(super) fn run_node(&self, suffix: String, role: Role) -> NewNode {
         let name = format!("{}{suffix}", self.run.state.head.name);
-        Birth { name, role, parent: None, boundary: None, after: NodeList::default(), followed: false, place: None }
+        NewNode { name, role, parent: None, boundary: None, after: NodeList::default(), followed: false, place: None }
     }
 
     /// Returns the message of work that never began because the run is shutting down.

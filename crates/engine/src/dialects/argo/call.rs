@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     instance::Instance,
-    program::{CallSite, Recipe, inline_key},
+    program::{CallSite, CompiledTemplate, inline_key},
     refer::{self, Reach},
     room,
     scope::Scope,
@@ -25,7 +25,7 @@ pub(crate) const MAX_DEPTH: u16 = 100;
 
 /// Identity and place of a node to be added.
 #[derive(Clone, Debug)]
-pub(super) struct Birth {
+pub(super) struct NewNode {
     pub name: String,
     pub role: Role,
     pub parent: Option<NodeIx>,
@@ -56,35 +56,35 @@ pub(super) enum Called {
 
 impl Turn<'_> {
     /// Calls a step or task of an open boundary, once, for the given item.
-    pub(super) fn call(&mut self, frame: NodeIx, place: CallSite, item: Option<&Value>, birth: Birth) -> Called {
+    pub(super) fn call(&mut self, frame: NodeIx, place: CallSite, item: Option<&Value>, new_node: NewNode) -> Called {
         self.run.meter.next_node(self.run.state.nodes.len());
         let instance = match self.instance(frame) {
             Ok(instance) => instance,
             Err(why) => {
-                self.add_errored(birth, why);
+                self.add_errored(new_node, why);
                 return Called::Made;
             }
         };
         let call = instance.call(place);
-        let recipe = match self.view().admit_call(frame, &instance, place, item, &birth.name) {
-            Ok(recipe) => recipe,
+        let compiled = match self.view().admit_call(frame, &instance, place, item, &new_node.name) {
+            Ok(compiled) => compiled,
             Err(NotCalled::Skipped(message)) => {
-                self.add_final(birth, Phase::Skipped, message);
+                self.add_final(new_node, Phase::Skipped, message);
                 return Called::Made;
             }
             Err(NotCalled::Invalid(message)) => {
-                self.add_errored(birth, message);
+                self.add_errored(new_node, message);
                 return Called::Made;
             }
         };
-        if let Some(gate) = self.gate(birth.boundary, &recipe.template) {
+        if let Some(gate) = self.gate(new_node.boundary, &compiled.template) {
             return Called::Blocked(gate);
         }
         let calling = Some(call.name.as_str());
-        let scope = Scope { item, calling, ..self.view().frame_scope(frame, &instance).about(&birth.name) };
-        match self.view().inputs(&recipe, &call.arguments, &scope) {
-            Ok(inputs) => self.enter(birth, &recipe, inputs),
-            Err(message) => self.add_errored(birth, message),
+        let scope = Scope { item, calling, ..self.view().frame_scope(frame, &instance).about(&new_node.name) };
+        match self.view().inputs(&compiled, &call.arguments, &scope) {
+            Ok(inputs) => self.enter(new_node, &compiled, inputs),
+            Err(message) => self.add_errored(new_node, message),
         };
         Called::Made
     }
@@ -113,9 +113,18 @@ impl Turn<'_> {
         (leaf && !self.view().pods_have_room()).then_some(Gate::Run)
     }
 
+    /// Like [`gate`](Self::gate), for whoever has a slot already: limits do not block it.
+    pub(super) fn kept_gate(&self, boundary: Option<NodeIx>, handler: bool) -> Option<Gate> {
+        if self.run.state.held() {
+            return Some(Gate::Suspended);
+        }
+        let fails_fast = |boundary: &NodeIx| !handler && self.view().fails_fast(*boundary);
+        boundary.filter(fails_fast).map(Gate::FailFast)
+    }
+
     /// Whether the boundary's parallelism allows one more child.
     pub(super) fn boundary_has_room(&mut self, boundary: NodeIx) -> bool {
-        if self.run.recipe_of(boundary).template.parallelism.is_none()
+        if self.run.compiled_of(boundary).template.parallelism.is_none()
             || self.run.state.node(boundary).phase.fulfilled()
         {
             return true;
@@ -123,8 +132,7 @@ impl Turn<'_> {
         // The limit may come from a variable. A boundary that cannot be instantiated reports that when it is visited.
         let Ok(instance) = self.instance(boundary) else { return true };
         let limit = instance.template.parallelism.as_ref().and_then(|limit| limit.0.trim().parse::<u64>().ok());
-        let active = self.run.state.active_children.get(&boundary).copied().unwrap_or(0);
-        limit.is_none_or(|limit| limit == 0 || u64::from(active) < limit)
+        limit.is_none_or(|limit| limit == 0 || self.run.slots_taken(boundary) < limit)
     }
 
     /// Queues the node until the gate may have opened.
@@ -143,42 +151,45 @@ impl Turn<'_> {
 
     /// Adds the node of a call: a retry node around attempts if it has a retry strategy, else one of its template's
     /// kind.
-    pub(super) fn enter(&mut self, birth: Birth, recipe: &Arc<Recipe>, inputs: InputValues) -> NodeIx {
-        let depth = birth.boundary.map_or(0, |boundary| self.run.state.node(boundary).depth + 1);
+    pub(super) fn enter(&mut self, new_node: NewNode, compiled: &Arc<CompiledTemplate>, inputs: InputValues) -> NodeIx {
+        let depth = new_node.boundary.map_or(0, |boundary| self.run.state.node(boundary).depth + 1);
         if depth >= MAX_DEPTH {
             return self
-                .add_errored(birth, format!("Maximum recursion depth exceeded: calls may nest {MAX_DEPTH} deep"));
+                .add_errored(new_node, format!("Maximum recursion depth exceeded: calls may nest {MAX_DEPTH} deep"));
         }
         let full = room::full(self.run.state.nodes.len(), self.world.max_nodes);
         let heavy = || room::refuse(self.run.state.weight, room::of_inputs(&inputs), self.world.max_bytes);
         if let Some(why) = full.or_else(heavy) {
-            return self.add_errored(birth, why);
+            return self.add_errored(new_node, why);
         }
-        if self.run.is_reused(&birth.name) {
-            return self.add_reused(birth, recipe, inputs);
+        if self.run.is_reused(&new_node.name) {
+            return self.add_reused(new_node, compiled, inputs);
         }
-        if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
-            let mut added = self.view().added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
+        if !matches!(new_node.role, Role::Attempt(_)) && self.run.program.retry(&compiled.template).is_some() {
+            let mut added = self.view().added(new_node, NodeKind::Retry, Phase::Running, Some(compiled), inputs);
             // A retry node that only replays old attempts needs no locks.
             if !self.run.resumes || !self.run.is_reused(&format!("{}(0)", added.name)) {
-                bar(&mut added, recipe);
+                bar(&mut added, compiled);
             }
-            return self.add_and_look_up(added, recipe);
+            return self.add_and_look_up(added, compiled);
         }
-        let (kind, phase) = match kind_of(&recipe.template) {
+        let (kind, phase) = match kind_of(&compiled.template) {
             Some(kind) if kind.tasked() => (kind, Phase::Pending),
             Some(kind) => (kind, Phase::Running),
-            None => return self.add_errored(birth, format!("template '{}' has no type that can run here", recipe.key)),
+            None => {
+                return self
+                    .add_errored(new_node, format!("template '{}' has no type that can run here", compiled.key));
+            }
         };
-        let mut added = self.view().added(birth, kind, phase, Some(recipe), inputs);
+        let mut added = self.view().added(new_node, kind, phase, Some(compiled), inputs);
         let whole = matches!(kind, NodeKind::Steps | NodeKind::Dag);
         if let (Role::Attempt(_), Some(retry), true) = (&added.role, added.parent, whole) {
             // A task's deadline is set when it starts; steps and DAGs begin now.
             added.wake = self.attempt_latest(retry);
         }
-        bar(&mut added, recipe);
-        if kind == NodeKind::Suspend && !added.barred || kind.tasked() && recipe.template.timeout.is_some() {
-            match self.view().first_wake(&added.name, kind, &added.inputs, recipe) {
+        bar(&mut added, compiled);
+        if kind == NodeKind::Suspend && !added.barred || kind.tasked() && compiled.template.timeout.is_some() {
+            match self.view().first_wake(&added.name, kind, &added.inputs, compiled) {
                 Ok(wake) => added.wake = wake,
                 Err(message) => {
                     (added.kind, added.phase, added.message) = (NodeKind::Skipped, Phase::Error, message);
@@ -186,31 +197,31 @@ impl Turn<'_> {
                 }
             }
         }
-        self.add_and_look_up(added, recipe)
+        self.add_and_look_up(added, compiled)
     }
 
     /// Adds a node. One that needs no locks queries its cache at once, so that it takes its slot before the next call.
-    fn add_and_look_up(&mut self, added: NodeAdded, recipe: &Recipe) -> NodeIx {
-        let asks = added.barred && recipe.template.synchronization.is_none();
-        let at = self.born(added);
+    fn add_and_look_up(&mut self, added: NodeAdded, compiled: &CompiledTemplate) -> NodeIx {
+        let asks = added.barred && compiled.template.synchronization.is_none();
+        let at = self.add_node(added);
         if asks {
             self.visit_barred(at);
         }
         at
     }
 
-    pub(super) fn add_final(&mut self, birth: Birth, phase: Phase, message: String) -> NodeIx {
-        let mut added = self.view().added(birth, NodeKind::Skipped, phase, None, InputValues::default());
+    pub(super) fn add_final(&mut self, new_node: NewNode, phase: Phase, message: String) -> NodeIx {
+        let mut added = self.view().added(new_node, NodeKind::Skipped, phase, None, InputValues::default());
         added.message = message;
-        self.born(added)
+        self.add_node(added)
     }
 
     /// Adds a node that errored before it could start.
-    pub(super) fn add_errored(&mut self, birth: Birth, message: String) -> NodeIx {
-        self.add_final(birth, Phase::Error, message)
+    pub(super) fn add_errored(&mut self, new_node: NewNode, message: String) -> NodeIx {
+        self.add_final(new_node, Phase::Error, message)
     }
 
-    pub(super) fn born(&mut self, added: NodeAdded) -> NodeIx {
+    pub(super) fn add_node(&mut self, added: NodeAdded) -> NodeIx {
         let at = self.view().next_node();
         self.decide(WorkflowFact::Added(Box::new(added)));
         at
@@ -226,7 +237,7 @@ impl<'a> View<'a> {
         place: CallSite,
         item: Option<&Value>,
         name: &str,
-    ) -> Result<Arc<Recipe>, NotCalled> {
+    ) -> Result<Arc<CompiledTemplate>, NotCalled> {
         let call = instance.call(place);
         let calling = Some(call.name.as_str());
         let scope = Scope { item, calling, ..self.frame_scope(frame, instance).about(name) };
@@ -234,11 +245,11 @@ impl<'a> View<'a> {
             check_when(condition, &scope)?;
         }
         if call.template.is_none() && call.template_ref.is_none() {
-            let key = inline_key(&instance.recipe.key, place);
+            let key = inline_key(&instance.compiled.key, place);
             let undefined = || NotCalled::Invalid(format!("template name '{key}' undefined"));
-            return self.run.program.recipe(&key).cloned().ok_or_else(undefined);
+            return self.run.program.compiled(&key).cloned().ok_or_else(undefined);
         }
-        let template_scope = instance.recipe.template_scope();
+        let template_scope = instance.compiled.template_scope();
         self.named(template_scope, call.template.as_deref(), call.template_ref.as_ref(), &scope)
             .map_err(NotCalled::Invalid)
     }
@@ -250,7 +261,7 @@ impl<'a> View<'a> {
         name: Option<&str>,
         reference: Option<&TemplateRef>,
         scope: &Scope<'_>,
-    ) -> Result<Arc<Recipe>, String> {
+    ) -> Result<Arc<CompiledTemplate>, String> {
         let filled =
             |text: &str| fill(text, scope, Missing::Refuse).map(Cow::into_owned).map_err(|error| error.to_string());
         let (key, undefined) = match reference {
@@ -266,7 +277,7 @@ impl<'a> View<'a> {
                 (refer::sibling_key(template_scope, &name), format!("template name '{name}' undefined"))
             }
         };
-        self.run.program.recipe(&key).cloned().ok_or(undefined)
+        self.run.program.compiled(&key).cloned().ok_or(undefined)
     }
 
     /// Evaluates the `when` of a loop as a whole. Returns the message if the whole loop is skipped; `None` if each item
@@ -275,7 +286,7 @@ impl<'a> View<'a> {
         let condition = call.when.as_ref()?;
         match check_when(condition, &self.frame_scope(frame, instance).about(&call.name)) {
             Err(NotCalled::Skipped(message)) => Some(message),
-            _ => None,
+            Ok(()) | Err(NotCalled::Invalid(_)) => None,
         }
     }
 
@@ -288,51 +299,51 @@ impl<'a> View<'a> {
             inputs,
             template: Some(&instance.template),
             locals: &instance.locals,
-            ..Scope::new(self.run, self.now).about(&self.run.state.node(frame).name).in_frame(frame, &instance.recipe)
+            ..Scope::new(self.run, self.now).about(&self.run.state.node(frame).name).in_frame(frame, &instance.compiled)
         }
     }
 
     /// Whether the boundary fails fast and has a failed child.
     pub(super) fn fails_fast(&self, boundary: NodeIx) -> bool {
         self.run.state.failed_children.contains_key(&boundary)
-            && self.run.recipe_of(boundary).template.fail_fast == Some(true)
+            && self.run.compiled_of(boundary).template.fail_fast == Some(true)
     }
 
     pub(super) fn added(
         &self,
-        birth: Birth,
+        new_node: NewNode,
         kind: NodeKind,
         phase: Phase,
-        recipe: Option<&Arc<Recipe>>,
+        compiled: Option<&Arc<CompiledTemplate>>,
         inputs: InputValues,
     ) -> NodeAdded {
         let named = || {
-            let (caller, place) = (self.run.recipe_of(birth.boundary?), birth.place?);
+            let (caller, place) = (self.run.compiled_of(new_node.boundary?), new_node.place?);
             let call = caller.call(place)?;
             (call.template.is_some() || call.template_ref.is_some()).then(|| caller.callee_key(place))?
         };
         let hooked = || {
-            let call = self.run.recipe_of(birth.boundary?).call(birth.place?)?;
+            let call = self.run.compiled_of(new_node.boundary?).call(new_node.place?)?;
             // Each item of a looped task has its own hooks.
             Some(kind != NodeKind::TaskGroup && call.hooks.keys().any(|name| name != super::hook::EXIT))
         };
         let hooked = hooked().unwrap_or(false);
-        let template = recipe.map(|recipe| recipe.key.to_string()).or_else(named);
-        let display =
-            recipe.and_then(|recipe| recipe.template.metadata.annotations.get("workflows.argoproj.io/display-name"));
+        let template = compiled.map(|compiled| compiled.key.to_string()).or_else(named);
+        let display = compiled
+            .and_then(|compiled| compiled.template.metadata.annotations.get("workflows.argoproj.io/display-name"));
         NodeAdded {
-            name: birth.name,
+            name: new_node.name,
             kind,
-            role: birth.role,
-            parent: birth.parent,
-            boundary: birth.boundary,
-            after: birth.after,
+            role: new_node.role,
+            parent: new_node.parent,
+            boundary: new_node.boundary,
+            after: new_node.after,
             template,
             phase,
             message: String::new(),
             at: self.now,
             inputs,
-            followed: birth.followed,
+            followed: new_node.followed,
             wake: None,
             barred: false,
             hooked,
@@ -343,8 +354,8 @@ impl<'a> View<'a> {
 }
 
 /// Makes a node wait for its locks or its cache lookup. Attempts need neither: the retry node above has them for all.
-fn bar(added: &mut NodeAdded, recipe: &Recipe) {
-    let bars = recipe.template.synchronization.is_some() || recipe.template.memoize.is_some();
+fn bar(added: &mut NodeAdded, compiled: &CompiledTemplate) {
+    let bars = compiled.template.synchronization.is_some() || compiled.template.memoize.is_some();
     if bars && !matches!(added.role, Role::Attempt(_)) {
         added.barred = true;
         added.phase = Phase::Pending;

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::expr::jsonpath;
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     pub terms: Vec<Term>,
@@ -110,8 +112,8 @@ impl Term {
 
     pub fn holds(&self, object: &Value) -> bool {
         let found = find(object, &self.path);
-        let text = || found.as_ref().map(spelled).unwrap_or_default();
-        let number = || found.as_ref().and_then(|value| spelled(value).trim().parse::<i64>().ok());
+        let text = || found.as_ref().map(jsonpath::plain).unwrap_or_default();
+        let number = || found.as_ref().and_then(|value| jsonpath::plain(value).trim().parse::<i64>().ok());
         match &self.test {
             Test::Exists => found.is_some(),
             Test::Absent => found.is_none(),
@@ -189,18 +191,10 @@ fn find(object: &Value, path: &[String]) -> Option<Value> {
             Value::Object(map) => map.get(part)?,
             Value::Array(items) if part == "#" && index + 1 == path.len() => return Some(items.len().into()),
             Value::Array(items) => items.get(part.parse::<usize>().ok()?)?,
-            _ => return None,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
         };
     }
     Some(at.clone())
-}
-
-fn spelled(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use octoflow_model::{
     NodeIx, Order,
-    argo::{Phase, WorkflowFact},
+    argo::{Phase, Role, WorkflowFact},
 };
 
 use super::{
@@ -23,7 +23,7 @@ impl Run {
     /// Whether the node stays up once it runs. Only what a step or task calls can be a daemon; an entrypoint, a handler
     /// or a hook runs to its end.
     pub(super) fn is_daemon(&self, at: NodeIx) -> bool {
-        self.recipe_of(at).template.daemon == Some(true) && !self.is_request(at) && self.site_of(at).is_some()
+        self.compiled_of(at).template.daemon == Some(true) && !self.is_request(at) && self.site_of(at).is_some()
     }
 }
 
@@ -32,6 +32,9 @@ impl Turn<'_> {
     pub(super) fn daemon_up(&mut self, at: NodeIx) {
         if self.run.is_daemon(at) {
             self.decide(WorkflowFact::Daemoned { node: at });
+            let node = self.run.state.node(at);
+            let site = node.parent.filter(|_| matches!(node.role, Role::Attempt(_))).unwrap_or(at);
+            self.refuse_behind(site);
         }
     }
 
@@ -57,6 +60,15 @@ impl Turn<'_> {
         }
     }
 
+    /// Ends a daemon that failed if its boundary waits for nothing else. The boundary could not end it before: the attempt
+    /// was being stopped for its own deadline, and its end is the first sign of whether there will be another one.
+    pub(super) fn is_dismissed(&mut self, at: NodeIx) -> bool {
+        if let Some(boundary) = self.run.state.node(at).boundary {
+            self.visit(boundary);
+        }
+        self.run.state.node(at).phase.fulfilled()
+    }
+
     /// Stops the task of a daemon; the node succeeds with it.
     pub(super) fn stop_daemon(&mut self, at: NodeIx, at_once: bool) {
         let attempt = self.view().attempt_id(at);
@@ -75,7 +87,7 @@ impl View<'_> {
     /// Turns a daemon's unrequested success into a failure: it should have stayed up.
     pub(super) fn daemon_end(&self, at: NodeIx, phase: Phase, message: String) -> (Phase, String) {
         if phase == Phase::Succeeded && self.run.is_daemon(at) {
-            let name = pod::main_name(&self.run.recipe_of(at).template);
+            let name = pod::main_name(&self.run.compiled_of(at).template);
             return (Phase::Failed, format!("{name}: Completed (exit code 0): a daemon must not end by itself"));
         }
         (phase, message)

@@ -8,11 +8,11 @@ use octoflow_model::{
 };
 
 use super::{
-    call::{Birth, Called},
+    call::{Called, NewNode},
     expand::{Loop, nth},
     ident::item_suffix,
     instance::Instance,
-    node::{Body, Dag, Fan},
+    node::{Body, Dag, Expansion},
     program::CallSite,
     steps::FAIL_FAST,
     turn::Turn,
@@ -64,7 +64,7 @@ impl Turn<'_> {
                 self.run.todo.ready.entry(at).or_default().push_front(task);
                 return self.pause(at);
             }
-            if !instance.aim().needed[task as usize] || self.view().dag(at).nodes[task as usize].is_some() {
+            if !instance.dag_targets().needed[task as usize] || self.view().dag(at).nodes[task as usize].is_some() {
                 continue;
             }
             if let Called::Blocked(gate) = self.call_task(at, instance, task) {
@@ -78,7 +78,7 @@ impl Turn<'_> {
     fn call_task(&mut self, dag: NodeIx, instance: &Arc<Instance>, task: u32) -> Called {
         let place = CallSite::Task(task);
         let call = instance.call(place);
-        let needs = &instance.recipe.graph().tasks[task as usize].needs;
+        let needs = &instance.compiled.graph().tasks[task as usize].needs;
         let mut after = NodeList::default();
         for needed in needs {
             if let Some(node) = self.view().dag(dag).nodes[*needed as usize] {
@@ -89,7 +89,7 @@ impl Turn<'_> {
             after.push(dag);
         }
         let name = format!("{}.{}", self.run.state.node(dag).name, call.name);
-        let mut birth = Birth {
+        let mut new_node = NewNode {
             name,
             role: Role::Task(task),
             parent: Some(dag),
@@ -99,25 +99,26 @@ impl Turn<'_> {
             place: Some(place),
         };
         if !self.view().depends_holds(dag, instance, task) {
-            self.add_final(birth, Phase::Omitted, "omitted: depends condition not met".to_owned());
+            self.add_final(new_node, Phase::Omitted, "omitted: depends condition not met".to_owned());
             return Called::Made;
         }
         match self.expand(dag, place) {
             Loop::None => {
-                birth.followed = self.view().call_is_followed(dag, place);
-                self.call(dag, place, None, birth)
+                new_node.followed = self.view().call_is_followed(dag, place);
+                self.call(dag, place, None, new_node)
             }
             Loop::Skip(message) => {
-                self.add_final(birth, Phase::Skipped, message);
+                self.add_final(new_node, Phase::Skipped, message);
                 Called::Made
             }
             Loop::Wrong(message) => {
-                self.add_errored(birth, message);
+                self.add_errored(new_node, message);
                 Called::Made
             }
             Loop::Items(items) => {
-                let added = self.view().added(birth, NodeKind::TaskGroup, Phase::Running, None, InputValues::default());
-                let group = self.born(added);
+                let added =
+                    self.view().added(new_node, NodeKind::TaskGroup, Phase::Running, None, InputValues::default());
+                let group = self.add_node(added);
                 self.decide(WorkflowFact::Expanded { node: group, call: 0, items });
                 Called::Made
             }
@@ -128,7 +129,7 @@ impl Turn<'_> {
     /// depend on which task happened to get a slot first.
     fn assess_dag(&mut self, at: NodeIx, instance: &Instance) {
         let dag = self.view().dag(at);
-        if dag.made < instance.aim().count || self.dismisses(at) {
+        if dag.made < instance.dag_targets().count || self.dismisses(at) {
             return;
         }
         let dag = self.view().dag(at);
@@ -150,13 +151,13 @@ impl Turn<'_> {
         let closing = self.run.state.closes(at);
         let followed = self.view().call_is_followed(dag, place);
         while !closing && !self.view().fails_fast(dag) {
-            let fan = self.view().items(at);
-            let index = fan.nodes.len();
-            let Some(item) = fan.items.as_ref().and_then(|items| nth(items, index)) else { break };
+            let expansion = self.view().items(at);
+            let index = expansion.nodes.len();
+            let Some(item) = expansion.items.as_ref().and_then(|items| nth(items, index)) else { break };
             if self.is_spent() {
                 return self.pause(at);
             }
-            let birth = Birth {
+            let new_node = NewNode {
                 name: format!("{}{}", self.run.state.node(at).name, item_suffix(index, &item)),
                 role: Role::Item(index as u32),
                 parent: Some(at),
@@ -165,17 +166,17 @@ impl Turn<'_> {
                 followed,
                 place: Some(place),
             };
-            if let Called::Blocked(gate) = self.call(dag, place, Some(&item), birth) {
+            if let Called::Blocked(gate) = self.call(dag, place, Some(&item), new_node) {
                 self.park(at, gate);
                 break;
             }
         }
-        let fan = self.view().items(at);
-        if fan.open > 0 {
+        let expansion = self.view().items(at);
+        if expansion.open > 0 {
             return;
         }
-        let bad = fan.nodes.iter().rev().map(|item| self.run.state.node(*item).phase).find(|phase| phase.bad());
-        if fan.complete() {
+        let bad = expansion.nodes.iter().rev().map(|item| self.run.state.node(*item).phase).find(|phase| phase.bad());
+        if expansion.complete() {
             self.finish(at, bad.unwrap_or(Phase::Succeeded), "");
         } else if closing || self.view().fails_fast(dag) {
             self.finish(at, bad.unwrap_or(Phase::Failed), "");
@@ -185,15 +186,13 @@ impl Turn<'_> {
 
 impl<'a> View<'a> {
     fn dag(self, at: NodeIx) -> &'a Dag {
-        match &self.run.state.node(at).body {
-            Body::Dag(dag) => dag,
-            _ => unreachable!("an open DAG node has its tasks"),
-        }
+        let Body::Dag(dag) = &self.run.state.node(at).body else { unreachable!("an open DAG node has its tasks") };
+        dag
     }
 
     /// Evaluates a task's condition over the outcomes of the tasks it names.
     fn depends_holds(&self, dag: NodeIx, instance: &Instance, task: u32) -> bool {
-        let graph = instance.recipe.graph();
+        let graph = instance.compiled.graph();
         let vertex = &graph.tasks[task as usize];
         let holds = |needed: u32, outcome: Option<TaskOutcome>| match self.dag(dag).nodes[needed as usize] {
             Some(node) => self.outcome_is(node, instance, needed, outcome),
@@ -210,9 +209,9 @@ impl<'a> View<'a> {
     fn outcome_is(&self, at: NodeIx, instance: &Instance, task: u32, outcome: Option<TaskOutcome>) -> bool {
         let node = self.run.state.node(at);
         let stands = node.daemoned && !node.phase.fulfilled();
-        let items = || match &node.body {
-            Body::Fan(fan) => fan.nodes.iter().map(|item| self.run.state.node(*item).phase).collect(),
-            _ => Vec::new(),
+        let items = || {
+            let Body::TaskGroup(expansion) = &node.body else { return Vec::new() };
+            expansion.nodes.iter().map(|item| self.run.state.node(*item).phase).collect()
         };
         match outcome {
             Some(TaskOutcome::Succeeded) => node.phase == Phase::Succeeded,
@@ -242,7 +241,7 @@ impl<'a> View<'a> {
     /// Returns the phase of a failed target that `continueOn` does not excuse: the first one when failing fast, else
     /// the last. A target counts as failed by the phase of the last task that ran on some path to it.
     fn dag_verdict(&self, dag: &Dag, instance: &Instance, first: bool) -> Option<Phase> {
-        let graph = instance.recipe.graph();
+        let graph = instance.compiled.graph();
         let mut failed = vec![(false, false); graph.tasks.len()];
         for task in &graph.order {
             let Some(node) = dag.nodes[*task as usize] else { continue };
@@ -256,7 +255,7 @@ impl<'a> View<'a> {
                 }
             };
         }
-        let bad = instance.aim().targets.iter().filter_map(|target| {
+        let bad = instance.dag_targets().targets.iter().filter_map(|target| {
             let forgiven = instance.call(CallSite::Task(*target)).continue_on.unwrap_or_default();
             match failed[*target as usize] {
                 (true, _) if !forgiven.failed => Some(Phase::Failed),
@@ -271,16 +270,16 @@ impl<'a> View<'a> {
     fn targets_outbound(&self, at: NodeIx, instance: &Instance) -> NodeList {
         let dag = self.dag(at);
         let mut ends = NodeList::default();
-        for node in instance.aim().targets.iter().filter_map(|target| dag.nodes[*target as usize]) {
+        for node in instance.dag_targets().targets.iter().filter_map(|target| dag.nodes[*target as usize]) {
             self.add_outbound(node, &mut ends);
         }
         ends
     }
 
-    fn items(self, at: NodeIx) -> &'a Fan {
-        match &self.run.state.node(at).body {
-            Body::Fan(fan) => fan,
-            _ => unreachable!("an open task group has its items"),
-        }
+    fn items(self, at: NodeIx) -> &'a Expansion {
+        let Body::TaskGroup(expansion) = &self.run.state.node(at).body else {
+            unreachable!("an open task group has its items")
+        };
+        expansion
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{
     duration,
-    program::Recipe,
+    program::CompiledTemplate,
     run::Run,
     scope::Scope,
     substitute::{Missing, fill_value},
@@ -127,10 +127,10 @@ fn scheduling_part(raw: &Value) -> Value {
 impl Run {
     /// Returns what the scheduler is told of a task. Tasks of one template share it.
     pub(super) fn demand_of(&self, at: NodeIx) -> Arc<Demand> {
-        let recipe = self.recipe_of(at);
+        let recipe = self.compiled_of(at);
         let filled = recipe.ask.raw.as_ref().map(|raw| self.filled_part(at, recipe, raw));
         let around = self.state.node(at).boundary.filter(|_| self.program.places_calls);
-        let around = around.map(|boundary| self.recipe_of(boundary)).filter(|around| around.ask.is_constrained());
+        let around = around.map(|boundary| self.compiled_of(boundary)).filter(|around| around.ask.is_constrained());
         let key = Key {
             template: recipe.key.clone(),
             boundary: around.map(|around| around.key.clone()),
@@ -150,7 +150,7 @@ impl Run {
 
     /// Fills the variables of a node into the fields that the scheduler is told. Variables of the call site of an inline
     /// template are known only while its caller is, so such fields are left out.
-    fn filled_part(&self, at: NodeIx, recipe: &Recipe, raw: &Value) -> Value {
+    fn filled_part(&self, at: NodeIx, recipe: &CompiledTemplate, raw: &Value) -> Value {
         let node = self.state.node(at);
         let mut locals = vec![("node.name", node.name.to_string())];
         if let Role::Attempt(number) = &node.role {
@@ -160,12 +160,12 @@ impl Run {
             inputs: node.inputs.as_deref(),
             template: Some(&recipe.template),
             locals: &locals,
-            ..Scope::of_node(self, node.born, at)
+            ..Scope::of_node(self, node.created_at, at)
         };
         without_variables(fill_value(raw, &scope, Missing::Keep).unwrap_or_else(|_| raw.clone()))
     }
 
-    fn new_demand(&self, own: Ask, around: Option<&Arc<Recipe>>, estimate: Option<u32>) -> Demand {
+    fn new_demand(&self, own: Ask, around: Option<&Arc<CompiledTemplate>>, estimate: Option<u32>) -> Demand {
         let (spec, metadata) = (&self.program.workflow.spec, &self.program.workflow.metadata);
         let text = |text: &str| self.filled_text(text);
         let whole = [&spec.node_selector, &spec.affinity, &spec.tolerations].map(|value| self.filled(value.as_ref()));
@@ -222,8 +222,8 @@ fn without_variables(value: Value) -> Value {
             Value::Object(fields.map(|(key, value)| (key, without_variables(value))).collect())
         }
         Value::Array(items) => items.into_iter().filter(known).map(without_variables).collect(),
-        value if known(&value) => value,
-        _ => Value::Null,
+        Value::String(text) if text.contains("{{") => Value::Null,
+        scalar @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => scalar,
     }
 }
 

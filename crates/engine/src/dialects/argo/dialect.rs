@@ -21,7 +21,7 @@ use super::{
     kinds::{WORKFLOW, summary_cells},
     lifetime,
     node::{Body, Leaf},
-    outlook::outlook,
+    plan::plan,
     program::Program,
     progress::Progress,
     record, rerun, status,
@@ -65,7 +65,7 @@ pub static DIALECT: Dialect = Dialect {
     selects_by_object: false,
     in_argo_api: true,
     takes_arguments: true,
-    outlook: Ok(outlook),
+    plan: Ok(plan),
     node_table: NodeTable::Steps,
     summary_cells: Some(summary_cells),
     examine,
@@ -265,7 +265,7 @@ impl DialectRun for Run {
     }
 
     fn waits_since(&self, at: NodeIx) -> Time {
-        self.state.node(at).born
+        self.state.node(at).created_at
     }
 
     fn assignment(&self, at: NodeIx) -> Option<Assignment> {

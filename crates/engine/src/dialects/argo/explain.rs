@@ -168,15 +168,18 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
             say(name(), Some(node.phase), reason);
         }
         if let Body::Dag(dag) = &node.body {
-            let recipe = run.recipe_of(at);
-            for (task, vertex) in recipe.graph().tasks.iter().enumerate() {
+            let compiled = run.compiled_of(at);
+            for (task, vertex) in compiled.graph().tasks.iter().enumerate() {
                 let waited = |node: NodeIx| !state.node(node).settled && !state.node(node).daemoned;
                 let open = |needed: &&u32| dag.nodes[**needed as usize].is_none_or(waited);
-                let names =
-                    vertex.needs.iter().filter(open).map(|needed| recipe.call_name(CallSite::Task(*needed)).to_owned());
+                let names = vertex
+                    .needs
+                    .iter()
+                    .filter(open)
+                    .map(|needed| compiled.call_name(CallSite::Task(*needed)).to_owned());
                 let names: Vec<String> = names.collect();
                 if dag.nodes[task].is_none() && !names.is_empty() {
-                    say(recipe.call_name(CallSite::Task(task as u32)).to_owned(), None, Reason::Dependencies(names));
+                    say(compiled.call_name(CallSite::Task(task as u32)).to_owned(), None, Reason::Dependencies(names));
                 }
             }
         }
@@ -227,11 +230,13 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
             let missing = group
                 .calls
                 .iter()
-                .map(|fan| fan.items.as_ref().map_or(1, Items::len).saturating_sub(fan.nodes.len()))
+                .map(|expansion| expansion.items.as_ref().map_or(1, Items::len).saturating_sub(expansion.nodes.len()))
                 .sum();
             waiting(run, at, group.open, missing)
         }
-        (Body::Fan(fan), _) => waiting(run, at, fan.open, fan.items.as_ref().map_or(0, Items::len) - fan.nodes.len()),
+        (Body::TaskGroup(expansion), _) => {
+            waiting(run, at, expansion.open, expansion.items.as_ref().map_or(0, Items::len) - expansion.nodes.len())
+        }
         (Body::Dag(dag), _) => waiting(run, at, dag.open, dag.nodes.len() - dag.made as usize),
         (Body::Steps { .. }, _) => Reason::Children { open: 1, still_to_start: 0 },
         (Body::Plain, _) => return None,
@@ -241,11 +246,7 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
 /// Whether a daemon is being stopped, or has ended while its hooks have not.
 fn is_stopping(run: &Run, at: NodeIx) -> bool {
     let node = run.state.node(at);
-    let last = match &node.body {
-        Body::Retry { attempts } => attempts.last().map(|last| run.state.node(*last)),
-        _ => None,
-    };
-    last.unwrap_or(node).dismissed
+    node.attempts().last().map_or(node, |last| run.state.node(*last)).dismissed
 }
 
 /// Explains what keeps a node from starting more children, if anything does.
@@ -262,16 +263,17 @@ fn waiting(run: &Run, at: NodeIx, open: u32, still_to_start: usize) -> Reason {
     }
     let boundary = if state.node(at).kind == NodeKind::Dag { Some(at) } else { state.node(at).boundary };
     let own = boundary.and_then(|boundary| {
-        let limit: u64 = run.recipe_of(boundary).template.parallelism.as_ref()?.0.trim().parse().ok()?;
-        let active = state.active_children.get(&boundary).copied().unwrap_or(0);
-        (u64::from(active) >= limit).then(|| Reason::Parallelism {
+        let limit: u64 = run.compiled_of(boundary).template.parallelism.as_ref()?.0.trim().parse().ok()?;
+        let active = run.slots_taken(boundary);
+        (active >= limit).then(|| Reason::Parallelism {
             limit,
-            active,
-            whose: format!("template '{}'", run.recipe_of(boundary).key),
+            active: u32::try_from(active).unwrap_or(u32::MAX),
+            whose: format!("template '{}'", run.compiled_of(boundary).key),
         })
     });
-    let whole = run.program.workflow.spec.parallelism.filter(|limit| u64::from(state.active_pods) >= *limit);
-    let whole =
-        whole.map(|limit| Reason::Parallelism { limit, active: state.active_pods, whose: "the workflow".to_owned() });
+    let pods = run.pod_slots_taken();
+    let whole = run.program.workflow.spec.parallelism.filter(|limit| pods >= *limit);
+    let active = u32::try_from(pods).unwrap_or(u32::MAX);
+    let whole = whole.map(|limit| Reason::Parallelism { limit, active, whose: "the workflow".to_owned() });
     own.or(whole).unwrap_or(Reason::Children { open, still_to_start })
 }

@@ -14,8 +14,8 @@ use octoflow_model::{
 };
 
 use super::{
-    node::{Body, Dag, Fan, Group, Leaf, Node},
-    program::{Graph, Program, Recipe},
+    node::{Body, Dag, Expansion, Group, Leaf, Node},
+    program::{CompiledTemplate, Graph, Program},
     room,
     run::{Run, State},
     todo::{Note, Todo},
@@ -25,8 +25,8 @@ use crate::run::head::Head;
 mod daemon;
 mod life;
 mod lock;
-mod past;
 mod place;
+mod reuse;
 mod whole;
 
 /// Read-only state of a run. Only the fold can write it.
@@ -120,7 +120,7 @@ impl Run {
         } else if let Fact::Workflow(fact) = fact {
             fold.apply(fact);
         }
-        self.heed();
+        self.enter_notes();
     }
 }
 
@@ -137,8 +137,8 @@ impl<'a> Fold<'a> {
             WorkflowFact::Locked { node, wake, .. } => self.unbar(*node, *wake),
             WorkflowFact::Expanded { node, call, items } => {
                 self.state.weight += room::of_items(items);
-                if let Some(fan) = self.fan_mut(*node, *call) {
-                    fan.items = Some(items.clone());
+                if let Some(expansion) = self.expansion_mut(*node, *call) {
+                    expansion.items = Some(items.clone());
                 }
             }
             WorkflowFact::Launched { node, at, deadline, on } => self.launch(*node, *at, *deadline, on.as_deref()),
@@ -164,7 +164,7 @@ impl<'a> Fold<'a> {
             }
             WorkflowFact::Finished(finished) => self.finish(finished),
             WorkflowFact::Settled { node } => self.settle(*node),
-            WorkflowFact::Daemoned { node } => self.stand(*node),
+            WorkflowFact::Daemoned { node } => self.daemon_up(*node),
             WorkflowFact::Dismissed { node } => self.dismiss(*node),
             WorkflowFact::Due { node, hook } => self.state.due.entry(*node).or_default().push(hook.clone()),
             WorkflowFact::Recalled { node, cache, key, hit } => self.recall(*node, cache, key, *hit),
@@ -192,7 +192,14 @@ impl<'a> Fold<'a> {
         let handler = match &added.role {
             Role::Exit => true,
             Role::Hook(name) => name == super::hook::EXIT,
-            _ => false,
+            Role::Entry
+            | Role::RunHook(_)
+            | Role::Group(_)
+            | Role::Step { .. }
+            | Role::Task(_)
+            | Role::Item(_)
+            | Role::Attempt(_)
+            | Role::Container(_) => false,
         };
         let node = Node {
             name: added.name.as_str().into(),
@@ -207,13 +214,13 @@ impl<'a> Fold<'a> {
             depth: added.boundary.map_or(0, |boundary| self.state.node(boundary).depth + 1),
             parent: added.parent,
             boundary: added.boundary,
-            template: added.template.as_deref().map(|name| match self.program.recipe(name) {
-                Some(recipe) => recipe.key.clone(),
+            template: added.template.as_deref().map(|name| match self.program.compiled(name) {
+                Some(compiled) => compiled.key.clone(),
                 None => name.into(),
             }),
             message: (!added.message.is_empty()).then(|| added.message.as_str().into()),
             display: added.display.as_deref().map(Into::into),
-            born: added.at,
+            created_at: added.at,
             started: added.at,
             ran: false,
             finished: added.phase.fulfilled().then_some(added.at),
@@ -228,7 +235,7 @@ impl<'a> Fold<'a> {
             daemoned: false,
             dismissed: false,
             memo: None,
-            past: None,
+            reuse: None,
             body: Body::Plain,
         };
         let open = !added.phase.fulfilled();
@@ -271,10 +278,10 @@ impl<'a> Fold<'a> {
                 (Role::Group(_), Body::Steps { groups }) => groups.push(at),
                 (Role::Step { step, .. }, Body::Group(group)) => {
                     group.open += 1;
-                    let fan = &mut group.calls[*step as usize];
-                    fan.nodes.push(at);
-                    fan.open += 1;
-                    while group.calls.get(group.cursor as usize).is_some_and(Fan::complete) {
+                    let expansion = &mut group.calls[*step as usize];
+                    expansion.nodes.push(at);
+                    expansion.open += 1;
+                    while group.calls.get(group.cursor as usize).is_some_and(Expansion::complete) {
                         group.cursor += 1;
                     }
                 }
@@ -283,9 +290,9 @@ impl<'a> Fold<'a> {
                     dag.made += 1;
                     dag.open += 1;
                 }
-                (Role::Item(_), Body::Fan(fan)) => {
-                    fan.nodes.push(at);
-                    fan.open += 1;
+                (Role::Item(_), Body::TaskGroup(expansion)) => {
+                    expansion.nodes.push(at);
+                    expansion.open += 1;
                 }
                 (Role::Attempt(_), Body::Retry { attempts }) => {
                     attempts.push(at);
@@ -312,11 +319,11 @@ impl<'a> Fold<'a> {
             NodeKind::StepGroup => {
                 let Role::Group(index) = node.role else { unreachable!("a step group has the role of one") };
                 let Some(steps) = node.parent else { unreachable!("a step group belongs to a steps node") };
-                let calls = self.recipe_of(steps).group_size(index);
-                Body::Group(Group { calls: vec![Fan::default(); calls], cursor: 0, open: 0 })
+                let calls = self.compiled_of(steps).group_size(index);
+                Body::Group(Group { calls: vec![Expansion::default(); calls], cursor: 0, open: 0 })
             }
-            NodeKind::Dag => Body::Dag(Box::new(new_dag(self.recipe_of(at).graph()))),
-            NodeKind::TaskGroup => Body::Fan(Fan::default()),
+            NodeKind::Dag => Body::Dag(Box::new(new_dag(self.compiled_of(at).graph()))),
+            NodeKind::TaskGroup => Body::TaskGroup(Expansion::default()),
             NodeKind::Retry => Body::Retry { attempts: Vec::new() },
             NodeKind::Skipped | NodeKind::Suspend | NodeKind::Container => Body::Plain,
         }
@@ -345,18 +352,22 @@ impl<'a> Fold<'a> {
         {
             *self.state.failed_children.entry(boundary).or_insert(0) += 1;
         }
-        let stood = node.daemoned;
+        let was_daemon = node.daemoned;
         if node.kind.tasked() {
             self.state.placed.remove(&at);
         }
         self.state.expired.remove(&at);
         self.close_body(at);
-        if !stood {
+        if !was_daemon {
             self.count(at, -1);
         }
         let node = &mut self.state.nodes[at.at()];
         node.barred = false;
-        node.lock = None;
+        let lock = node.lock.take();
+        // The slot it kept between its attempts is free.
+        if let (NodeKind::Retry, Some(true), Some(boundary)) = (node.kind, lock.map(|lock| lock.held), node.boundary) {
+            self.note(Note::ChildOver(boundary));
+        }
         self.look_at_watchers();
         self.settle_unless_followed(at);
     }
@@ -387,7 +398,7 @@ impl<'a> Fold<'a> {
                 }
             }
             // Later calls of the same boundary may still ask for the nodes of a group or a loop.
-            body @ (Body::Group(_) | Body::Fan(_)) => self.state.nodes[at.at()].body = body,
+            body @ (Body::Group(_) | Body::TaskGroup(_)) => self.state.nodes[at.at()].body = body,
             Body::Plain | Body::Leaf(_) | Body::Retry { .. } => {}
         }
         self.state.failed_children.remove(&at);
@@ -409,15 +420,15 @@ impl<'a> Fold<'a> {
         if std::mem::replace(&mut node.settled, true) {
             return;
         }
-        let stood = node.daemoned && !matches!(node.role, Role::Attempt(_));
+        let was_daemon = node.daemoned && !matches!(node.role, Role::Attempt(_));
         self.state.fired.remove(&Some(at));
         self.state.due.remove(&Some(at));
         self.note(Note::Settled(at));
-        if stood { self.lie_down(at) } else { self.tell_parent(at) }
+        if was_daemon { self.daemon_settled(at) } else { self.notify_parent(at) }
     }
 
     /// Notifies the parent that it need not wait for this node any longer.
-    pub(super) fn tell_parent(&mut self, at: NodeIx) {
+    pub(super) fn notify_parent(&mut self, at: NodeIx) {
         let node = self.state.node(at);
         let (role, parent) = (node.role.clone(), node.parent);
         let Some(parent) = parent else {
@@ -433,17 +444,20 @@ impl<'a> Fold<'a> {
                 dag.open -= 1;
                 self.release(parent, task);
             }
-            (Role::Item(_), Body::Fan(fan)) => fan.open -= 1,
-            _ => {}
+            (Role::Item(_), Body::TaskGroup(expansion)) => expansion.open -= 1,
+            // A parent that is over counts no more, and these are not counted.
+            (Role::Step { .. } | Role::Task(_) | Role::Item(_), _)
+            | (Role::Entry | Role::Exit | Role::Group(_) | Role::Attempt(_), _)
+            | (Role::Hook(_) | Role::RunHook(_) | Role::Container(_), _) => {}
         }
         self.note(Note::Changed(parent));
     }
 
     /// Decrements the wait counters of the tasks that depend on a settled task, and notes those that become ready.
     fn release(&mut self, dag: NodeIx, task: u32) {
-        let recipe = self.recipe_of(dag);
+        let compiled = self.compiled_of(dag);
         let Body::Dag(body) = &mut self.state.nodes[dag.at()].body else { return };
-        for dependent in &recipe.graph().tasks[task as usize].dependents {
+        for dependent in &compiled.graph().tasks[task as usize].dependents {
             body.waits[*dependent as usize] -= 1;
             if body.waits[*dependent as usize] == 0 {
                 self.notes.push(Note::Ready { dag, task: *dependent });
@@ -474,15 +488,15 @@ impl<'a> Fold<'a> {
         }
     }
 
-    fn recipe_of(&self, at: NodeIx) -> &'a Arc<Recipe> {
-        self.state.recipe_of(at, self.program)
+    fn compiled_of(&self, at: NodeIx) -> &'a Arc<CompiledTemplate> {
+        self.state.compiled_of(at, self.program)
     }
 
-    fn fan_mut(&mut self, node: NodeIx, call: u32) -> Option<&mut Fan> {
+    fn expansion_mut(&mut self, node: NodeIx, call: u32) -> Option<&mut Expansion> {
         match &mut self.state.nodes[node.at()].body {
             Body::Group(group) => group.calls.get_mut(call as usize),
-            Body::Fan(fan) => Some(fan),
-            _ => None,
+            Body::TaskGroup(expansion) => Some(expansion),
+            Body::Plain | Body::Leaf(_) | Body::Steps { .. } | Body::Dag(_) | Body::Retry { .. } => None,
         }
     }
 }

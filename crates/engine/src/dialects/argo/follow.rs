@@ -7,7 +7,7 @@ use octoflow_model::{
 };
 
 use super::{
-    call::Birth,
+    call::NewNode,
     hook::EXIT,
     program::CallSite,
     scope::Scope,
@@ -15,10 +15,9 @@ use super::{
     turn::Turn,
     view::View,
 };
-use crate::expr::Value;
 
 /// A handler or hook that can start: its template and its inputs.
-pub(super) type HookCall = (std::sync::Arc<super::program::Recipe>, octoflow_model::argo::InputValues);
+pub(super) type HookCall = (std::sync::Arc<super::program::CompiledTemplate>, octoflow_model::argo::InputValues);
 
 impl Turn<'_> {
     /// Continues a node that is final: fires its hooks, then starts its exit handler, then settles it.
@@ -49,7 +48,7 @@ impl Turn<'_> {
         if !node.followed || !node.phase.completed() {
             return self.decide(WorkflowFact::Settled { node: at });
         }
-        let birth = Birth {
+        let new_node = NewNode {
             name: format!("{}.onExit", node.name),
             role: Role::Hook(EXIT.to_owned()),
             parent: Some(at),
@@ -61,7 +60,7 @@ impl Turn<'_> {
         let instance = match self.instance(frame) {
             Ok(instance) => instance,
             Err(why) => {
-                self.add_errored(birth, why);
+                self.add_errored(new_node, why);
                 return;
             }
         };
@@ -74,25 +73,25 @@ impl Turn<'_> {
         let scope = Scope {
             item: item.as_ref(),
             own: Some((&call.name, at)),
-            ..self.view().frame_scope(frame, &instance).about(&birth.name)
+            ..self.view().frame_scope(frame, &instance).about(&new_node.name)
         };
         match hook_holds(&hook, &scope) {
             Ok(true) => {}
             Ok(false) => return self.decide(WorkflowFact::Settled { node: at }),
             Err(why) => {
-                self.add_errored(birth, why);
+                self.add_errored(new_node, why);
                 return;
             }
         }
-        match self.view().hook_call(instance.recipe.template_scope(), &hook, &scope) {
-            Ok((recipe, inputs)) => match self.handler_gate(birth.boundary, &recipe.template) {
+        match self.view().hook_call(instance.compiled.template_scope(), &hook, &scope) {
+            Ok((compiled, inputs)) => match self.handler_gate(new_node.boundary, &compiled.template) {
                 Some(gate) => self.park(at, gate),
                 None => {
-                    self.enter(birth, &recipe, inputs);
+                    self.enter(new_node, &compiled, inputs);
                 }
             },
             Err(why) => {
-                self.add_errored(birth, why);
+                self.add_errored(new_node, why);
             }
         }
     }
@@ -101,7 +100,7 @@ impl Turn<'_> {
 impl View<'_> {
     /// Whether a call has an exit handler.
     pub(super) fn call_is_followed(&self, frame: NodeIx, place: CallSite) -> bool {
-        let template = &self.run.recipe_of(frame).template;
+        let template = &self.run.compiled_of(frame).template;
         let call = match place {
             CallSite::Step(group, step) => {
                 template.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize))
@@ -117,10 +116,10 @@ impl View<'_> {
         hook: &Hook,
         scope: &Scope<'_>,
     ) -> Result<HookCall, String> {
-        let recipe = self.named(template_scope, hook.template.as_deref(), hook.template_ref.as_ref(), scope)?;
+        let compiled = self.named(template_scope, hook.template.as_deref(), hook.template_ref.as_ref(), scope)?;
         let arguments: &Arguments = &hook.arguments;
-        let inputs = self.inputs(&recipe, arguments, scope)?;
-        Ok((recipe, inputs))
+        let inputs = self.inputs(&compiled, arguments, scope)?;
+        Ok((compiled, inputs))
     }
 }
 
@@ -129,10 +128,7 @@ pub(super) fn hook_holds(hook: &Hook, scope: &Scope<'_>) -> Result<bool, String>
     let Some(expression) = &hook.expression else { return Ok(true) };
     let expression = fill(expression, scope, Missing::Refuse).map_err(|error| error.to_string())?;
     let value = scope.meter.evaluate(&expression, scope).map_err(|error| error.to_string())?;
-    match value {
-        Value::Bool(verdict) => Ok(verdict),
-        other => {
-            Err(format!("hook expression '{expression}' gave {} where true or false was expected", other.to_json()))
-        }
-    }
+    value.as_bool().ok_or_else(|| {
+        format!("hook expression '{expression}' gave {} where true or false was expected", value.to_json())
+    })
 }

@@ -20,7 +20,7 @@ pub fn of(run: &Run) -> Vec<Garbage> {
     for (at, node) in run.state.nodes.iter().enumerate() {
         // Only tasks produce artifacts; all other nodes pass them on.
         let (NodeKind::Pod, Some(outputs)) = (node.kind, &node.outputs) else { continue };
-        if node.past.as_ref().is_some_and(|past| past.skipped) {
+        if node.reuse.as_ref().is_some_and(|reuse| reuse.skipped) {
             // Reused artifacts belong to the run that produced them.
             continue;
         }
@@ -28,7 +28,7 @@ pub fn of(run: &Run) -> Vec<Garbage> {
         if outputs.artifacts.is_empty() {
             continue;
         }
-        let declared = &run.recipe_of(at).template.outputs.artifacts;
+        let declared = &run.compiled_of(at).template.outputs.artifacts;
         for output in &outputs.artifacts {
             let own = declared.iter().find(|artifact| artifact.name == output.name).and_then(own_strategy);
             let strategy = own.or(all).unwrap_or(GcStrategy::Never);
@@ -50,8 +50,8 @@ pub fn is_specified(run: &Run) -> bool {
     strategy(run.program.workflow.spec.artifact_gc.as_ref()).is_some()
         || run
             .program
-            .recipes()
-            .any(|recipe| recipe.template.outputs.artifacts.iter().any(|one| own_strategy(one).is_some()))
+            .templates()
+            .any(|compiled| compiled.template.outputs.artifacts.iter().any(|one| own_strategy(one).is_some()))
 }
 
 /// Returns the remote location of an artifact, with credentials; `None` if it is only in the local store.

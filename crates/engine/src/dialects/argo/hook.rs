@@ -7,7 +7,7 @@ use octoflow_model::{
 };
 
 use super::{
-    call::{Birth, Gate},
+    call::{Gate, NewNode},
     follow::hook_holds,
     scope::Scope,
     turn::Turn,
@@ -32,7 +32,7 @@ impl Turn<'_> {
             return;
         }
         let Some((frame, place, _)) = self.run.site_of(at) else { return };
-        let call = self.run.recipe_of(frame).call(place);
+        let call = self.run.compiled_of(frame).call(place);
         let unfired: Vec<String> =
             call.map(|call| self.view().unfired(Some(at), call.hooks.keys())).unwrap_or_default();
         // A frame that cannot be instantiated reports that when it is visited itself.
@@ -42,7 +42,7 @@ impl Turn<'_> {
             let Some(hook) = call.hooks.get(&name) else { continue };
             let item = self.run.item_of(at);
             let node = self.run.state.node(at);
-            let birth = Birth {
+            let new_node = NewNode {
                 name: format!("{}.hooks.{name}", node.name),
                 role: Role::Hook(name.clone()),
                 parent: Some(at),
@@ -54,15 +54,15 @@ impl Turn<'_> {
             let scope = Scope {
                 item: item.as_ref(),
                 own: Some((&call.name, at)),
-                ..self.view().frame_scope(frame, &instance).about(&birth.name)
+                ..self.view().frame_scope(frame, &instance).about(&new_node.name)
             };
             let over = node.phase.fulfilled();
-            let due = self.view().is_due(Some(at), &name) || self.run.has_reused_part(&birth.name);
+            let due = self.view().is_due(Some(at), &name) || self.run.has_reused_part(&new_node.name);
             let checked = if due { Ok(()) } else { check_due(hook, &scope, over) };
             match checked {
                 Ok(()) => {}
                 Err(NotDue::Invalid(why)) => {
-                    self.add_errored(birth, why);
+                    self.add_errored(new_node, why);
                     continue;
                 }
                 Err(NotDue::Yet) => {
@@ -72,8 +72,8 @@ impl Turn<'_> {
                     continue;
                 }
             }
-            let made = self.view().hook_call(instance.recipe.template_scope(), hook, &scope);
-            if let Some(gate) = self.start_hook(birth, made) {
+            let made = self.view().hook_call(instance.compiled.template_scope(), hook, &scope);
+            if let Some(gate) = self.start_hook(new_node, made) {
                 self.record_due(Some(at), name, due);
                 self.park(at, gate);
             }
@@ -88,22 +88,22 @@ impl Turn<'_> {
         let program = self.run.program.clone();
         for name in self.view().unfired(None, program.workflow.spec.hooks.keys()) {
             let hook = &program.workflow.spec.hooks[&name];
-            let mut birth = self.view().run_birth(format!(".hooks.{name}"), Role::RunHook(name.clone()));
-            birth.after.push(root);
-            let scope = Scope::new(self.run, self.now).about(&birth.name);
+            let mut new_node = self.view().run_node(format!(".hooks.{name}"), Role::RunHook(name.clone()));
+            new_node.after.push(root);
+            let scope = Scope::new(self.run, self.now).about(&new_node.name);
             let due = self.view().is_due(None, &name);
             let over = self.run.state.node(root).settled;
             let checked = if due { Ok(()) } else { check_due(hook, &scope, over) };
             match checked {
                 Ok(()) => {}
                 Err(NotDue::Invalid(why)) => {
-                    self.add_errored(birth, why);
+                    self.add_errored(new_node, why);
                     continue;
                 }
                 Err(NotDue::Yet) => continue,
             }
             let made = self.view().hook_call(None, hook, &scope);
-            if let Some(gate) = self.start_hook(birth, made) {
+            if let Some(gate) = self.start_hook(new_node, made) {
                 self.record_due(None, name, due);
                 self.run.todo.run_parked |= gate == Gate::Run;
             }
@@ -118,17 +118,17 @@ impl Turn<'_> {
     }
 
     /// Starts a hook, unless a limit blocks it; returns that limit.
-    fn start_hook(&mut self, birth: Birth, made: Result<super::follow::HookCall, String>) -> Option<Gate> {
+    fn start_hook(&mut self, new_node: NewNode, made: Result<super::follow::HookCall, String>) -> Option<Gate> {
         match made {
-            Ok((recipe, inputs)) => {
-                let gate = self.handler_gate(birth.boundary, &recipe.template);
+            Ok((compiled, inputs)) => {
+                let gate = self.handler_gate(new_node.boundary, &compiled.template);
                 if gate.is_none() {
-                    self.enter(birth, &recipe, inputs);
+                    self.enter(new_node, &compiled, inputs);
                 }
                 gate
             }
             Err(why) => {
-                self.add_errored(birth, why);
+                self.add_errored(new_node, why);
                 None
             }
         }
@@ -140,10 +140,8 @@ impl View<'_> {
     fn unfired<'n>(&self, owner: Option<NodeIx>, names: impl Iterator<Item = &'n String>) -> Vec<String> {
         let fired = self.run.state.fired.get(&owner).map(Vec::as_slice).unwrap_or_default();
         let fired = |name: &str| {
-            fired.iter().any(|hook| match &self.run.state.node(*hook).role {
-                Role::Hook(fired) | Role::RunHook(fired) => fired == name,
-                _ => false,
-            })
+            let is_named = |role: &Role| matches!(role, Role::Hook(fired) | Role::RunHook(fired) if fired == name);
+            fired.iter().any(|hook| is_named(&self.run.state.node(*hook).role))
         };
         names.filter(|name| *name != EXIT && !fired(name)).cloned().collect()
     }

@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::expr::jq::plain;
+
 /// Returns a node's id: the run's name for the root, else the run's name with the FNV-1a hash of the node's name.
 pub fn node_id(run: &str, node: &str) -> String {
     if run == node { run.to_owned() } else { format!("{run}-{}", fnv1a(node)) }
@@ -56,25 +58,15 @@ fn describe(item: &Value) -> String {
             pairs.join(",")
         }
         Value::Array(list) => {
-            let words: Vec<_> = list.iter().map(in_list).collect();
+            let words: Vec<_> = list.iter().map(plain).collect();
             format!("[{}]", words.join(" "))
         }
-        scalar => scalar.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => item.to_string(),
     }
 }
 
 fn in_map(value: &Value) -> String {
-    match value {
-        Value::String(text) => escaped(text),
-        other => other.to_string(),
-    }
-}
-
-fn in_list(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), escaped)
 }
 
 /// Escapes a text as JSON does, without the quotes, so that a newline shows as `

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     expand::nth,
-    program::{CallSite, Calls, Recipe},
+    program::{CallSite, Calls, CompiledTemplate},
     run::Run,
     scope::Scope,
     substitute::{Missing, fill_value},
@@ -21,19 +21,19 @@ use super::{
 
 #[derive(Debug)]
 pub(crate) struct Instance {
-    pub recipe: Arc<Recipe>,
+    pub compiled: Arc<CompiledTemplate>,
     /// The template with variables filled in; for a steps or DAG template, without its calls and outputs.
     pub template: Arc<Template>,
     /// Source of calls and outputs. Those of a steps or DAG template are as written.
     pub body: Arc<Template>,
     /// Variables that only this steps or DAG node has.
     pub locals: Vec<(&'static str, String)>,
-    aim: OnceLock<Aim>,
+    dag_targets: OnceLock<DagTargets>,
 }
 
 /// The targets of a DAG.
 #[derive(Debug)]
-pub(crate) struct Aim {
+pub(crate) struct DagTargets {
     pub targets: Vec<u32>,
     /// Whether each task is a target or needed by one, by task.
     pub needed: Vec<bool>,
@@ -43,18 +43,18 @@ pub(crate) struct Aim {
 
 impl Instance {
     fn new(
-        recipe: Arc<Recipe>,
+        compiled: Arc<CompiledTemplate>,
         template: Arc<Template>,
         body: Arc<Template>,
         locals: Vec<(&'static str, String)>,
     ) -> Self {
-        let locals = if matches!(recipe.calls, Calls::None) { Vec::new() } else { locals };
-        Self { recipe, template, body, locals, aim: OnceLock::new() }
+        let locals = if matches!(compiled.calls, Calls::None) { Vec::new() } else { locals };
+        Self { compiled, template, body, locals, dag_targets: OnceLock::new() }
     }
 
-    pub(crate) fn aim(&self) -> &Aim {
-        self.aim.get_or_init(|| {
-            let graph = self.recipe.graph();
+    pub(crate) fn dag_targets(&self) -> &DagTargets {
+        self.dag_targets.get_or_init(|| {
+            let graph = self.compiled.graph();
             let named = self.template.dag.as_ref().and_then(|dag| dag.target.as_deref()).unwrap_or_default();
             let mut targets: Vec<u32> =
                 named.split_whitespace().filter_map(|name| graph.index.get(name).copied()).collect();
@@ -63,7 +63,7 @@ impl Instance {
             }
             let needed = graph.needed(&targets);
             let count = needed.iter().filter(|needed| **needed).count() as u32;
-            Aim { targets, needed, count }
+            DagTargets { targets, needed, count }
         })
     }
 
@@ -74,7 +74,7 @@ impl Instance {
             }
             CallSite::Task(task) => self.body.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
         };
-        found.expect("an instance has the calls its recipe has")
+        found.expect("an instance has the calls its compiled template has")
     }
 }
 
@@ -85,7 +85,7 @@ impl Turn<'_> {
         let mut chain = vec![at];
         while let Some(last) = chain.last().copied() {
             let node = self.run.state.node(last);
-            if self.run.instances.contains_key(&last) || !self.run.recipe_of(last).inline() {
+            if self.run.instances.contains_key(&last) || !self.run.compiled_of(last).inline() {
                 break;
             }
             match node.boundary {
@@ -105,28 +105,28 @@ impl Turn<'_> {
 
 impl View<'_> {
     fn make_instance(&self, at: NodeIx) -> Result<Instance, String> {
-        let recipe = self.run.recipe_of(at).clone();
-        let inline = if recipe.inline() { Some(self.inline_raw(at)?) } else { None };
-        let locals = if recipe.tagged { self.locals(at) } else { Vec::new() };
-        let Some(raw) = inline.as_ref().or(recipe.raw.as_ref()) else {
-            let template = recipe.template.clone();
-            return Ok(Instance::new(recipe, template.clone(), template, locals));
+        let compiled = self.run.compiled_of(at).clone();
+        let inline = if compiled.inline() { Some(self.inline_raw(at)?) } else { None };
+        let locals = if compiled.tagged { self.locals(at) } else { Vec::new() };
+        let Some(raw) = inline.as_ref().or(compiled.raw.as_ref()) else {
+            let template = compiled.template.clone();
+            return Ok(Instance::new(compiled, template.clone(), template, locals));
         };
         let node = self.run.state.node(at);
         let scope = Scope {
             inputs: node.inputs.as_deref(),
-            template: Some(&recipe.template),
+            template: Some(&compiled.template),
             locals: &locals,
             ..Scope::of_node(self.run, self.now, at)
         };
         let filled = fill_value(raw, &scope, Missing::Keep).map_err(|error| error.to_string())?;
         let template: Template = serde_json::from_value(filled).map_err(|error| {
-            format!("template '{}' is not usable once its variables are put in: {error}", recipe.key)
+            format!("template '{}' is not usable once its variables are put in: {error}", compiled.key)
         })?;
         let template = Arc::new(template);
-        let whole = inline.is_some() || matches!(recipe.calls, Calls::None);
-        let body = if whole { template.clone() } else { recipe.template.clone() };
-        Ok(Instance::new(recipe, template, body, locals))
+        let whole = inline.is_some() || matches!(compiled.calls, Calls::None);
+        let body = if whole { template.clone() } else { compiled.template.clone() };
+        Ok(Instance::new(compiled, template, body, locals))
     }
 
     /// Fills an inline template with the variables of its call site.
@@ -150,7 +150,7 @@ impl View<'_> {
         }
         if let Some((boundary, place, _)) = self.run.site_of(at) {
             let word = if matches!(place, CallSite::Step(..)) { "steps.name" } else { "tasks.name" };
-            locals.push((word, self.run.recipe_of(boundary).call_name(place).to_owned()));
+            locals.push((word, self.run.compiled_of(boundary).call_name(place).to_owned()));
         }
         if let (Role::Attempt(number), Some(retry)) = (&node.role, node.parent) {
             locals.push(("retries", number.to_string()));
@@ -200,8 +200,12 @@ impl Run {
             (Role::Step { step, item: Some(item) }, Body::Group(group)) => {
                 group.calls.get(*step as usize)?.items.as_ref().and_then(|items| nth(items, *item as usize))
             }
-            (Role::Item(item), Body::Fan(fan)) => fan.items.as_ref().and_then(|items| nth(items, *item as usize)),
-            _ => None,
+            (Role::Item(item), Body::TaskGroup(expansion)) => {
+                expansion.items.as_ref().and_then(|items| nth(items, *item as usize))
+            }
+            (Role::Step { .. } | Role::Item(_), _)
+            | (Role::Entry | Role::Exit | Role::Group(_) | Role::Task(_) | Role::Attempt(_), _)
+            | (Role::Hook(_) | Role::RunHook(_) | Role::Container(_), _) => None,
         }
     }
 }

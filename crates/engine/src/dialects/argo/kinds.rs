@@ -175,10 +175,8 @@ fn cron(object: &Value, now: Time) -> Vec<Value> {
     };
     let active = status["active"].as_array().map_or(0, Vec::len);
     let suspended = spec["suspend"].as_bool().unwrap_or(false).to_string();
-    let last = match &status["lastScheduledTime"] {
-        last @ Value::String(_) => json!(since(last, now)),
-        _ => text(&Value::Null),
-    };
+    let last = &status["lastScheduledTime"];
+    let last = if last.is_string() { json!(since(last, now)) } else { text(&Value::Null) };
     let (zone, concurrency) = (text(&spec["timezone"]), text(&spec["concurrencyPolicy"]));
     vec![name, schedules, zone, json!(suspended), json!(active), last, age, concurrency]
 }

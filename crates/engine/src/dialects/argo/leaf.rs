@@ -7,7 +7,7 @@ use octoflow_model::{
     task::placement::Assignment,
 };
 
-use super::{duration, node::Leaf, pod, program::Recipe, turn::Turn, view::View};
+use super::{duration, node::Leaf, pod, program::CompiledTemplate, turn::Turn, view::View};
 use crate::run::placement;
 
 impl Turn<'_> {
@@ -85,7 +85,7 @@ impl Turn<'_> {
     fn requeue(&mut self, at: NodeIx, log_bytes: u64) {
         let node = self.run.state.node(at);
         let (name, kind) = (node.name.clone(), node.kind);
-        let recipe = self.run.recipe_of(at).clone();
+        let recipe = self.run.compiled_of(at).clone();
         let inputs = node.inputs.as_deref().cloned().unwrap_or_default();
         // The time a task may be pending counts anew, as its deadline does when it starts.
         let wake = self.view().first_wake(&name, kind, &inputs, &recipe).unwrap_or_default();
@@ -231,12 +231,18 @@ impl View<'_> {
         name: &str,
         kind: NodeKind,
         inputs: &InputValues,
-        recipe: &Recipe,
+        compiled: &CompiledTemplate,
     ) -> Result<Option<Time>, String> {
         let field = match kind {
-            NodeKind::Suspend => recipe.template.suspend.as_ref().and_then(|suspend| suspend.duration.as_ref()),
-            kind if kind.tasked() => recipe.template.timeout.as_ref(),
-            _ => None,
+            NodeKind::Suspend => compiled.template.suspend.as_ref().and_then(|suspend| suspend.duration.as_ref()),
+            NodeKind::Pod | NodeKind::Http => compiled.template.timeout.as_ref(),
+            NodeKind::Steps
+            | NodeKind::StepGroup
+            | NodeKind::Dag
+            | NodeKind::TaskGroup
+            | NodeKind::Retry
+            | NodeKind::Skipped
+            | NodeKind::Container => None,
         };
         let Some(text) = field else { return Ok(None) };
         let scope =

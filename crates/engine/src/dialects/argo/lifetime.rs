@@ -36,10 +36,8 @@ pub fn pod_is_shown(object: &Value, node: &Value, labels: &BTreeMap<String, Stri
 /// object, `node` one of its `status.nodes`, `labels` those of the pod.
 pub fn pod_hidden_at(object: &Value, node: &Value, labels: &BTreeMap<String, String>) -> Option<Time> {
     let status = &object["status"];
-    let policy = match &status["storedWorkflowTemplateSpec"]["podGC"] {
-        Value::Null => &object["spec"]["podGC"],
-        merged => merged,
-    };
+    let merged = &status["storedWorkflowTemplateSpec"]["podGC"];
+    let policy = if merged.is_null() { &object["spec"]["podGC"] } else { merged };
     let ended = |of: &Value| of["finishedAt"].as_str().and_then(Time::parse);
     let (phase, run_phase) = (&node["phase"], &status["phase"]);
     let gone_from = match policy["strategy"].as_str() {

@@ -4,11 +4,11 @@
 
 use octoflow_model::{
     Claim, Limit, NodeIx, RunFact, RunPhase, Shutdown,
-    argo::{NodeKind, Phase, Synchronization, WorkflowFact, synchronization::Semaphore},
+    argo::{NodeKind, Phase, Role, Synchronization, WorkflowFact, synchronization::Semaphore},
 };
 
 use super::{
-    node::Lock,
+    node::{Lock, is_counted},
     run::{Run, State},
     scope::Scope,
     substitute::{Missing, fill},
@@ -39,7 +39,7 @@ impl Turn<'_> {
         if node.lock.is_some() {
             return;
         }
-        if self.run.recipe_of(at).template.synchronization.is_none() {
+        if self.run.compiled_of(at).template.synchronization.is_none() {
             // Without locks, it only waits for its cache lookup.
             return self.locked(Some(at));
         }
@@ -84,13 +84,13 @@ impl Turn<'_> {
             if self.recall(at) {
                 return;
             }
-            let recipe = self.run.recipe_of(at).clone();
+            let compiled = self.run.compiled_of(at).clone();
             let slot = self.run.state.node(at);
             let inputs = slot.inputs.as_deref().cloned().unwrap_or_default();
             wake = slot.wake;
             if slot.kind == NodeKind::Suspend {
                 // A suspension lasts from when it may begin.
-                match self.view().first_wake(&slot.name, NodeKind::Suspend, &inputs, &recipe) {
+                match self.view().first_wake(&slot.name, NodeKind::Suspend, &inputs, &compiled) {
                     Ok(until) => wake = until,
                     Err(why) => return self.finish(at, Phase::Error, why),
                 }
@@ -101,10 +101,32 @@ impl Turn<'_> {
 
     pub(crate) fn wait_for(&mut self, node: Option<NodeIx>, wait: Wait) {
         let Wait { claim, limit, holders } = wait;
+        if let Some(why) = node.and_then(|at| self.view().deadlock(at, &claim, limit)) {
+            return self.refuse_locks(node, &why);
+        }
         let taken = u32::try_from(holders.len()).unwrap_or(u32::MAX);
         let number = if claim.database { taken } else { limit.saturating_sub(taken) };
         let message = format!("Waiting for {} lock. Lock status: {number}/{limit}", claim.key);
         self.decide(WorkflowFact::Waiting { node, at: self.now, lock: claim.key, holders, message });
+    }
+
+    /// Ends the nodes that wait for a lock of a daemon that is up by now and outlives them.
+    pub(super) fn refuse_behind(&mut self, daemon: NodeIx) {
+        let Some(held) = self.run.state.node(daemon).lock.as_ref().filter(|lock| lock.held) else { return };
+        let claims = held.claims.clone();
+        let waits = |at: &NodeIx| self.run.state.node(*at).lock.as_ref().is_some_and(|lock| lock.waits.is_some());
+        let waiting: Vec<NodeIx> = (0..self.run.state.nodes.len() as u32).map(NodeIx).filter(waits).collect();
+        for at in waiting {
+            let wanted =
+                |claim: &&Claim| self.run.state.node(at).lock.as_ref().is_some_and(|lock| lock.claims.contains(claim));
+            let why = claims.iter().filter(wanted).find_map(|claim| {
+                let limit = self.world.limit(claim).ok()?;
+                self.view().deadlock(at, claim, limit)
+            });
+            if let Some(why) = why {
+                self.refuse_locks(Some(at), &why);
+            }
+        }
     }
 
     pub(crate) fn refuse_locks(&mut self, node: Option<NodeIx>, why: &str) {
@@ -117,6 +139,45 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
+    /// Returns why a node can never be granted a lock: as many as may hold it do, and none of them ends before the node does.
+    /// Locks that other runs hold, or nodes beside it, are released in time.
+    fn deadlock(&self, at: NodeIx, claim: &Claim, limit: u32) -> Option<String> {
+        let holds = |holder: &Option<NodeIx>| {
+            lock_of(&self.run.state, *holder).is_some_and(|lock| lock.held && lock.claims.contains(claim))
+        };
+        let mut holders = self.waits_for(at).into_iter().filter(holds);
+        let first = holders.next()?;
+        let count = 1 + holders.count();
+        // A limit of zero keeps everybody waiting until somebody raises it.
+        (limit > 0 && count >= limit as usize).then(|| {
+            let holder = self.run.holder_name(first);
+            format!("{} is held by {holder}, which does not end before this node does", claim.key)
+        })
+    }
+
+    /// Lists what ends only after a node has: the nodes around it, their daemons, and the run (`None`). A hook or exit handler
+    /// follows its owner, which has ended or ends without it, but not what is around that.
+    fn waits_for(&self, at: NodeIx) -> Vec<Option<NodeIx>> {
+        let state = &self.run.state;
+        let mut found = vec![None];
+        let (mut next, mut dismissing) = (Some(at), None);
+        while let Some(at) = next {
+            let node = state.node(at);
+            next = node.parent;
+            // The hooks of a daemon do not keep its boundary from ending the daemons.
+            if node.daemoned {
+                dismissing = node.boundary;
+            }
+            if !matches!(node.role, Role::Hook(_)) {
+                found.extend(node.parent.map(Some));
+            }
+            let ending = node.parent.filter(|parent| dismissing != Some(*parent));
+            let daemons = ending.and_then(|parent| state.daemons.get(&parent));
+            found.extend(daemons.into_iter().flatten().copied().map(Some));
+        }
+        found
+    }
+
     /// Returns the run's own claims with its parameters filled in, before it has begun.
     fn own_claims(&self, mut wanted: Synchronization, parameters: &[(String, String)]) -> Result<Vec<Claim>, String> {
         let known = parameters.iter().cloned().collect();
@@ -171,22 +232,11 @@ impl Run {
         if self.asleep {
             return Ready::Restoring;
         }
-        let Some(node) = node.map(|at| self.state.node(at)) else { return Ready::Yes };
-        let crowded = node.kind.tasked() && !self.has_room()
-            || node.counts_as_child() && node.boundary.is_some_and(|boundary| self.crowded(boundary));
+        let Some(at) = node else { return Ready::Yes };
+        let kind = self.slot_kind(at);
+        let crowded = kind.tasked() && !self.has_room()
+            || is_counted(kind) && self.state.node(at).boundary.is_some_and(|boundary| self.crowded(boundary));
         if crowded { Ready::Later } else { Ready::Yes }
-    }
-
-    /// Whether the boundary's parallelism limit is reached.
-    fn crowded(&self, boundary: NodeIx) -> bool {
-        let template = match self.instances.get(&boundary) {
-            Some(instance) => &*instance.template,
-            None => &*self.recipe_of(boundary).template,
-        };
-        let limit = template.parallelism.as_ref().and_then(|limit| limit.0.trim().parse::<u64>().ok());
-        let active = self.state.active_children.get(&boundary).copied().unwrap_or(0);
-        !self.state.node(boundary).phase.fulfilled()
-            && limit.is_some_and(|limit| limit > 0 && u64::from(active) >= limit)
     }
 }
 

@@ -69,7 +69,7 @@ impl Turn<'_> {
     pub(super) fn recall(&mut self, at: NodeIx) -> bool {
         if self.run.has_reused_child(at)
             || self.run.state.node(at).memo.is_some()
-            || self.run.recipe_of(at).template.memoize.is_none()
+            || self.run.compiled_of(at).template.memoize.is_none()
         {
             return false;
         }

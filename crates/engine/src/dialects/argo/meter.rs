@@ -63,7 +63,39 @@ impl Turn<'_> {
             }
             Fact::Workflow(WorkflowFact::Added(_)) => Some(MeterTrigger::NodeAdded(self.view().next_node())),
             Fact::Workflow(WorkflowFact::Finished(finished)) => Some(MeterTrigger::NodeFinished(finished.node)),
-            _ => None,
+            Fact::Run(
+                RunFact::Submitted(_)
+                | RunFact::Suspended { .. }
+                | RunFact::Resumed { .. }
+                | RunFact::ShuttingDown { .. }
+                | RunFact::DeadlinePassed { .. }
+                | RunFact::Marked { .. },
+            )
+            | Fact::Workflow(
+                WorkflowFact::Wanted { .. }
+                | WorkflowFact::Waiting { .. }
+                | WorkflowFact::Locked { .. }
+                | WorkflowFact::Expanded { .. }
+                | WorkflowFact::Launched { .. }
+                | WorkflowFact::Preempted { .. }
+                | WorkflowFact::Requeued { .. }
+                | WorkflowFact::Started { .. }
+                | WorkflowFact::Progressed { .. }
+                | WorkflowFact::Daemoned { .. }
+                | WorkflowFact::Dismissed { .. }
+                | WorkflowFact::Stopping { .. }
+                | WorkflowFact::Backoff { .. }
+                | WorkflowFact::Supplied { .. }
+                | WorkflowFact::Settled { .. }
+                | WorkflowFact::Due { .. }
+                | WorkflowFact::Recalled { .. }
+                | WorkflowFact::Memoized { .. }
+                | WorkflowFact::Exported { .. }
+                | WorkflowFact::Metered(_)
+                | WorkflowFact::Unmetered { .. }
+                | WorkflowFact::Expired { .. },
+            )
+            | Fact::TaskSet(_) => None,
         }
     }
 
@@ -109,13 +141,13 @@ impl Turn<'_> {
                 node.kind,
                 NodeKind::StepGroup | NodeKind::TaskGroup | NodeKind::Skipped | NodeKind::Container
             );
-        if !called || node.template.as_deref().and_then(|name| self.run.program.recipe(name)).is_none() {
+        if !called || node.template.as_deref().and_then(|name| self.run.program.compiled(name)).is_none() {
             return;
         }
-        let recipe = self.run.recipe_of(at).clone();
-        let Some(metrics) = &recipe.template.metrics else { return };
+        let compiled = self.run.compiled_of(at).clone();
+        let Some(metrics) = &compiled.template.metrics else { return };
         let inline;
-        let metrics = if recipe.inline() {
+        let metrics = if compiled.inline() {
             match self.inline_metrics(at) {
                 Ok(filled) => inline = filled,
                 Err(why) => return self.unmetered(why),
@@ -172,7 +204,7 @@ impl Turn<'_> {
         let scope = Scope {
             inputs: of.and_then(|node| node.inputs.as_deref()),
             outputs: of.and_then(|node| node.outputs.as_deref()),
-            template: node.map(|at| &*self.run.recipe_of(at).template),
+            template: node.map(|at| &*self.run.compiled_of(at).template),
             locals,
             ..Scope::new(self.run, self.now).about(of.map_or("", |node| &node.name)).about(metric_name)
         };
@@ -232,9 +264,12 @@ impl Turn<'_> {
             _ => return Err(wrong("it needs exactly one of counter, gauge and histogram".to_owned())),
         };
         // A node's real-time gauge may measure the run.
-        let node = match (&reading, &metric.gauge) {
-            (Reading::Follow, Some(gauge)) => followed(gauge, node)?,
-            _ => node,
+        let node = if reading == Reading::Follow
+            && let Some(gauge) = &metric.gauge
+        {
+            followed(gauge, node)?
+        } else {
+            node
         };
         let metered = Metered { node, name, help, labels, reading };
         let definition = Definition::of(&metered);

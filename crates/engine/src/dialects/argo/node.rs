@@ -33,7 +33,7 @@ pub struct Node {
     pub message: Option<Box<str>>,
     pub display: Option<Box<str>>,
     /// Time the node was added.
-    pub born: Time,
+    pub created_at: Time,
     pub started: Time,
     /// True if a runtime reported that its task began.
     pub ran: bool,
@@ -57,7 +57,7 @@ pub struct Node {
     /// Result of the cache lookup of a memoized node.
     pub memo: Option<Box<Memo>>,
     /// Results of the previous run that this node, and the nodes below it, reuse.
-    pub past: Option<Box<Past>>,
+    pub reuse: Option<Box<ReuseState>>,
     pub body: Body,
 }
 
@@ -86,7 +86,7 @@ pub struct Preemptions {
 
 /// Relation of a rerun's node to the results of the previous run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Past {
+pub struct ReuseState {
     /// True if the node's result is reused and the node does not run again.
     pub own: bool,
     /// True if the node is shown as skipped because another run executed it.
@@ -136,7 +136,7 @@ pub enum Body {
     Group(Group),
     Dag(Box<Dag>),
     /// The items of a looped task.
-    Fan(Fan),
+    TaskGroup(Expansion),
     Retry {
         attempts: Vec<NodeIx>,
     },
@@ -173,7 +173,7 @@ impl Leaf {
 /// The calls of one step group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    pub calls: Vec<Fan>,
+    pub calls: Vec<Expansion>,
     /// Index of the first call that does not have all its nodes.
     pub cursor: u32,
     /// Number of children that are not settled.
@@ -182,7 +182,7 @@ pub struct Group {
 
 /// A call and the nodes made for it: one, or one per item of its loop.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fan {
+pub struct Expansion {
     /// Items of the loop; `None` until it is expanded, or without a loop.
     pub items: Option<Items>,
     /// Nodes in the order of their items.
@@ -191,7 +191,7 @@ pub struct Fan {
     pub open: u32,
 }
 
-impl Fan {
+impl Expansion {
     /// Whether the call has all nodes that it will ever have.
     pub fn complete(&self) -> bool {
         match &self.items {
@@ -220,10 +220,14 @@ impl Node {
     }
 
     pub fn leaf(&self) -> Option<Leaf> {
-        match &self.body {
-            Body::Leaf(leaf) => Some(*leaf),
-            _ => None,
-        }
+        let Body::Leaf(leaf) = self.body else { return None };
+        Some(leaf)
+    }
+
+    /// The attempts of an open retry node.
+    pub fn attempts(&self) -> &[NodeIx] {
+        let Body::Retry { attempts } = &self.body else { return &[] };
+        attempts
     }
 
     /// Returns the node's share of the run's progress as (done, total), for nodes that progress counts.
@@ -235,16 +239,21 @@ impl Node {
 
     /// Whether the node's result is reused from the previous run.
     pub fn reused(&self) -> bool {
-        self.past.as_ref().is_some_and(|past| past.own)
+        self.reuse.as_ref().is_some_and(|reuse| reuse.own)
     }
 
     /// Whether the node has results and all of them are from the previous run.
     pub fn untouched(&self) -> bool {
-        self.past.as_ref().is_some_and(|past| past.own || !past.fresh)
+        self.reuse.as_ref().is_some_and(|reuse| reuse.own || !reuse.fresh)
     }
 
     /// Whether the node counts against parallelism limits while it is not final.
     pub fn counts_as_child(&self) -> bool {
-        matches!(self.kind, NodeKind::Pod | NodeKind::Steps | NodeKind::Dag)
+        is_counted(self.kind)
     }
+}
+
+/// Whether nodes of this kind count against the parallelism limit of their boundary.
+pub(super) fn is_counted(kind: NodeKind) -> bool {
+    matches!(kind, NodeKind::Pod | NodeKind::Steps | NodeKind::Dag)
 }

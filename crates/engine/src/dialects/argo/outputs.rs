@@ -90,8 +90,8 @@ impl Turn<'_> {
 
     /// Exports outputs with a global name to the run.
     pub(super) fn export(&mut self, at: NodeIx, outputs: &OutputValues) {
-        let recipe = self.run.recipe_of(at).clone();
-        let declared = &recipe.template.outputs;
+        let compiled = self.run.compiled_of(at).clone();
+        let declared = &compiled.template.outputs;
         if declared.parameters.iter().all(|parameter| parameter.global_name.is_none())
             && declared.artifacts.iter().all(|artifact| artifact.global_name.is_none())
         {
@@ -209,10 +209,10 @@ fn evaluate_from(expression: &str, scope: &Scope<'_>) -> Result<String, String> 
         }
     }
     let value = scope.meter.evaluate(expression, &References(scope)).map_err(|error| error.to_string())?;
-    match value {
-        Value::Str(reference) => Ok(reference.to_string()),
-        other => Err(format!("fromExpression '{expression}' gave {} where an artifact was expected", other.to_json())),
-    }
+    let Value::Str(reference) = value else {
+        return Err(format!("fromExpression '{expression}' gave {} where an artifact was expected", value.to_json()));
+    };
+    Ok(reference.to_string())
 }
 
 fn boundary_parameter(parameter: &Parameter, scope: &Scope<'_>) -> Result<Option<String>, String> {

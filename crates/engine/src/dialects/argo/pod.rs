@@ -50,7 +50,7 @@ impl Turn<'_> {
                 None if self.run.state.node(at).reused() => continue,
                 None => (Phase::Pending, String::new(), false),
             };
-            let node = self.born(NodeAdded {
+            let node = self.add_node(NodeAdded {
                 name,
                 kind: NodeKind::Container,
                 role: Role::Container(index as u32),
@@ -143,13 +143,12 @@ impl View<'_> {
         // Containers were added in one sequence, so the pod's containers are contiguous in the list of nodes.
         let mut found = Vec::new();
         for (at, node) in state.nodes.iter().enumerate().skip(first.at()) {
-            match node.role {
-                Role::Container(index) if node.parent == Some(pod) => {
-                    if !node.phase.fulfilled() {
-                        found.push((NodeIx(at as u32), index as usize));
-                    }
-                }
-                _ => break,
+            let Role::Container(index) = node.role else { break };
+            if node.parent != Some(pod) {
+                break;
+            }
+            if !node.phase.fulfilled() {
+                found.push((NodeIx(at as u32), index as usize));
             }
         }
         found

@@ -31,12 +31,12 @@ pub struct Program {
     pub metered: bool,
     /// True if a steps or DAG template says on which nodes the tasks of its calls may run.
     pub(super) places_calls: bool,
-    recipes: HashMap<Arc<str>, Arc<Recipe>>,
+    templates: HashMap<Arc<str>, Arc<CompiledTemplate>>,
 }
 
 /// A template as written, with everything that can be derived before it is called.
 #[derive(Debug)]
-pub struct Recipe {
+pub struct CompiledTemplate {
     /// The template's name; prefixed with its WorkflowTemplate if it has one; for an inline template [`inline_key`].
     pub key: Arc<str>,
     /// The raw template, if a node has to fill variables in it. Calls, and the outputs made from them, are left out:
@@ -100,9 +100,9 @@ impl Program {
         let manifest = merge::effective(manifest, stored);
         let mut workflow = Workflow::deserialize(&*manifest).map_err(|error| format!("invalid spec: {error}"))?;
         // Drop the raw templates: a second copy of a large graph would be the larger half of the program's memory.
-        let templates = std::mem::take(&mut workflow.spec.templates);
-        let mut recipes = HashMap::with_capacity(templates.len() + stored.templates.len());
-        let own = templates.into_iter().map(|raw| {
+        let raw_templates = std::mem::take(&mut workflow.spec.templates);
+        let mut templates = HashMap::with_capacity(raw_templates.len() + stored.templates.len());
+        let own = raw_templates.into_iter().map(|raw| {
             let name = raw.get("name").and_then(Value::as_str).unwrap_or_default();
             (Arc::<str>::from(name), raw)
         });
@@ -114,25 +114,27 @@ impl Program {
             };
             let mut open = vec![(key, raw)];
             while let Some((key, raw)) = open.pop() {
-                let recipe = Recipe::compile(key, raw)?;
-                recipe.each_inline(|place, inline| open.push((inline_key(&recipe.key, place).into(), inline.clone())));
-                recipes.insert(recipe.key.clone(), Arc::new(recipe));
+                let compiled = CompiledTemplate::compile(key, raw)?;
+                compiled
+                    .each_inline(|place, inline| open.push((inline_key(&compiled.key, place).into(), inline.clone())));
+                templates.insert(compiled.key.clone(), Arc::new(compiled));
             }
         }
         let volumes = manifest.pointer("/spec/volumes").cloned();
         let metered = workflow.spec.metrics.is_some()
-            || recipes.values().any(|recipe: &Arc<Recipe>| recipe.template.metrics.is_some());
-        let places = |recipe: &Arc<Recipe>| !matches!(recipe.calls, Calls::None) && recipe.ask.is_constrained();
-        let places_calls = recipes.values().any(places);
-        Ok(Self { workflow, volumes, flaw: stored.flaw.clone(), metered, places_calls, recipes })
+            || templates.values().any(|compiled: &Arc<CompiledTemplate>| compiled.template.metrics.is_some());
+        let places =
+            |compiled: &Arc<CompiledTemplate>| !matches!(compiled.calls, Calls::None) && compiled.ask.is_constrained();
+        let places_calls = templates.values().any(places);
+        Ok(Self { workflow, volumes, flaw: stored.flaw.clone(), metered, places_calls, templates })
     }
 
-    pub fn recipe(&self, name: &str) -> Option<&Arc<Recipe>> {
-        self.recipes.get(name)
+    pub fn compiled(&self, name: &str) -> Option<&Arc<CompiledTemplate>> {
+        self.templates.get(name)
     }
 
-    pub fn recipes(&self) -> impl Iterator<Item = &Arc<Recipe>> {
-        self.recipes.values()
+    pub fn templates(&self) -> impl Iterator<Item = &Arc<CompiledTemplate>> {
+        self.templates.values()
     }
 
     /// A template's own retry strategy, else the workflow's.
@@ -141,7 +143,7 @@ impl Program {
     }
 }
 
-impl Recipe {
+impl CompiledTemplate {
     pub fn compile(key: Arc<str>, raw: Value) -> Result<Self, String> {
         let template =
             Template::deserialize(&raw).map_err(|error| format!("invalid spec: template `{key}`: {error}"))?;
@@ -178,13 +180,13 @@ impl Recipe {
         match (&self.calls, root) {
             (Calls::Steps { index }, "steps") => index.get(call).map(|(group, step)| CallSite::Step(*group, *step)),
             (Calls::Dag(graph), "tasks") => graph.index.get(call).map(|task| CallSite::Task(*task)),
-            _ => None,
+            (Calls::None | Calls::Steps { .. } | Calls::Dag(_), _) => None,
         }
     }
 
     /// Looks up the template that a call names, if that is known before the run.
-    pub fn called_template<'p>(&self, place: CallSite, program: &'p Program) -> Option<&'p Arc<Recipe>> {
-        program.recipe(&self.callee_key(place)?)
+    pub fn called_template<'p>(&self, place: CallSite, program: &'p Program) -> Option<&'p Arc<CompiledTemplate>> {
+        program.compiled(&self.callee_key(place)?)
     }
 
     /// Returns the key of the template that a call names, as written there.

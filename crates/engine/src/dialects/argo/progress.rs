@@ -122,7 +122,28 @@ impl Follow for Progress {
             }
             WorkflowFact::Finished(end) => Some(TaskEvent::Ended { task: end.node }),
             WorkflowFact::Requeued { node, .. } => Some(TaskEvent::Ended { task: *node }),
-            _ => None,
+            WorkflowFact::Began { .. }
+            | WorkflowFact::Added(_)
+            | WorkflowFact::Wanted { .. }
+            | WorkflowFact::Waiting { .. }
+            | WorkflowFact::Locked { .. }
+            | WorkflowFact::Expanded { .. }
+            | WorkflowFact::Preempted { .. }
+            | WorkflowFact::Started { .. }
+            | WorkflowFact::Progressed { .. }
+            | WorkflowFact::Daemoned { .. }
+            | WorkflowFact::Dismissed { .. }
+            | WorkflowFact::Stopping { .. }
+            | WorkflowFact::Backoff { .. }
+            | WorkflowFact::Supplied { .. }
+            | WorkflowFact::Settled { .. }
+            | WorkflowFact::Due { .. }
+            | WorkflowFact::Recalled { .. }
+            | WorkflowFact::Memoized { .. }
+            | WorkflowFact::Exported { .. }
+            | WorkflowFact::Metered(_)
+            | WorkflowFact::Unmetered { .. }
+            | WorkflowFact::Expired { .. } => None,
         }
     }
 }
@@ -179,10 +200,10 @@ fn added_node(run: &mut FollowedRun, added: &NodeAdded) -> Option<(Time, Event)>
     });
     run.total += usize::from(counts(added.kind));
     run.done += usize::from(counts(added.kind) && add_final);
-    match added.kind {
-        NodeKind::Suspend if !add_final && !added.barred => Some((added.at, Event::Waits(at))),
-        kind if add_final && is_told(kind) => Some((added.at, Event::Finished(at))),
-        _ => None,
+    if add_final {
+        is_told(added.kind).then_some((added.at, Event::Finished(at)))
+    } else {
+        (added.kind == NodeKind::Suspend && !added.barred).then_some((added.at, Event::Waits(at)))
     }
 }
 

@@ -8,14 +8,13 @@ use octoflow_model::{
 };
 
 use super::{
-    call::{Birth, Gate},
+    call::{Gate, NewNode},
     duration,
     node::Body,
     scope::Scope,
     turn::Turn,
     view::View,
 };
-use crate::expr::Value;
 
 /// Next action after a failed attempt.
 #[derive(Debug, PartialEq)]
@@ -44,6 +43,9 @@ impl Turn<'_> {
         if node.wake.is_some_and(|wake| self.now < wake) && !self.run.state.closes(at) {
             return;
         }
+        if node.daemoned && self.is_dismissed(at) {
+            return;
+        }
         if let Some((phase, message)) = self.view().gave_up_before(at, last, count) {
             let outputs = self.run.state.node(last).outputs.as_deref().cloned().unwrap_or_default();
             return self.finish_with(at, phase, message, outputs, NodeList::default());
@@ -68,13 +70,16 @@ impl Turn<'_> {
             let message = self.view().closing_message();
             return self.finish(retry, Phase::Failed, message);
         }
-        let recipe = self.run.recipe_of(retry).clone();
+        let compiled = self.run.compiled_of(retry).clone();
         let handler = matches!(self.run.state.node(retry).role, Role::Hook(_));
         // Replaying an attempt of the previous run is not subject to failing fast.
-        let gate = if handler || self.view().attempted_before(retry, number) {
-            self.handler_gate(boundary, &recipe.template)
+        let exempt = handler || self.view().attempted_before(retry, number);
+        let gate = if self.run.keeps_slot(retry) {
+            self.kept_gate(boundary, exempt)
+        } else if exempt {
+            self.handler_gate(boundary, &compiled.template)
         } else {
-            self.gate(boundary, &recipe.template)
+            self.gate(boundary, &compiled.template)
         };
         match gate {
             Some(Gate::FailFast(_)) => return self.give_up(retry),
@@ -83,7 +88,7 @@ impl Turn<'_> {
         }
         let node = self.run.state.node(retry);
         let inputs = node.inputs.as_deref().cloned().unwrap_or_default();
-        let birth = Birth {
+        let new_node = NewNode {
             name: format!("{}({number})", node.name),
             role: Role::Attempt(number),
             parent: Some(retry),
@@ -92,7 +97,7 @@ impl Turn<'_> {
             followed: false,
             place: None,
         };
-        self.enter(birth, &recipe, inputs);
+        self.enter(new_node, &compiled, inputs);
     }
 
     /// Ends a retry node like its last attempt, because its boundary fails fast and starts nothing more.
@@ -176,10 +181,7 @@ impl View<'_> {
     /// Returns the time beyond which no attempt may run (`maxDuration`).
     pub(super) fn retry_latest(&self, at: NodeIx, strategy: &RetryStrategy) -> Option<Time> {
         let span = duration::parse(&strategy.backoff.as_ref()?.max_duration.as_ref()?.0)?;
-        let first = match &self.run.state.node(at).body {
-            Body::Retry { attempts } => attempts.first().map(|first| self.run.state.node(*first)),
-            _ => None,
-        };
+        let first = self.run.state.node(at).attempts().first().map(|first| self.run.state.node(*first));
         // An attempt that is still queued has not begun.
         let started = first.filter(|first| first.phase != Phase::Pending).map_or(self.now, |first| first.started);
         Some(started.saturating_add(span))
@@ -220,27 +222,22 @@ impl View<'_> {
         let mut locals = vec![("retries", self.attempt_number(last).to_string())];
         locals.extend(self.retry_facts(last, "-1"));
         let node = self.run.state.node(at);
-        let recipe = self.run.recipe_of(at);
+        let compiled = self.run.compiled_of(at);
         let scope = Scope {
             locals: &locals,
             inputs: node.inputs.as_deref(),
-            template: Some(&recipe.template),
+            template: Some(&compiled.template),
             ..Scope::new(self.run, self.now).about(&self.run.state.node(last).name)
         };
         let text = super::substitute::fill(expression, &scope, super::substitute::Missing::Refuse)
             .map_err(|error| error.to_string())?;
         let value = scope.meter.evaluate(&text, &scope).map_err(|error| error.to_string())?;
-        match value {
-            Value::Bool(verdict) => Ok(verdict),
-            other => Err(format!("it gave {} where true or false was expected", other.to_json())),
-        }
+        value.as_bool().ok_or_else(|| format!("it gave {} where true or false was expected", value.to_json()))
     }
 
     fn attempt_number(&self, at: NodeIx) -> u32 {
-        match self.run.state.node(at).role {
-            Role::Attempt(number) => number,
-            _ => 0,
-        }
+        let Role::Attempt(number) = self.run.state.node(at).role else { return 0 };
+        number
     }
 
     /// Returns the `lastRetry.*` variables of an attempt: how the previous attempt ended.

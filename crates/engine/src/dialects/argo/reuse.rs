@@ -9,7 +9,7 @@ use octoflow_model::{
     previous::NodeResult,
 };
 
-use super::{call::Birth, program::Recipe, run::Run, turn::Turn, view::View};
+use super::{call::NewNode, program::CompiledTemplate, run::Run, turn::Turn, view::View};
 
 impl Run {
     /// Returns the node's name without that of the run.
@@ -39,8 +39,8 @@ impl Run {
     /// Returns the attempt whose log belongs to a node.
     pub fn attempt_of(&self, at: NodeIx) -> Option<AttemptId> {
         let node = self.state.node(at);
-        match node.past.as_ref().filter(|past| past.own) {
-            Some(past) => past.attempt,
+        match node.reuse.as_ref().filter(|reuse| reuse.own) {
+            Some(reuse) => reuse.attempt,
             None => {
                 let attempt = self.state.attempt_number(at);
                 node.kind.tasked().then_some(AttemptId { run: self.id, task: at, attempt })
@@ -56,14 +56,19 @@ impl Run {
 
 impl Turn<'_> {
     /// Adds a call with a reused result as a node that is over.
-    pub(super) fn add_reused(&mut self, birth: Birth, recipe: &Arc<Recipe>, inputs: InputValues) -> NodeIx {
-        let Some(done) = self.run.reused_result(&birth.name).cloned() else {
+    pub(super) fn add_reused(
+        &mut self,
+        new_node: NewNode,
+        compiled: &Arc<CompiledTemplate>,
+        inputs: InputValues,
+    ) -> NodeIx {
+        let Some(done) = self.run.reused_result(&new_node.name).cloned() else {
             unreachable!("it was asked for a moment ago")
         };
-        let mut added = self.view().added(birth, done.kind, done.phase, Some(recipe), inputs);
+        let mut added = self.view().added(new_node, done.kind, done.phase, Some(compiled), inputs);
         added.message = done.message;
         added.reused = true;
-        let at = self.born(added);
+        let at = self.add_node(added);
         if done.phase == Phase::Succeeded {
             self.export(at, &done.outputs);
         }
@@ -77,14 +82,14 @@ impl Turn<'_> {
 impl View<'_> {
     /// Returns the end time of a node that ends now: earlier than now if nothing in it ran again.
     pub(super) fn over_at(&self, at: NodeIx) -> Time {
-        let past = self.run.state.node(at).past.as_ref().filter(|past| !past.fresh);
-        past.and_then(|past| past.until).unwrap_or(self.now)
+        let reuse = self.run.state.node(at).reuse.as_ref().filter(|reuse| !reuse.fresh);
+        reuse.and_then(|reuse| reuse.until).unwrap_or(self.now)
     }
 
     /// Whether the attempt with this number is reused and all earlier ones are too, so that it follows at once.
     pub(super) fn attempted_before(&self, retry: NodeIx, number: u32) -> bool {
         let node = self.run.state.node(retry);
-        let anew = || node.past.as_ref().is_some_and(|past| past.fresh);
+        let anew = || node.reuse.as_ref().is_some_and(|reuse| reuse.fresh);
         self.run.resumes && !anew() && self.run.has_reused_part(&format!("{}({number})", node.name))
     }
 

@@ -9,11 +9,11 @@ pub(crate) const LARGEST: usize = 64 * 1024 * 1024;
 
 /// Maximum bytes of names, items, inputs and outputs of one run. A loop of a million small items takes a third of it;
 /// larger data belongs into artifacts, which are files.
-pub(crate) const MOST_BYTES: u64 = 512 * 1024 * 1024;
+pub(crate) const MAX_BYTES: u64 = 512 * 1024 * 1024;
 
 /// Maximum number of nodes of one run: a loop of a million items, each retried once, fits. Whatever makes more is a
 /// recursion or a retry that runs nothing and would never end.
-pub(crate) const MOST_NODES: usize = 2_500_000;
+pub(crate) const MAX_NODES: usize = 2_500_000;
 
 /// Returns the message if the run has no room for another node.
 pub(super) fn full(nodes: usize, most: usize) -> Option<String> {

@@ -19,7 +19,7 @@ use super::{
     fold::Folded,
     instance::Instance,
     node::{Leaf, Lock, Node, Placed, Preemptions},
-    program::{Program, Recipe},
+    program::{CompiledTemplate, Program},
     refer,
     todo::{Note, Todo},
 };
@@ -81,9 +81,9 @@ impl State {
     }
 
     /// Returns the compiled template that a node runs.
-    pub(super) fn recipe_of<'p>(&self, at: NodeIx, program: &'p Program) -> &'p Arc<Recipe> {
-        let recipe = self.node(at).template.as_deref().and_then(|name| program.recipe(name));
-        recipe.expect("a node that runs names a template of its program")
+    pub(super) fn compiled_of<'p>(&self, at: NodeIx, program: &'p Program) -> &'p Arc<CompiledTemplate> {
+        let compiled = self.node(at).template.as_deref().and_then(|name| program.compiled(name));
+        compiled.expect("a node that runs names a template of its program")
     }
 
     /// Returns the number of the current attempt of a node's task.
@@ -216,30 +216,21 @@ impl Run {
         open.filter_map(|(at, node)| Some((NodeIx(at as u32), node.leaf()?)))
     }
 
-    /// Whether the run's parallelism allows one more pod.
-    pub(super) fn has_room(&self) -> bool {
-        match self.program.workflow.spec.parallelism {
-            // A limit of zero would block the run for ever.
-            Some(limit) if limit > 0 => u64::from(self.state.active_pods) < limit,
-            Some(_) | None => true,
-        }
-    }
-
     /// Returns the compiled template that a node runs.
-    pub(super) fn recipe_of(&self, at: NodeIx) -> &Arc<Recipe> {
-        self.state.recipe_of(at, &self.program)
+    pub(super) fn compiled_of(&self, at: NodeIx) -> &Arc<CompiledTemplate> {
+        self.state.compiled_of(at, &self.program)
     }
 
     /// Whether the node's task is a request rather than a process.
     pub(crate) fn is_request(&self, at: NodeIx) -> bool {
-        super::answer::is_request(&self.recipe_of(at).template)
+        super::answer::is_request(&self.compiled_of(at).template)
     }
 
     /// Returns the machine a task ran on, once it has started.
     pub(crate) fn host_of(&self, at: NodeIx) -> Option<&str> {
         let node = self.state.node(at);
-        match node.past.as_ref().filter(|past| past.own) {
-            Some(past) => past.host.as_deref(),
+        match node.reuse.as_ref().filter(|reuse| reuse.own) {
+            Some(reuse) => reuse.host.as_deref(),
             None => self.state.host_of(at).or_else(|| self.host()).filter(|_| node.ran),
         }
     }

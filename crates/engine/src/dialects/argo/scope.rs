@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use octoflow_model::{
     NodeIx, Time,
-    argo::{InputValues, NodeKind, OutputValues, Phase, Role, Template},
+    argo::{InputValues, OutputValues, Phase, Role, Template},
 };
 use serde_json::Value;
 
 use super::{
-    node::{Body, Fan, Node},
-    program::{Calls, Recipe},
+    node::{Body, Expansion, Node},
+    program::{Calls, CompiledTemplate},
     run::Run,
 };
 use crate::expr::{Meter, random::Seed};
@@ -29,7 +29,7 @@ pub(crate) struct Scope<'a> {
     /// Values of `workflow.parameters`: the run's own, or those it will begin with.
     pub parameters: &'a BTreeMap<String, String>,
     /// The steps or DAG node whose calls can be referred to, with its template.
-    pub frame: Option<(NodeIx, &'a Recipe)>,
+    pub frame: Option<(NodeIx, &'a CompiledTemplate)>,
     /// A call name that means this node, whatever the frame says: for the exit handler of a loop's item.
     pub own: Option<(&'a str, NodeIx)>,
     /// The step or task being called: the value of `steps.name`, unless the caller was called by one itself.
@@ -93,7 +93,7 @@ impl<'a> Scope<'a> {
     /// Returns the scope with the time and the seed of a node.
     pub(crate) fn as_node(self, at: NodeIx) -> Self {
         let node = self.run.state.node(at);
-        Self { moment: node.born, ..self.about(&node.name) }
+        Self { moment: node.created_at, ..self.about(&node.name) }
     }
 
     /// Returns the scope with a seed of its own for this name.
@@ -117,8 +117,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    pub(crate) fn in_frame(self, frame: NodeIx, recipe: &'a Recipe) -> Self {
-        Self { frame: Some((frame, recipe)), ..self }
+    pub(crate) fn in_frame(self, frame: NodeIx, compiled: &'a CompiledTemplate) -> Self {
+        Self { frame: Some((frame, compiled)), ..self }
     }
 
     pub(crate) fn lookup(&self, name: &str) -> Lookup {
@@ -194,7 +194,7 @@ pub(super) enum CallNodes<'a> {
     One(NodeIx),
     /// A loop, with the node that carries its phase.
     Many {
-        fan: &'a Fan,
+        expansion: &'a Expansion,
         group: NodeIx,
     },
 }
@@ -207,9 +207,9 @@ impl<'a> Scope<'a> {
         {
             return Some(CallNodes::One(node));
         }
-        let (frame, recipe) = self.frame?;
+        let (frame, compiled) = self.frame?;
         let state = &self.run.state;
-        match (&recipe.calls, &state.node(frame).body, root) {
+        match (&compiled.calls, &state.node(frame).body, root) {
             (Calls::Steps { index }, Body::Steps { groups }, "steps") => {
                 let (group, step) = *index.get(call)?;
                 let group = *groups.get(group as usize)?;
@@ -219,12 +219,15 @@ impl<'a> Scope<'a> {
             (Calls::Dag(graph), Body::Dag(dag), "tasks") => {
                 let task = *graph.index.get(call)?;
                 let node = dag.nodes[task as usize]?;
-                match &state.node(node).body {
-                    Body::Fan(fan) if state.node(node).kind == NodeKind::TaskGroup => {
-                        Some(CallNodes::Many { fan, group: node })
-                    }
-                    _ => Some(CallNodes::One(node)),
-                }
+                Some(match &state.node(node).body {
+                    Body::TaskGroup(expansion) => CallNodes::Many { expansion, group: node },
+                    Body::Plain
+                    | Body::Leaf(_)
+                    | Body::Steps { .. }
+                    | Body::Group(_)
+                    | Body::Dag(_)
+                    | Body::Retry { .. } => CallNodes::One(node),
+                })
             }
             _ => None,
         }
@@ -238,9 +241,10 @@ impl<'a> Scope<'a> {
     pub(super) fn fulfilled(&self, nodes: CallNodes<'_>) -> bool {
         match nodes {
             CallNodes::One(node) => self.node(node).phase.fulfilled() || self.node(node).daemoned,
-            CallNodes::Many { fan, group } => {
+            CallNodes::Many { expansion, group } => {
                 self.node(group).phase.fulfilled()
-                    || fan.open == 0 && fan.items.as_ref().is_some_and(|items| items.len() == fan.nodes.len())
+                    || expansion.open == 0
+                        && expansion.items.as_ref().is_some_and(|items| items.len() == expansion.nodes.len())
             }
         }
     }
@@ -253,8 +257,8 @@ impl<'a> Scope<'a> {
     }
 }
 
-fn call_nodes_of<'a>(nodes: &[Node], fan: &'a Fan, group: NodeIx) -> Option<CallNodes<'a>> {
-    let first = *fan.nodes.first()?;
+fn call_nodes_of<'a>(nodes: &[Node], expansion: &'a Expansion, group: NodeIx) -> Option<CallNodes<'a>> {
+    let first = *expansion.nodes.first()?;
     let looped = matches!(nodes[first.at()].role, Role::Step { item: Some(_), .. });
-    Some(if looped { CallNodes::Many { fan, group } } else { CallNodes::One(first) })
+    Some(if looped { CallNodes::Many { expansion, group } } else { CallNodes::One(first) })
 }

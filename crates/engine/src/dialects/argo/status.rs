@@ -236,7 +236,7 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
     put("id", json!(state.id_of(at)));
     put("name", json!(*node.name));
     put("displayName", json!(state.display_of(at)));
-    let skipped = node.past.as_ref().is_some_and(|past| past.skipped);
+    let skipped = node.reuse.as_ref().is_some_and(|reuse| reuse.skipped);
     put("type", json!(if skipped { NodeKind::Skipped } else { node.kind }.word()));
     if let Some(template) = node.template.as_deref().filter(|template| !template.contains('#')) {
         match state.reference_of(at) {

@@ -6,10 +6,10 @@ use octoflow_model::{
 };
 
 use super::{
-    call::{Birth, Called},
+    call::{Called, NewNode},
     expand::{Loop, nth},
     ident::item_suffix,
-    node::{Body, Fan},
+    node::{Body, Expansion},
     program::CallSite,
     turn::Turn,
     view::View,
@@ -44,11 +44,8 @@ impl Turn<'_> {
 
     fn next_group(&mut self, at: NodeIx, index: u32) {
         let node = self.run.state.node(at);
-        let groups = self.run.recipe_of(at).template.steps.as_ref().map_or(0, Vec::len) as u32;
-        let last = match &node.body {
-            Body::Steps { groups } => groups.last().copied(),
-            _ => None,
-        };
+        let groups = self.run.compiled_of(at).template.steps.as_ref().map_or(0, Vec::len) as u32;
+        let last = if let Body::Steps { groups } = &node.body { groups.last().copied() } else { None };
         if (index >= groups || self.run.state.closes(at)) && self.dismisses(at) {
             return;
         }
@@ -66,7 +63,7 @@ impl Turn<'_> {
             None => at.into(),
         };
         let name = format!("{}[{index}]", node.name);
-        let birth = Birth {
+        let new_node = NewNode {
             name,
             role: Role::Group(index),
             parent: Some(at),
@@ -75,8 +72,8 @@ impl Turn<'_> {
             followed: false,
             place: None,
         };
-        let added = self.view().added(birth, NodeKind::StepGroup, Phase::Running, None, InputValues::default());
-        self.born(added);
+        let added = self.view().added(new_node, NodeKind::StepGroup, Phase::Running, None, InputValues::default());
+        self.add_node(added);
     }
 
     pub(super) fn visit_group(&mut self, at: NodeIx) {
@@ -107,11 +104,12 @@ impl Turn<'_> {
     /// Adds the next node of a call. Returns false if it has to wait.
     fn advance(&mut self, at: NodeIx, steps: NodeIx, group: u32, step: u32) -> bool {
         let place = CallSite::Step(group, step);
-        let fan = self.view().fan(at, step);
-        let (made, item) = (fan.nodes.len(), fan.items.as_ref().and_then(|items| nth(items, fan.nodes.len())));
-        let name = format!("{}.{}", self.run.state.node(at).name, self.run.recipe_of(steps).call_name(place));
+        let expansion = self.view().expansion(at, step);
+        let (made, item) =
+            (expansion.nodes.len(), expansion.items.as_ref().and_then(|items| nth(items, expansion.nodes.len())));
+        let name = format!("{}.{}", self.run.state.node(at).name, self.run.compiled_of(steps).call_name(place));
         let followed = self.view().call_is_followed(steps, place);
-        let mut birth = Birth {
+        let mut new_node = NewNode {
             name,
             role: Role::Step { step, item: None },
             parent: Some(at),
@@ -124,11 +122,11 @@ impl Turn<'_> {
             match self.expand(steps, place) {
                 Loop::None => {}
                 Loop::Skip(message) => {
-                    self.add_final(birth, Phase::Skipped, message);
+                    self.add_final(new_node, Phase::Skipped, message);
                     return true;
                 }
                 Loop::Wrong(message) => {
-                    self.add_errored(birth, message);
+                    self.add_errored(new_node, message);
                     return true;
                 }
                 Loop::Items(items) => {
@@ -137,10 +135,10 @@ impl Turn<'_> {
                 }
             }
         } else if let Some(item) = &item {
-            birth.name.push_str(&item_suffix(made, item));
-            birth.role = Role::Step { step, item: Some(made as u32) };
+            new_node.name.push_str(&item_suffix(made, item));
+            new_node.role = Role::Step { step, item: Some(made as u32) };
         }
-        match self.call(steps, place, item.as_ref(), birth) {
+        match self.call(steps, place, item.as_ref(), new_node) {
             Called::Made => true,
             Called::Blocked(gate) => {
                 self.park(at, gate);
@@ -152,7 +150,7 @@ impl Turn<'_> {
     /// Ends a group whose children are all over. It fails by the first child that `continueOn` does not excuse.
     fn assess_group(&mut self, at: NodeIx, steps: NodeIx, index: u32) {
         let Body::Group(group) = &self.run.state.node(at).body else { return };
-        let template = self.run.recipe_of(steps).template.clone();
+        let template = self.run.compiled_of(steps).template.clone();
         let calls = template
             .steps
             .as_ref()
@@ -160,9 +158,9 @@ impl Turn<'_> {
             .map(Vec::as_slice)
             .unwrap_or_default();
         let mut verdict: Option<(Phase, String)> = None;
-        for (call, fan) in calls.iter().zip(&group.calls) {
+        for (call, expansion) in calls.iter().zip(&group.calls) {
             let forgiven = call.continue_on.unwrap_or_default();
-            for child in &fan.nodes {
+            for child in &expansion.nodes {
                 let node = self.run.state.node(*child);
                 let bad = match node.phase {
                     Phase::Failed => !forgiven.failed,
@@ -198,23 +196,21 @@ impl<'a> View<'a> {
     fn last_outbound(&self, group: NodeIx) -> NodeList {
         let Body::Group(body) = &self.run.state.node(group).body else { return group.into() };
         let mut ends = NodeList::default();
-        for child in body.calls.iter().flat_map(|fan| &fan.nodes) {
+        for child in body.calls.iter().flat_map(|expansion| &expansion.nodes) {
             self.add_outbound(*child, &mut ends);
         }
         if ends.is_empty() { group.into() } else { ends }
     }
 
     fn next_call(&self, group: NodeIx) -> Option<u32> {
-        match &self.run.state.node(group).body {
-            Body::Group(body) if (body.cursor as usize) < body.calls.len() => Some(body.cursor),
-            _ => None,
-        }
+        let Body::Group(body) = &self.run.state.node(group).body else { return None };
+        ((body.cursor as usize) < body.calls.len()).then_some(body.cursor)
     }
 
-    fn fan(self, group: NodeIx, step: u32) -> &'a Fan {
-        match &self.run.state.node(group).body {
-            Body::Group(body) => &body.calls[step as usize],
-            _ => unreachable!("an open step group has its calls"),
-        }
+    fn expansion(self, group: NodeIx, step: u32) -> &'a Expansion {
+        let Body::Group(body) = &self.run.state.node(group).body else {
+            unreachable!("an open step group has its calls")
+        };
+        &body.calls[step as usize]
     }
 }

@@ -186,9 +186,9 @@ impl View<'_> {
         if template.container_set.as_ref().is_some_and(|set| pod::main_of_set(set).is_none()) {
             return false;
         }
-        self.run.recipe_of(at).reads_result
+        self.run.compiled_of(at).reads_result
             || self.run.site_of(at).is_some_and(|(boundary, place, _)| {
-                let caller = self.run.recipe_of(boundary);
+                let caller = self.run.compiled_of(boundary);
                 caller.results.contains(caller.call_name(place))
             })
     }

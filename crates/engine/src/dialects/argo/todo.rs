@@ -3,9 +3,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use octoflow_model::{NodeIx, Time};
+use octoflow_model::{NodeIx, Time, argo::NodeKind};
 
-use super::run::{Run, State};
+use super::{
+    node::Node,
+    run::{Run, State},
+};
 
 /// A change that the fold reports to the work list. A note says what changed, never what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub(super) enum Note {
     ChildOver(NodeIx),
     /// A task of an open DAG has no unsettled dependencies left.
     Ready { dag: NodeIx, task: u32 },
+    /// A retried call holds its locks.
+    RetryLocked(NodeIx),
     /// A node is final.
     Finished(NodeIx),
     /// A node is settled.
@@ -57,6 +62,8 @@ pub(super) struct Todo {
     pub(super) wants: Vec<Option<NodeIx>>,
     /// Timers to set, for a node or for the run itself.
     pub(super) wakes: Vec<(Time, Option<NodeIx>)>,
+    /// Retried calls that hold locks. They keep a slot between their attempts.
+    pub(super) locked_retries: BTreeSet<NodeIx>,
     /// Nodes with hooks that depend on more than the node itself.
     pub(super) watchers: BTreeSet<NodeIx>,
     /// True if the run's parallelism limit keeps a hook of the run from starting.
@@ -69,12 +76,12 @@ pub(super) struct Todo {
 
 impl Run {
     /// Enters the notes of a fold into the work list.
-    pub(super) fn heed(&mut self) {
+    pub(super) fn enter_notes(&mut self) {
         for note in self.notes.drain(..) {
-            match note {
-                Note::Finished(at) => drop(self.instances.remove(&at)),
-                Note::Ended => self.instances.clear(),
-                _ => {}
+            if let Note::Finished(at) = note {
+                self.instances.remove(&at);
+            } else if note == Note::Ended {
+                self.instances.clear();
             }
             self.todo.enter(note, &self.state);
         }
@@ -103,7 +110,11 @@ impl Todo {
                     ready.push_back(task);
                 }
             }
+            Note::RetryLocked(at) => {
+                self.locked_retries.insert(at);
+            }
             Note::Finished(at) => {
+                self.locked_retries.remove(&at);
                 self.ready.remove(&at);
                 for parked in self.parked_in.remove(&at).into_iter().flatten() {
                     // The node may have to be parked elsewhere next, for example for its own exit handler.
@@ -125,8 +136,10 @@ impl Todo {
         self.with_free_slot.clear();
         self.ready.clear();
         self.run_parked = false;
-        let open = state.nodes.iter().enumerate().filter(|(_, node)| !node.settled);
-        self.agenda = open.map(|(at, _)| NodeIx(at as u32)).collect();
+        let open = || state.nodes.iter().enumerate().filter(|(_, node)| !node.settled);
+        self.agenda = open().map(|(at, _)| NodeIx(at as u32)).collect();
+        let locked = |node: &Node| node.kind == NodeKind::Retry && node.lock.as_ref().is_some_and(|lock| lock.held);
+        self.locked_retries = open().filter(|(_, node)| locked(node)).map(|(at, _)| NodeIx(at as u32)).collect();
         self.run = true;
     }
 }

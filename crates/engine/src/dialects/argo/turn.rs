@@ -123,7 +123,7 @@ impl<'a> Turn<'a> {
         None
     }
 
-    fn visit(&mut self, at: NodeIx) {
+    pub(super) fn visit(&mut self, at: NodeIx) {
         if self.run.state.finished() {
             return;
         }
@@ -161,7 +161,7 @@ impl<'a> Turn<'a> {
             NodeKind::Dag => self.visit_dag(at),
             NodeKind::TaskGroup => self.visit_task_group(at),
             NodeKind::Retry => self.visit_retry(at),
-            NodeKind::Skipped => unreachable!("a skipped node is born final"),
+            NodeKind::Skipped => unreachable!("a skipped node is final from the start"),
             // Containers follow their pod, which is visited itself.
             NodeKind::Container => {}
         }
@@ -256,10 +256,15 @@ impl View<'_> {
                     Some(last) => open.push(last),
                     None => found.push(at),
                 },
-                NodeKind::TaskGroup => match &node.body {
-                    Body::Fan(fan) if !fan.nodes.is_empty() => open.extend(fan.nodes.iter().rev().copied()),
-                    _ => found.push(at),
-                },
+                NodeKind::TaskGroup => {
+                    if let Body::TaskGroup(expansion) = &node.body
+                        && !expansion.nodes.is_empty()
+                    {
+                        open.extend(expansion.nodes.iter().rev().copied());
+                    } else {
+                        found.push(at);
+                    }
+                }
                 NodeKind::Steps | NodeKind::Dag | NodeKind::StepGroup if node.outbound.is_empty() => found.push(at),
                 NodeKind::Steps | NodeKind::Dag | NodeKind::StepGroup => found.extend(node.outbound.iter()),
             }

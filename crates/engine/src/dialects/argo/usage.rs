@@ -68,19 +68,19 @@ impl Usage {
 pub(crate) fn of_task(run: &Run, at: NodeIx) -> Option<Usage> {
     let node = run.state.node(at);
     let finished = node.finished.filter(|_| node.kind == NodeKind::Pod && node.ran)?;
-    let recipe = node.template.as_deref().and_then(|name| run.program.recipe(name))?;
+    let compiled = node.template.as_deref().and_then(|name| run.program.compiled(name))?;
     // Rendering a run must not use up the budget of its decisions.
     let meter = Meter::default();
     let scope = Scope {
         inputs: node.inputs.as_deref(),
-        template: Some(&recipe.template),
+        template: Some(&compiled.template),
         meter: &meter,
         // The time has no effect: a container's request does not depend on it.
         ..Scope::of_node(run, finished, at)
     };
     let mut usage = Usage::default();
     let span = finished.since(node.started);
-    for resources in containers(&recipe.template) {
+    for resources in containers(&compiled.template) {
         reserved(resources, &scope, |name, amount| usage.put(name, seconds(span, name, amount)));
     }
     Some(usage)

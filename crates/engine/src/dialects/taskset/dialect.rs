@@ -49,7 +49,7 @@ pub static DIALECT: Dialect = Dialect {
     selects_by_object: true,
     in_argo_api: false,
     takes_arguments: false,
-    outlook: Err("a plan is made of workflows; the roles of a TaskSet start together, but for those with dependsOn"),
+    plan: Err("a plan is made of workflows; the roles of a TaskSet start together, but for those with dependsOn"),
     node_table: NodeTable::Members,
     summary_cells: None,
     examine: admit::examine,

@@ -35,7 +35,13 @@ impl Turn<'_> {
             ReplicaPhase::AttemptAssigned | ReplicaPhase::AttemptRunning if due => {
                 self.end_pod(replica, StopReason::Deadline, "it ran longer than activeDeadlineSeconds".to_owned());
             }
-            _ => {}
+            ReplicaPhase::AttemptPending
+            | ReplicaPhase::AttemptPreparing
+            | ReplicaPhase::AttemptAssigned
+            | ReplicaPhase::AttemptRunning
+            | ReplicaPhase::AttemptDeletionRequested
+            | ReplicaPhase::AttemptRetryPending
+            | ReplicaPhase::Completed => {}
         }
     }
 

@@ -103,13 +103,10 @@ fn plainly(machine: &mut Machine, name: &str, input: &Value) -> Results {
         "keys" => match input {
             Value::Object(map) => json!(map.keys().collect::<std::collections::BTreeSet<_>>()),
             Value::Array(items) => json!((0..items.len()).collect::<Vec<_>>()),
-            _ => return Err(wrong()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Err(wrong()),
         },
         "add" => {
-            let values: Vec<&Value> = match input {
-                Value::Object(map) => map.values().collect(),
-                _ => items()?.iter().collect(),
-            };
+            let values = elements(input).ok_or_else(wrong)?;
             values.into_iter().try_fold(Value::Null, |sum, item| operate(Operator::Add, &sum, item))?
         }
         "any" => json!(items()?.iter().any(truthy)),
@@ -126,18 +123,18 @@ fn plainly(machine: &mut Machine, name: &str, input: &Value) -> Results {
             }
             Value::Array(sorted)
         }
-        "reverse" => match input {
-            Value::String(text) => json!(text.chars().rev().collect::<String>()),
-            _ => Value::Array(items()?.iter().rev().cloned().collect()),
+        "reverse" => match input.as_str() {
+            Some(text) => json!(text.chars().rev().collect::<String>()),
+            None => Value::Array(items()?.iter().rev().cloned().collect()),
         },
         "flatten" => {
             let mut flat = Vec::new();
             let mut open: Vec<&Value> = items()?.iter().rev().collect();
             while let Some(item) = open.pop() {
                 machine.step(1)?;
-                match item {
-                    Value::Array(inner) => open.extend(inner.iter().rev()),
-                    other => flat.push(other.clone()),
+                match item.as_array() {
+                    Some(inner) => open.extend(inner.iter().rev()),
+                    None => flat.push(item.clone()),
                 }
             }
             Value::Array(flat)
@@ -145,10 +142,8 @@ fn plainly(machine: &mut Machine, name: &str, input: &Value) -> Results {
         "tostring" => json!(plain(input)),
         "tojson" => json!(input.to_string()),
         "fromjson" => serde_json::from_str(text()?).map_err(|error| format!("the text is no JSON: {error}"))?,
-        "tonumber" => match input {
-            Value::Number(_) => input.clone(),
-            _ => number(text()?.trim().parse().map_err(|_| format!("'{}' is no number", plain(input)))?),
-        },
+        "tonumber" if input.is_number() => input.clone(),
+        "tonumber" => number(text()?.trim().parse().map_err(|_| format!("'{}' is no number", plain(input)))?),
         "floor" => number(input.as_f64().ok_or_else(wrong)?.floor()),
         "ceil" => number(input.as_f64().ok_or_else(wrong)?.ceil()),
         "type" => json!(kind(input)),
@@ -184,11 +179,7 @@ fn with(machine: &mut Machine, name: &str, argument: &Tree, input: &Value) -> Re
         "first" => return Ok(machine.run(argument, input)?.into_iter().take(1).collect()),
         "map" => {
             let mut mapped = Vec::new();
-            let values: Vec<&Value> = match input {
-                Value::Object(map) => map.values().collect(),
-                _ => items()?.iter().collect(),
-            };
-            for item in values {
+            for item in elements(input).ok_or_else(wrong)? {
                 mapped.extend(machine.run(argument, item)?);
             }
             Value::Array(mapped)
@@ -234,6 +225,12 @@ fn with(machine: &mut Machine, name: &str, argument: &Tree, input: &Value) -> Re
         }
     };
     Ok(vec![one])
+}
+
+/// The elements of a list or the values of an object.
+fn elements(value: &Value) -> Option<Vec<&Value>> {
+    let of_list = || Some(value.as_array()?.iter().collect());
+    value.as_object().map(|map| map.values().collect()).or_else(of_list)
 }
 
 /// Reports whether the whole contains the part. Depth is bounded by that of the object and the filter.

@@ -302,7 +302,7 @@ impl Parser {
                     self.expect(")")?;
                     (key, None)
                 }
-                other => return Err(format!("{other:?} is no key")),
+                Token::Field(_) | Token::Number(_) | Token::Sign(_) => return Err(format!("{token:?} is no key")),
             };
             let value = match name {
                 Some(name) if !self.sign(":") => Tree::At(boxed(Tree::Same), boxed(Tree::Literal(json!(name)))),

@@ -46,7 +46,9 @@ impl Machine {
                     match base {
                         Value::Array(items) => all.extend(items),
                         Value::Object(map) => all.extend(map.into_iter().map(|(_, value)| value)),
-                        other => return Err(format!("{} has no elements", kind(&other))),
+                        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                            return Err(format!("{} has no elements", kind(&base)));
+                        }
                     }
                     self.step(all.len())?;
                 }
@@ -60,7 +62,7 @@ impl Machine {
                     match &value {
                         Value::Array(items) => open.extend(items.iter().rev().cloned()),
                         Value::Object(map) => open.extend(map.values().rev().cloned()),
-                        _ => {}
+                        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
                     }
                     all.push(value);
                 }
@@ -171,10 +173,11 @@ impl Machine {
 
     fn bound(&mut self, tree: Option<&Tree>, input: &Value) -> Result<Option<i64>, String> {
         let Some(tree) = tree else { return Ok(None) };
-        match self.one(tree, input)? {
-            Value::Null => Ok(None),
-            value => value.as_f64().map(|number| Some(number as i64)).ok_or_else(|| "a slice needs numbers".to_owned()),
+        let value = self.one(tree, input)?;
+        if value.is_null() {
+            return Ok(None);
         }
+        value.as_f64().map(|number| Some(number as i64)).ok_or_else(|| "a slice needs numbers".to_owned())
     }
 
     /// Builds an object with one value per key; a key with several values takes the first.
@@ -237,7 +240,7 @@ fn slice(base: &Value, start: Option<i64>, end: Option<i64>) -> Result<Value, St
             let letters: Vec<char> = text.chars().collect();
             Ok(Value::String(letters[range(letters.len())].iter().collect()))
         }
-        other => Err(format!("{} cannot be sliced", kind(other))),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => Err(format!("{} cannot be sliced", kind(base))),
     }
 }
 

@@ -58,7 +58,7 @@ fn members(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(list) => list.iter().collect(),
         Value::Object(map) => map.values().collect(),
-        _ => Vec::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
     }
 }
 

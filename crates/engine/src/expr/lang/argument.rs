@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::work::Fault;
 use crate::expr::Value;
-use crate::expr::number;
 
 pub(super) struct Arguments<'a> {
     pub(super) name: &'a str,
@@ -25,28 +24,19 @@ impl<'a> Arguments<'a> {
     }
 
     pub(super) fn text(&self, index: usize) -> Result<&'a str, Fault> {
-        match self.any(index) {
-            Value::Str(text) => Ok(text),
-            other => Err(self.wrong(index, "a string", other)),
-        }
+        let value = self.any(index);
+        value.as_str().ok_or_else(|| self.wrong(index, "a string", value))
     }
 
     pub(super) fn boolean(&self, index: usize) -> Result<bool, Fault> {
-        match self.any(index) {
-            Value::Bool(value) => Ok(*value),
-            other => Err(self.wrong(index, "a bool", other)),
-        }
+        let value = self.any(index);
+        value.as_bool().ok_or_else(|| self.wrong(index, "a bool", value))
     }
 
     /// Returns a whole number; a float that is whole counts.
     pub(super) fn int(&self, index: usize) -> Result<i64, Fault> {
-        match self.any(index) {
-            Value::Int(value) => Ok(*value),
-            Value::Float(value) if value.fract() == 0.0 && number::whole(*value).is_some() => {
-                Ok(number::whole(*value).unwrap_or_default())
-            }
-            other => Err(self.wrong(index, "an int", other)),
-        }
+        let value = self.any(index);
+        value.as_whole().ok_or_else(|| self.wrong(index, "an int", value))
     }
 
     pub(super) fn real(&self, index: usize) -> Result<f64, Fault> {
@@ -55,17 +45,13 @@ impl<'a> Arguments<'a> {
     }
 
     pub(super) fn list(&self, index: usize) -> Result<&'a Arc<Vec<Value>>, Fault> {
-        match self.any(index) {
-            Value::List(items) => Ok(items),
-            other => Err(self.wrong(index, "an array", other)),
-        }
+        let value = self.any(index);
+        if let Value::List(items) = value { Ok(items) } else { Err(self.wrong(index, "an array", value)) }
     }
 
     pub(super) fn map(&self, index: usize) -> Result<&'a Arc<BTreeMap<String, Value>>, Fault> {
-        match self.any(index) {
-            Value::Map(entries) => Ok(entries),
-            other => Err(self.wrong(index, "a map", other)),
-        }
+        let value = self.any(index);
+        if let Value::Map(entries) = value { Ok(entries) } else { Err(self.wrong(index, "a map", value)) }
     }
 
     pub(super) fn wrong(&self, index: usize, wanted: &str, given: &Value) -> Fault {
@@ -88,6 +74,8 @@ pub(super) fn describe(value: &Value) -> String {
         }
         Value::List(items) => format!("array of {}", items.len()),
         Value::Map(_) => "map".to_owned(),
-        other => format!("{} {other}", other.kind()),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Date(_) | Value::Duration(_) => {
+            format!("{} {value}", value.kind())
+        }
     }
 }

@@ -78,13 +78,12 @@ impl<'a> Machine<'a> {
             let node = self.tree.node(next);
             let at = |fault: Fault| Error::at(node.span, fault.0);
             self.work.spend(1).map_err(at)?;
-            value = match &node.kind {
+            value = if let ExprKind::Choose { yes, no, .. } = &node.kind {
                 // The branch taken is the next link, not a level deeper: lists of alternatives may be long.
-                ExprKind::Choose { yes, no, .. } => {
-                    let held = operate::truth(&value, "a condition").map_err(at)?;
-                    self.descend(if held { *yes } else { *no }, &mut chain)?
-                }
-                kind => self.apply(kind, node.span, value, &mut chain)?,
+                let held = operate::truth(&value, "a condition").map_err(at)?;
+                self.descend(if held { *yes } else { *no }, &mut chain)?
+            } else {
+                self.apply(&node.kind, node.span, value, &mut chain)?
             };
         }
         self.depth -= 1;
@@ -224,29 +223,24 @@ impl<'a> Machine<'a> {
     fn binary(&mut self, operator: Binary, left: Value, right: Id, span: Span) -> Result<Value, Error> {
         let at = |fault: Fault| Error::at(span, fault.0);
         let quoted = || format!("'{}'", operator.spelling());
-        match operator {
-            Binary::Coalesce if left.is_nil() => self.eval(right),
-            Binary::Coalesce => Ok(left),
-            Binary::And | Binary::Or => {
-                let settles = operator == Binary::Or;
-                if operate::truth(&left, &quoted()).map_err(at)? == settles {
-                    return Ok(left);
-                }
-                let right = self.eval(right)?;
-                operate::truth(&right, &quoted()).map_err(at)?;
-                Ok(right)
-            }
-            _ => {
-                if operator == Binary::In
-                    && matches!(&self.tree.node(right).kind, ExprKind::Name(name) if &**name == "$env")
-                {
-                    let known = left.as_str().is_some_and(|name| self.env.root(name).is_some());
-                    return Ok(Value::Bool(known));
-                }
-                let right = self.eval(right)?;
-                operate::binary(operator, &left, &right, &mut self.work).map_err(at)
-            }
+        if operator == Binary::Coalesce {
+            return if left.is_nil() { self.eval(right) } else { Ok(left) };
         }
+        if matches!(operator, Binary::And | Binary::Or) {
+            let settles = operator == Binary::Or;
+            if operate::truth(&left, &quoted()).map_err(at)? == settles {
+                return Ok(left);
+            }
+            let right = self.eval(right)?;
+            operate::truth(&right, &quoted()).map_err(at)?;
+            return Ok(right);
+        }
+        if operator == Binary::In && matches!(&self.tree.node(right).kind, ExprKind::Name(name) if &**name == "$env") {
+            let known = left.as_str().is_some_and(|name| self.env.root(name).is_some());
+            return Ok(Value::Bool(known));
+        }
+        let right = self.eval(right)?;
+        operate::binary(operator, &left, &right, &mut self.work).map_err(at)
     }
 
     /// Evaluates a variable, together with the following member access if the environment can resolve both at once.
@@ -254,10 +248,13 @@ impl<'a> Machine<'a> {
         let all = name == "$env";
         let key = match chain.last().map(|&next| &self.tree.node(next).kind) {
             Some(ExprKind::Member { key, .. }) => Some(Arc::clone(key)),
-            Some(ExprKind::At { key, .. }) => match self.eval(*key)? {
-                Value::Str(key) => Some(key),
-                _ => None,
-            },
+            Some(ExprKind::At { key, .. }) => {
+                if let Value::Str(key) = self.eval(*key)? {
+                    Some(key)
+                } else {
+                    None
+                }
+            }
             _ => None,
         };
         if let Some(key) = key {
@@ -290,16 +287,10 @@ impl<'a> Machine<'a> {
         let mut made = std::collections::BTreeMap::new();
         for (key, value) in entries {
             let place = self.tree.node(*key).span;
-            let key = match self.eval(*key)? {
-                Value::Str(key) => {
-                    self.work.claim(key.len()).map_err(|fault| Error::at(place, fault.0))?;
-                    key.to_string()
-                }
-                Value::Int(key) => key.to_string(),
-                other => {
-                    let message = format!("a key of a map must be a string, not {}", describe(&other));
-                    return Err(Error::at(place, message));
-                }
+            let key = self.eval(*key)?;
+            self.work.claim(key.as_str().map_or(0, str::len)).map_err(|fault| Error::at(place, fault.0))?;
+            let Some(key) = key.as_key() else {
+                return Err(Error::at(place, format!("a key of a map must be a string, not {}", describe(&key))));
             };
             let value = self.eval(*value)?;
             made.insert(key, value);
@@ -341,10 +332,10 @@ pub(super) fn scan(value: &Value) -> u64 {
 
 /// Returns the member of a map; nil for a missing key.
 fn member(value: &Value, key: &str) -> Result<Value, Fault> {
-    match value {
-        Value::Map(entries) => Ok(entries.get(key).cloned().unwrap_or_default()),
-        other => Err(Fault(format!("cannot fetch '{key}' from {}", describe(other)))),
-    }
+    let Value::Map(entries) = value else {
+        return Err(Fault(format!("cannot fetch '{key}' from {}", describe(value))));
+    };
+    Ok(entries.get(key).cloned().unwrap_or_default())
 }
 
 /// Returns the element of a list, the member of a map, or the byte of a text.
@@ -352,32 +343,25 @@ pub(super) fn index(value: &Value, key: &Value) -> Result<Value, Fault> {
     if let (Value::Map(_), Value::Str(key)) = (value, key) {
         return member(value, key);
     }
-    let wanted = match key {
-        Value::Int(wanted) => Some(*wanted),
-        Value::Float(wanted) if wanted.fract() == 0.0 => number::whole(*wanted),
-        _ => None,
+    let wanted = key.as_whole();
+    let position = |length: usize| {
+        let Some(wanted) = wanted else {
+            return Err(Fault(format!("{} needs a whole number as index, not {}", describe(value), describe(key))));
+        };
+        let reach = i64::try_from(length).unwrap_or(i64::MAX);
+        let counted = if wanted < 0 { wanted.saturating_add(reach) } else { wanted };
+        let position = usize::try_from(counted).ok().filter(|&position| position < length);
+        position.ok_or_else(|| Fault(format!("index {wanted} is out of range: the length is {length}")))
     };
-    let length = match value {
-        Value::List(items) => items.len(),
-        Value::Str(text) => text.len(),
+    match value {
+        Value::List(items) => Ok(items[position(items.len())?].clone()),
+        Value::Str(text) => Ok(Value::Int(i64::from(text.as_bytes()[position(text.len())?]))),
         Value::Map(entries) => {
             let entry = wanted.and_then(|wanted| entries.get(&wanted.to_string()));
-            return Ok(entry.cloned().unwrap_or_default());
+            Ok(entry.cloned().unwrap_or_default())
         }
-        other => return Err(Fault(format!("cannot fetch [{key}] from {}", describe(other)))),
-    };
-    let Some(wanted) = wanted else {
-        return Err(Fault(format!("{} needs a whole number as index, not {}", describe(value), describe(key))));
-    };
-    let reach = i64::try_from(length).unwrap_or(i64::MAX);
-    let counted = if wanted < 0 { wanted.saturating_add(reach) } else { wanted };
-    let position = usize::try_from(counted).ok().filter(|&position| position < length);
-    let Some(position) = position else {
-        return Err(Fault(format!("index {wanted} is out of range: the length is {length}")));
-    };
-    Ok(match value {
-        Value::List(items) => items[position].clone(),
-        Value::Str(text) => Value::Int(i64::from(text.as_bytes()[position])),
-        _ => unreachable!("only lists and texts have positions"),
-    })
+        Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Date(_) | Value::Duration(_) => {
+            Err(Fault(format!("cannot fetch [{key}] from {}", describe(value))))
+        }
+    }
 }

@@ -51,20 +51,7 @@ fn descend(
     work: &mut Work,
 ) -> Result<(), Fault> {
     select(value, segment, document, found, work)?;
-    match value {
-        Value::List(items) => {
-            for item in items.iter() {
-                descend(item, segment, document, found, work)?;
-            }
-        }
-        Value::Map(entries) => {
-            for item in entries.values() {
-                descend(item, segment, document, found, work)?;
-            }
-        }
-        _ => {}
-    }
-    Ok(())
+    value.elements().try_for_each(|item| descend(item, segment, document, found, work))
 }
 
 fn select(
@@ -83,8 +70,7 @@ fn select(
             let at = positions.iter().filter_map(|&position| nth(items, position));
             found.extend(at.cloned());
         }
-        (Segment::All, Value::List(items)) => found.extend(items.iter().cloned()),
-        (Segment::All, Value::Map(entries)) => found.extend(entries.values().cloned()),
+        (Segment::All, _) => found.extend(value.elements().cloned()),
         (Segment::Slice { from, to, step }, Value::List(items)) => {
             let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
             let place = |given: i64| if given < 0 { given.saturating_add(length) } else { given }.clamp(0, length);
@@ -92,21 +78,14 @@ fn select(
             let picked = (from..to.max(from)).step_by(usize::try_from(*step).unwrap_or(1));
             found.extend(picked.filter_map(|position| nth(items, position)).cloned());
         }
-        (Segment::Filter(filter), Value::List(items)) => {
-            for item in items.iter() {
+        (Segment::Filter(filter), _) => {
+            for item in value.elements() {
                 if filter.holds(item, document, work)? {
                     found.push(item.clone());
                 }
             }
         }
-        (Segment::Filter(filter), Value::Map(entries)) => {
-            for item in entries.values() {
-                if filter.holds(item, document, work)? {
-                    found.push(item.clone());
-                }
-            }
-        }
-        _ => {}
+        (Segment::Names(_) | Segment::Positions(_) | Segment::Slice { .. }, _) => {}
     }
     work.claim_list(found.len() - before + 1)
 }

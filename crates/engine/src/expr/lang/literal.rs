@@ -10,15 +10,16 @@ const MAX_CHECKED: usize = 20;
 
 /// Returns the errors in the literal patterns of `matches` and `sprig.regex…` and the literal paths of `jsonpath`.
 pub(super) fn check(tree: &Tree) -> Vec<Error> {
-    let literals = tree.iter().filter_map(|(_, node)| match &node.kind {
-        ExprKind::Binary(Binary::Matches, _, pattern) => Some((*pattern, false)),
-        ExprKind::Call { function, arguments }
-            if function.name.starts_with("regex") && function.name != "regexQuoteMeta" =>
-        {
-            Some((*arguments.first()?, false))
+    let literals = tree.iter().filter_map(|(_, node)| {
+        if let ExprKind::Binary(Binary::Matches, _, pattern) = &node.kind {
+            return Some((*pattern, false));
         }
-        ExprKind::Call { function, arguments } if function.name == "jsonpath" => Some((*arguments.get(1)?, true)),
-        _ => None,
+        let ExprKind::Call { function, arguments } = &node.kind else { return None };
+        if function.name == "jsonpath" {
+            return Some((*arguments.get(1)?, true));
+        }
+        let takes_pattern = function.name.starts_with("regex") && function.name != "regexQuoteMeta";
+        arguments.first().filter(|_| takes_pattern).map(|pattern| (*pattern, false))
     });
     literals.take(MAX_CHECKED).filter_map(|(id, path)| wrong(tree, id, path)).collect()
 }

@@ -37,7 +37,13 @@ pub(super) fn call(value: &Value, name: &str, values: &[Value]) -> CallResult {
     match value {
         Value::Date(moment) => date(*moment, name, &arguments),
         Value::Duration(length) => duration(*length, name),
-        other => Err(Fault(format!("{} has no method '{name}'", describe(other)))),
+        Value::Nil
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Str(_)
+        | Value::List(_)
+        | Value::Map(_) => Err(Fault(format!("{} has no method '{name}'", describe(value)))),
     }
 }
 
@@ -57,12 +63,12 @@ fn date(moment: OffsetDateTime, name: &str, arguments: &Arguments<'_>) -> CallRe
         "UnixMilli" => Value::Int(moment.at.as_millisecond()),
         "Format" => Value::from(Layout::new(arguments.text(0)?).write(moment)),
         "String" => Value::from(moment.to_string()),
-        "Add" => match arguments.any(0) {
-            Value::Duration(length) => {
-                moment.plus(*length).map(Value::Date).ok_or_else(|| Fault::from("there is no such date"))?
-            }
-            other => return Err(arguments.wrong(0, "a duration", other)),
-        },
+        "Add" => {
+            let Value::Duration(length) = arguments.any(0) else {
+                return Err(arguments.wrong(0, "a duration", arguments.any(0)));
+            };
+            moment.plus(*length).map(Value::Date).ok_or_else(|| Fault::from("there is no such date"))?
+        }
         "In" => {
             let offset = calendar::zone(arguments.text(0)?).map_err(|why| arguments.fault(why))?;
             Value::Date(OffsetDateTime { offset, ..moment })
@@ -77,10 +83,8 @@ fn date(moment: OffsetDateTime, name: &str, arguments: &Arguments<'_>) -> CallRe
 }
 
 fn other_date(arguments: &Arguments<'_>) -> Result<OffsetDateTime, Fault> {
-    match arguments.any(0) {
-        Value::Date(moment) => Ok(*moment),
-        other => Err(arguments.wrong(0, "a date", other)),
-    }
+    let value = arguments.any(0);
+    if let Value::Date(moment) = value { Ok(*moment) } else { Err(arguments.wrong(0, "a date", value)) }
 }
 
 fn duration(length: SignedDuration, name: &str) -> CallResult {
@@ -110,6 +114,6 @@ pub(super) fn seconds(value: &Value) -> Option<OffsetDateTime> {
         Value::Date(moment) => Some(*moment),
         Value::Int(seconds) => OffsetDateTime::from_seconds(*seconds),
         Value::Float(seconds) => number::whole(*seconds).and_then(OffsetDateTime::from_seconds),
-        _ => None,
+        Value::Nil | Value::Bool(_) | Value::Str(_) | Value::List(_) | Value::Map(_) | Value::Duration(_) => None,
     }
 }

@@ -8,7 +8,6 @@ use super::evaluate::scan;
 use super::tree::{Binary, Unary};
 use super::work::{CallResult, Fault, Work};
 use crate::expr::Value;
-use crate::expr::number;
 
 pub(super) fn unary(operator: Unary, value: &Value) -> CallResult {
     match (operator, value) {
@@ -32,18 +31,24 @@ pub(super) fn binary(operator: Binary, left: &Value, right: &Value, work: &mut W
     match operator {
         Binary::Equal => equal(left, right, work).map(Value::Bool),
         Binary::Unequal => equal(left, right, work).map(|same| Value::Bool(!same)),
-        Binary::Less | Binary::LessOrEqual | Binary::Greater | Binary::GreaterOrEqual => {
-            work.spend(scan(left).min(scan(right)))?;
-            compare(operator, left, right)
-        }
+        Binary::Less => compare(operator, left, right, work, Ordering::is_lt),
+        Binary::LessOrEqual => compare(operator, left, right, work, Ordering::is_le),
+        Binary::Greater => compare(operator, left, right, work, Ordering::is_gt),
+        Binary::GreaterOrEqual => compare(operator, left, right, work, Ordering::is_ge),
         Binary::In => contains(left, right, work).map(Value::Bool),
-        Binary::Matches | Binary::Contains | Binary::StartsWith | Binary::EndsWith => {
-            search(operator, left, right, work)
-        }
+        Binary::Matches => search(operator, left, right, work, |text, pattern, work| {
+            Ok(work.pattern(pattern, text)?.regex().is_match(text))
+        }),
+        Binary::Contains => search(operator, left, right, work, |text, part, _| Ok(text.contains(part))),
+        Binary::StartsWith => search(operator, left, right, work, |text, part, _| Ok(text.starts_with(part))),
+        Binary::EndsWith => search(operator, left, right, work, |text, part, _| Ok(text.ends_with(part))),
         Binary::Range => range(left, right, work),
         Binary::Add => add(left, right, work),
         Binary::Subtract => subtract(left, right),
-        Binary::Multiply | Binary::Divide | Binary::Modulo | Binary::Power => scale(operator, left, right),
+        Binary::Multiply => multiply(left, right),
+        Binary::Divide => reals(operator, left, right, |a, b| a / b),
+        Binary::Modulo => modulo(left, right),
+        Binary::Power => reals(operator, left, right, f64::powf),
         Binary::Or | Binary::And | Binary::Coalesce => {
             unreachable!("these decide first whether their right side is evaluated")
         }
@@ -101,18 +106,12 @@ pub(super) fn contains(needle: &Value, haystack: &Value, work: &mut Work) -> Res
     }
 }
 
-fn compare(operator: Binary, left: &Value, right: &Value) -> CallResult {
-    let same = kinds_match(left, right);
-    if !same {
+fn compare(operator: Binary, left: &Value, right: &Value, work: &mut Work, holds: fn(Ordering) -> bool) -> CallResult {
+    work.spend(scan(left).min(scan(right)))?;
+    if !kinds_match(left, right) {
         return Err(mismatch(operator, left, right));
     }
-    let order = left.order(right);
-    Ok(Value::Bool(match operator {
-        Binary::Less => order == Some(Ordering::Less),
-        Binary::LessOrEqual => order.is_some_and(Ordering::is_le),
-        Binary::Greater => order == Some(Ordering::Greater),
-        _ => order.is_some_and(Ordering::is_ge),
-    }))
+    Ok(Value::Bool(left.order(right).is_some_and(holds)))
 }
 
 fn kinds_match(left: &Value, right: &Value) -> bool {
@@ -125,17 +124,18 @@ fn kinds_match(left: &Value, right: &Value) -> bool {
         )
 }
 
-fn search(operator: Binary, left: &Value, right: &Value, work: &mut Work) -> CallResult {
+fn search(
+    operator: Binary,
+    left: &Value,
+    right: &Value,
+    work: &mut Work,
+    found: fn(&str, &str, &mut Work) -> Result<bool, Fault>,
+) -> CallResult {
     match (left, right) {
         (Value::Nil, _) | (_, Value::Nil) => Ok(Value::Bool(false)),
         (Value::Str(text), Value::Str(part)) => {
             work.spend(scan(left) + scan(right))?;
-            Ok(Value::Bool(match operator {
-                Binary::Matches => work.pattern(part, text)?.regex().is_match(text),
-                Binary::StartsWith => text.starts_with(part.as_ref()),
-                Binary::EndsWith => text.ends_with(part.as_ref()),
-                _ => text.contains(part.as_ref()),
-            }))
+            found(text, part, work).map(Value::Bool)
         }
         _ => Err(mismatch(operator, left, right)),
     }
@@ -164,10 +164,7 @@ fn add(left: &Value, right: &Value, work: &mut Work) -> CallResult {
             date.plus(*length).map(Value::Date).ok_or_else(overflow)
         }
         (Value::Duration(a), Value::Duration(b)) => a.checked_add(*b).map(Value::Duration).ok_or_else(overflow),
-        _ => match (left.as_real(), right.as_real()) {
-            (Some(a), Some(b)) => Ok(Value::Float(a + b)),
-            _ => Err(mismatch(Binary::Add, left, right)),
-        },
+        _ => reals(Binary::Add, left, right, |a, b| a + b),
     }
 }
 
@@ -177,72 +174,76 @@ fn subtract(left: &Value, right: &Value) -> CallResult {
         (Value::Date(a), Value::Date(b)) => Ok(Value::Duration(a.since(*b))),
         (Value::Date(date), Value::Duration(length)) => date.minus(*length).map(Value::Date).ok_or_else(overflow),
         (Value::Duration(a), Value::Duration(b)) => a.checked_sub(*b).map(Value::Duration).ok_or_else(overflow),
-        _ => match (left.as_real(), right.as_real()) {
-            (Some(a), Some(b)) => Ok(Value::Float(a - b)),
-            _ => Err(mismatch(Binary::Subtract, left, right)),
-        },
+        _ => reals(Binary::Subtract, left, right, |a, b| a - b),
     }
 }
 
-fn scale(operator: Binary, left: &Value, right: &Value) -> CallResult {
-    if let (Value::Int(a), Value::Int(b)) = (left, right) {
-        match operator {
-            Binary::Multiply => return a.checked_mul(*b).map(Value::Int).ok_or_else(overflow),
-            Binary::Modulo if *b == 0 => return Err(Fault::from("division by zero")),
-            Binary::Modulo => return Ok(Value::Int(a.checked_rem(*b).unwrap_or(0))),
-            _ => {}
+fn multiply(left: &Value, right: &Value) -> CallResult {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => a.checked_mul(*b).map(Value::Int).ok_or_else(overflow),
+        (Value::Duration(length), Value::Int(times)) | (Value::Int(times), Value::Duration(length)) => {
+            let nanoseconds = length.as_nanos().checked_mul(i128::from(*times));
+            let nanoseconds = nanoseconds.and_then(|all| i64::try_from(all).ok());
+            nanoseconds.map(|all| Value::Duration(jiff::SignedDuration::from_nanos(all))).ok_or_else(overflow)
         }
+        _ => reals(Binary::Multiply, left, right, |a, b| a * b),
     }
-    if let (Value::Duration(length), Value::Int(times)) | (Value::Int(times), Value::Duration(length)) = (left, right)
-        && operator == Binary::Multiply
-    {
-        let nanoseconds = length.as_nanos().checked_mul(i128::from(*times));
-        let nanoseconds = nanoseconds.and_then(|all| i64::try_from(all).ok());
-        return nanoseconds.map(|all| Value::Duration(jiff::SignedDuration::from_nanos(all))).ok_or_else(overflow);
+}
+
+fn modulo(left: &Value, right: &Value) -> CallResult {
+    match (left, right) {
+        (Value::Int(_), Value::Int(0)) => Err(Fault::from("division by zero")),
+        (Value::Int(a), Value::Int(b)) => Ok(Value::Int(a.checked_rem(*b).unwrap_or(0))),
+        _ if left.as_real().is_some() && right.as_real().is_some() => {
+            Err(Fault::from("'%' needs whole numbers on both sides; use int(…)"))
+        }
+        _ => Err(mismatch(Binary::Modulo, left, right)),
     }
+}
+
+/// Computes with two numbers of either kind.
+fn reals(operator: Binary, left: &Value, right: &Value, compute: fn(f64, f64) -> f64) -> CallResult {
     let (Some(a), Some(b)) = (left.as_real(), right.as_real()) else {
         return Err(mismatch(operator, left, right));
     };
-    Ok(Value::Float(match operator {
-        Binary::Multiply => a * b,
-        Binary::Divide => a / b,
-        Binary::Power => a.powf(b),
-        _ => return Err(Fault::from("'%' needs whole numbers on both sides; use int(…)")),
-    }))
+    Ok(Value::Float(compute(a, b)))
 }
 
 /// Returns a slice of a list or a text; negative positions count from the end, and positions beyond the end are cut
 /// off.
 pub(super) fn slice(value: &Value, from: Option<&Value>, to: Option<&Value>, work: &mut Work) -> CallResult {
-    let length = match value {
-        Value::List(items) => items.len(),
-        Value::Str(text) => {
-            work.spend(text.len() as u64 / 16)?;
-            text.chars().count()
-        }
-        other => return Err(Fault(format!("only arrays and strings can be sliced, not {}", describe(other)))),
+    let bounds = |length: usize| {
+        let end = position(to, length, length)?;
+        Ok::<_, Fault>((position(from, 0, length)?.min(end), end))
     };
-    let end = position(to, length, length)?;
-    let start = position(from, 0, length)?.min(end);
     match value {
         Value::List(items) => {
+            let (start, end) = bounds(items.len())?;
             work.claim_list(end - start)?;
             Ok(Value::list(items[start..end].to_vec()))
         }
         Value::Str(text) => {
+            work.spend(text.len() as u64 / 16)?;
+            let (start, end) = bounds(text.chars().count())?;
             let part: String = text.chars().skip(start).take(end - start).collect();
             work.made(Value::from(part))
         }
-        _ => unreachable!("other kinds were refused above"),
+        Value::Nil
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Map(_)
+        | Value::Date(_)
+        | Value::Duration(_) => Err(Fault(format!("only arrays and strings can be sliced, not {}", describe(value)))),
     }
 }
 
 fn position(given: Option<&Value>, default: usize, length: usize) -> Result<usize, Fault> {
     let Some(value) = given else { return Ok(default) };
-    let whole = match value {
-        Value::Int(whole) => *whole,
-        Value::Float(real) if real.fract() == 0.0 => number::whole(*real).unwrap_or(i64::MAX),
-        other => return Err(Fault(format!("a slice needs whole numbers, not {}", describe(other)))),
+    // A whole float that does not fit 64 bits lies beyond every end.
+    let beyond = value.as_real().is_some_and(|real| real.fract() == 0.0).then_some(i64::MAX);
+    let Some(whole) = value.as_whole().or(beyond) else {
+        return Err(Fault(format!("a slice needs whole numbers, not {}", describe(value))));
     };
     let reach = i64::try_from(length).unwrap_or(i64::MAX);
     let counted = if whole < 0 { whole.saturating_add(reach) } else { whole };

@@ -22,9 +22,10 @@ pub(super) fn parse(text: &str) -> Result<Tree, Error> {
     let root = parser.sequence()?;
     let (token, span) = parser.here();
     if *token != Token::End {
-        let message = match token {
-            Token::Sign(")" | "]" | "}") => format!("nothing was opened that {} could close", token.describe()),
-            _ => format!("{} cannot follow what stands before it", token.describe()),
+        let message = if matches!(token, Token::Sign(")" | "]" | "}")) {
+            format!("nothing was opened that {} could close", token.describe())
+        } else {
+            format!("{} cannot follow what stands before it", token.describe())
         };
         return Err(Error::at(span, message));
     }
@@ -49,7 +50,7 @@ fn binding(token: &Token) -> Option<(Binary, u16)> {
     let spelling = match token {
         Token::Sign(sign) => sign,
         Token::Word(word) => word.as_str(),
-        _ => return None,
+        Token::Int(_) | Token::Float(_) | Token::Text(_) | Token::End => return None,
     };
     Some(match spelling {
         "||" | "or" => (Binary::Or, 10),

@@ -187,18 +187,13 @@ impl Machine<'_> {
     fn group(&mut self, items: &Items, closure: Option<Id>, span: Span) -> Result<Value, Error> {
         let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for (index, item) in items.iter().enumerate() {
-            let key = match self.element(item, index, Value::Nil, closure)? {
-                Value::List(_) | Value::Map(_) => {
-                    let message = format!("groupBy() needs a simple value to group element {index} by");
-                    return Err(Error::at(span, message));
-                }
-                Value::Str(key) => {
-                    self.work.claim(key.len()).map_err(|fault| Error::at(span, fault.0))?;
-                    key.to_string()
-                }
-                simple => simple.to_string(),
-            };
-            groups.entry(key).or_default().push(item.clone());
+            let key = self.element(item, index, Value::Nil, closure)?;
+            if matches!(key, Value::List(_) | Value::Map(_)) {
+                let message = format!("groupBy() needs a simple value to group element {index} by");
+                return Err(Error::at(span, message));
+            }
+            self.work.claim(key.as_str().map_or(0, str::len)).map_err(|fault| Error::at(span, fault.0))?;
+            groups.entry(key.to_string()).or_default().push(item.clone());
         }
         let groups = groups.into_iter().map(|(key, items)| (key, Value::list(items)));
         Ok(groups.collect())

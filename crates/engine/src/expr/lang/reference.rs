@@ -30,14 +30,15 @@ pub(super) fn collect(tree: &Tree) -> Vec<Reference> {
         let mut path = vec![name.to_string()];
         let mut at = id;
         while let Some(next) = above[at.index()] {
-            match &tree.node(next).kind {
-                ExprKind::Member { key, .. } => path.push(key.to_string()),
-                ExprKind::At { key, .. } => match &tree.node(*key).kind {
-                    ExprKind::Text(key) => path.push(key.to_string()),
-                    _ => break,
-                },
-                ExprKind::Chain(_) => {}
-                _ => break,
+            let above = &tree.node(next).kind;
+            if let ExprKind::Member { key, .. } = above {
+                path.push(key.to_string());
+            } else if let ExprKind::At { key, .. } = above
+                && let ExprKind::Text(key) = &tree.node(*key).kind
+            {
+                path.push(key.to_string());
+            } else if !matches!(above, ExprKind::Chain(_)) {
+                break;
             }
             at = next;
         }

@@ -138,22 +138,10 @@ impl Work {
         if depth > VALUE_DEPTH {
             return Err(Fault(format!("lists and maps nest deeper than {VALUE_DEPTH} levels")));
         }
-        match value {
-            Value::List(items) => {
-                self.claim_list(items.len())?;
-                for item in items.iter().filter(|item| holds_values(item)) {
-                    self.measure(item, depth + 1)?;
-                }
-            }
-            Value::Map(entries) => {
-                self.claim_list(entries.len())?;
-                for item in entries.values().filter(|item| holds_values(item)) {
-                    self.measure(item, depth + 1)?;
-                }
-            }
-            _ => {}
+        if holds_values(value) {
+            self.claim_list(value.elements().count())?;
         }
-        Ok(())
+        value.elements().filter(|item| holds_values(item)).try_for_each(|item| self.measure(item, depth + 1))
     }
 
     /// Returns a compiled pattern, charging one pass over the text it is for.

@@ -123,16 +123,14 @@ impl<'a> Computer<'a> {
             };
             let place = self.span;
             self.advance()?;
-            let settled = match sign {
-                Sign::And => live && !truth(&left, span, sign)?,
-                Sign::Or => live && truth(&left, span, sign)?,
-                _ => false,
-            };
+            let short_circuits = matches!(sign, Sign::And | Sign::Or);
+            let settled = live && short_circuits && truth(&left, span, sign)? == (sign == Sign::Or);
             let (right, end) = self.joined(strength + 1, live && !settled)?;
             if live && !settled {
-                left = match sign {
-                    Sign::And | Sign::Or => Value::Bool(truth(&right, end, sign)?),
-                    _ => binary(sign, &left, &right, place, &mut self.budget)?,
+                left = if short_circuits {
+                    Value::Bool(truth(&right, end, sign)?)
+                } else {
+                    binary(sign, &left, &right, place, &mut self.budget)?
                 };
             }
             span = span.to(end);

@@ -41,18 +41,40 @@ pub(super) fn binary(
     match sign {
         Sign::Equal => Ok(Value::Bool(left == right)),
         Sign::Unequal => Ok(Value::Bool(left != right)),
-        Sign::Less | Sign::LessOrEqual | Sign::Greater | Sign::GreaterOrEqual => {
-            compare(sign, left, right, place).map(Value::Bool)
-        }
+        Sign::Less => compare(sign, left, right, place, Ordering::is_lt),
+        Sign::LessOrEqual => compare(sign, left, right, place, Ordering::is_le),
+        Sign::Greater => compare(sign, left, right, place, Ordering::is_gt),
+        Sign::GreaterOrEqual => compare(sign, left, right, place, Ordering::is_ge),
         Sign::Matches => matches(left, right, place, budget).map(Value::Bool),
         Sign::MatchesNot => matches(left, right, place, budget).map(|found| Value::Bool(!found)),
-        Sign::In => match right {
-            Value::List(items) => Ok(Value::Bool(items.contains(left))),
+        Sign::In => {
             // A list of one element looks like a value in parentheses.
-            one => Ok(Value::Bool(left == one)),
-        },
+            Ok(Value::Bool(if let Value::List(items) = right { items.contains(left) } else { left == right }))
+        }
         Sign::Plus if left.as_str().is_some() || right.as_str().is_some() => join(left, right, place, budget),
-        _ => arithmetic(sign, left, right, place),
+        Sign::Plus => arithmetic(sign, left, right, place, |a, b| a + b),
+        Sign::Minus => arithmetic(sign, left, right, place, |a, b| a - b),
+        Sign::Times => arithmetic(sign, left, right, place, |a, b| a * b),
+        Sign::Divide => arithmetic(sign, left, right, place, |a, b| a / b),
+        Sign::Modulo => arithmetic(sign, left, right, place, |a, b| a % b),
+        Sign::Power => arithmetic(sign, left, right, place, f64::powf),
+        Sign::BitAnd => bits(sign, left, right, place, |a, b| a & b),
+        Sign::BitOr => bits(sign, left, right, place, |a, b| a | b),
+        Sign::BitXor => bits(sign, left, right, place, |a, b| a ^ b),
+        Sign::ShiftLeft => bits(sign, left, right, place, |a, b| a.checked_shl(shift(b)).unwrap_or(0)),
+        Sign::ShiftRight => {
+            bits(sign, left, right, place, |a, b| a.checked_shr(shift(b)).unwrap_or(if a < 0 { -1 } else { 0 }))
+        }
+        Sign::And
+        | Sign::Or
+        | Sign::Not
+        | Sign::BitNot
+        | Sign::Question
+        | Sign::Colon
+        | Sign::Coalesce
+        | Sign::Open
+        | Sign::Close
+        | Sign::Comma => unreachable!("'{}' is not evaluated on two values", sign.spelling()),
     }
 }
 
@@ -68,7 +90,7 @@ pub(super) fn negate(sign: Sign, value: &Value, place: Span) -> Result<Value, Fa
     }
 }
 
-fn compare(sign: Sign, left: &Value, right: &Value, place: Span) -> Result<bool, Fault> {
+fn compare(sign: Sign, left: &Value, right: &Value, place: Span, holds: fn(Ordering) -> bool) -> Result<Value, Fault> {
     let comparable = matches!((left, right), (Value::Float(_), Value::Float(_)) | (Value::Str(_), Value::Str(_)));
     if !comparable {
         let reason = format!(
@@ -79,13 +101,7 @@ fn compare(sign: Sign, left: &Value, right: &Value, place: Span) -> Result<bool,
         );
         return Err(Fault::new(place, reason));
     }
-    let order = left.order(right);
-    Ok(match sign {
-        Sign::Less => order == Some(Ordering::Less),
-        Sign::LessOrEqual => order.is_some_and(Ordering::is_le),
-        Sign::Greater => order == Some(Ordering::Greater),
-        _ => order.is_some_and(Ordering::is_ge),
-    })
+    Ok(Value::Bool(left.order(right).is_some_and(holds)))
 }
 
 fn matches(left: &Value, right: &Value, place: Span, budget: &mut Budget) -> Result<bool, Fault> {
@@ -111,44 +127,35 @@ fn join(left: &Value, right: &Value, place: Span, budget: &mut Budget) -> Result
     Ok(Value::from(text))
 }
 
-fn arithmetic(sign: Sign, left: &Value, right: &Value, place: Span) -> Result<Value, Fault> {
+fn arithmetic(
+    sign: Sign,
+    left: &Value,
+    right: &Value,
+    place: Span,
+    compute: fn(f64, f64) -> f64,
+) -> Result<Value, Fault> {
     let (Value::Float(a), Value::Float(b)) = (left, right) else {
         let reason =
             format!("'{}' computes with numbers, not with {} and {}", sign.spelling(), describe(left), describe(right));
         return Err(Fault::new(place, reason).with_quote_hint());
     };
-    Ok(Value::Float(match sign {
-        Sign::Plus => a + b,
-        Sign::Minus => a - b,
-        Sign::Times => a * b,
-        Sign::Divide => a / b,
-        Sign::Modulo => a % b,
-        Sign::Power => a.powf(*b),
-        _ => {
-            let a = integer(sign, left, place)?;
-            let b = integer(sign, right, place)?;
-            number::real(bits(sign, a, b))
-        }
-    }))
+    Ok(Value::Float(compute(*a, *b)))
 }
 
-fn bits(sign: Sign, a: i64, b: i64) -> i64 {
-    // A shift by the width of the number or more yields zero.
-    let by = u32::try_from(b).unwrap_or(u32::MAX);
-    match sign {
-        Sign::BitAnd => a & b,
-        Sign::BitOr => a | b,
-        Sign::BitXor => a ^ b,
-        Sign::ShiftLeft => a.checked_shl(by).unwrap_or(0),
-        _ => a.checked_shr(by).unwrap_or(if a < 0 { -1 } else { 0 }),
-    }
+fn bits(sign: Sign, left: &Value, right: &Value, place: Span, compute: fn(i64, i64) -> i64) -> Result<Value, Fault> {
+    // The operands are refused as those of any other arithmetic first.
+    arithmetic(sign, left, right, place, |a, _| a)?;
+    let (a, b) = (integer(sign, left, place)?, integer(sign, right, place)?);
+    Ok(Value::Float(number::real(compute(a, b))))
+}
+
+/// The width of a shift. A shift by the width of the number or more yields zero.
+fn shift(by: i64) -> u32 {
+    u32::try_from(by).unwrap_or(u32::MAX)
 }
 
 fn integer(sign: Sign, value: &Value, place: Span) -> Result<i64, Fault> {
-    let whole = match value {
-        Value::Float(number) => number::whole(*number),
-        _ => None,
-    };
+    let whole = if let Value::Float(number) = value { number::whole(*number) } else { None };
     whole.ok_or_else(|| {
         let reason = format!("'{}' needs a number, but {} is none", sign.spelling(), describe(value));
         Fault::new(place, reason).with_quote_hint()
@@ -163,6 +170,8 @@ fn describe(value: &Value) -> String {
         }
         Value::Float(_) => format!("the number {value}"),
         Value::List(_) => "a list".to_owned(),
-        other => format!("{other}"),
+        Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Map(_) | Value::Date(_) | Value::Duration(_) => {
+            value.to_string()
+        }
     }
 }

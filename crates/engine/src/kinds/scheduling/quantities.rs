@@ -33,11 +33,11 @@ pub fn parse_all(text: &str) -> Result<Quantities, String> {
 /// Renders an amount as Kubernetes does: thousandths of cpu as `500m`, bytes as `16Gi` where that is exact.
 pub fn render(resource: &str, amount: u64) -> String {
     if resource == "cpu" {
-        return if amount % 1000 == 0 { (amount / 1000).to_string() } else { format!("{amount}m") };
+        return if amount.is_multiple_of(1000) { (amount / 1000).to_string() } else { format!("{amount}m") };
     }
     let bytes = resource == "memory" || resource.ends_with("storage") || resource.starts_with("hugepages-");
     let units = [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
-    let exact = units.into_iter().find(|(_, bits)| bytes && amount > 0 && amount % (1 << bits) == 0);
+    let exact = units.into_iter().find(|(_, bits)| bytes && amount > 0 && amount.is_multiple_of(1 << bits));
     exact.map_or_else(|| amount.to_string(), |(unit, bits)| format!("{}{unit}", amount >> bits))
 }
 
@@ -49,7 +49,7 @@ pub(super) fn read(map: &Value, at: &Path, problems: &mut Vec<Problem>) -> Quant
             Value::String(text) => text.clone(),
             Value::Number(number) => number.to_string(),
             // The shape of it was reported already.
-            _ => continue,
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => continue,
         };
         let path = at.clone().join(name.as_str());
         if problems.iter().any(|problem| problem.path.as_ref() == Some(&path)) {

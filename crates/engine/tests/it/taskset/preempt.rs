@@ -1,6 +1,6 @@
 //! Preempted replicas: their pods are ended for others, and they are tried again, which costs no retry.
 
-use octoflow_engine::{Capacity, Command, Input, schedule::spec::NodeSpec, taskset::DIALECT, taskset::status};
+use octoflow_engine::{Capacity, Command, Input, schedule::spec::NodeSpec, taskset::DIALECT};
 use octoflow_model::{order::Exit, taskset::StopReason};
 
 use super::stage::{Groups, Stage, Told};
@@ -143,5 +143,4 @@ fn those_that_were_preempted_have_left_their_gang() {
     assert_eq!((joined(&stage), stage.live().len()), (0, 0));
     slots(&mut stage, 9);
     assert_eq!((joined(&stage), stage.live().len()), (3, 3));
-    let _ = status::status(stage.run(RUN));
 }

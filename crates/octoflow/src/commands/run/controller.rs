@@ -28,7 +28,7 @@ pub(crate) struct LocalController {
 
 impl LocalController {
     pub(crate) fn open(args: &Run, context: &Context) -> Result<Self> {
-        let mut config = node::config(args.isolation, args.parallelism, &args.node_args, config::egress()?, context)?;
+        let mut config = node::config(&args.execution, config::egress()?, context)?;
         if let Place::Processes(processes) = &mut config.place {
             processes.visible = folders(args);
         }
@@ -52,8 +52,8 @@ impl LocalController {
         }
     }
 
-    pub(crate) fn take_up(&self, run: RunId) -> Result<Facts> {
-        self.inner.take_up(run).map_err(explained)
+    pub(crate) fn restore_run(&self, run: RunId) -> Result<Facts> {
+        self.inner.restore_run(run).map_err(explained)
     }
 
     pub(crate) fn command(&self, run: RunId, command: Command) -> Result<()> {

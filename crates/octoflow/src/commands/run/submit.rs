@@ -57,14 +57,14 @@ fn taken(namespace: &str, name: &str) -> Failure {
 }
 
 /// Resumes a run whose process was interrupted.
-pub(crate) fn take_up(name: &str, args: &Run, controller: &LocalController, context: &Context) -> Result<Submitted> {
+pub(crate) fn resume(name: &str, args: &Run, controller: &LocalController, context: &Context) -> Result<Submitted> {
     let row =
         LocalSource::open(context.data_dir.clone(), None, context.output)?.find(args.namespace.or_default(), name)?;
     if row.archived {
         let text = format!("run `{}` is over ({}), there is nothing to resume", row.name, row.phase);
         return Err(Failure::conflict(text).help(format!("look at it with: octoflow get {}", row.name)).into());
     }
-    let facts = controller.take_up(row.run)?;
+    let facts = controller.restore_run(row.run)?;
     let (namespace, kind, name) = (row.namespace, row.kind, row.name);
     Ok(Submitted { id: row.run, namespace, kind, name, facts, resumed: true })
 }

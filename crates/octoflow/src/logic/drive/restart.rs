@@ -2,15 +2,15 @@
 
 use octoflow_control::{Error, VirtualLoop};
 
-use super::{Stage, limits};
+use super::{Simulation, limits};
 
-impl Stage<'_> {
+impl Simulation<'_> {
     pub(super) fn restart(&mut self) -> Result<(), Error> {
         self.settle()?;
-        let (event_loop, notices) = VirtualLoop::open(self.disk.clone(), limits(&self.scene), self.now)?;
+        let (event_loop, notices) = VirtualLoop::open(self.disk.clone(), limits(&self.scenario), self.now)?;
         self.event_loop = event_loop;
         let unread = notices.into_iter().map(|notice| (None, format!("after a restart: {notice}")));
-        self.played.faults.extend(unread);
+        self.outcome.faults.extend(unread);
         self.settle()
     }
 }

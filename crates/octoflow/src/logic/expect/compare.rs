@@ -3,19 +3,19 @@
 use octoflow_engine::jsonpath::Template;
 use serde_json::Value;
 
-use crate::logic::{notation::pattern, sheet::Spot};
+use crate::logic::{notation::pattern, test_document::Located};
 
 /// The words of a full comparison.
 const WORDS: [&str; 5] = ["equals", "contains", "lacks", "matches", "oneOf"];
 
 /// What was expected, when the text is something else.
-pub(in crate::logic) fn differs(expected: &Spot<'_>, actual: &str) -> Option<String> {
+pub(in crate::logic) fn differs(expected: &Located<'_>, actual: &str) -> Option<String> {
     if !expected.value.is_object() {
         let text = expected.text();
         return (text != actual).then(|| show(&text));
     }
-    for (key, spot) in expected.entries() {
-        let texts = spot.texts();
+    for (key, located) in expected.entries() {
+        let texts = located.texts();
         let (holds, wanted) = match key {
             "equals" => (texts[0] == actual, show(&texts[0])),
             "contains" => {

@@ -3,8 +3,8 @@
 
 use super::{find, unknown};
 use crate::logic::{
-    drive::{Life, Played},
-    sheet::Spot,
+    drive::{Life, ScenarioResult},
+    test_document::Located,
     verdict::Verdict,
 };
 
@@ -14,12 +14,12 @@ struct Member {
     life: Life,
 }
 
-pub(super) fn check(expected: &Spot<'_>, played: &Played<'_>, run: Option<usize>, verdict: &mut Verdict) {
+pub(super) fn check(expected: &Located<'_>, outcome: &ScenarioResult<'_>, run: Option<usize>, verdict: &mut Verdict) {
     for order in expected.items_of("order") {
         for (how, names) in order.entries() {
             let mut groups = Vec::new();
             for name in names.items() {
-                match members(&name.text(), played, run) {
+                match members(&name.text(), outcome, run) {
                     Ok(members) => groups.push((name, members)),
                     Err(why) => verdict.miss(&name, format!("order.{how}"), "a node of this name", why),
                 }
@@ -33,49 +33,49 @@ pub(super) fn check(expected: &Spot<'_>, played: &Played<'_>, run: Option<usize>
     }
 }
 
-fn members(name: &str, played: &Played<'_>, run: Option<usize>) -> Result<Vec<Member>, String> {
-    let runs: Vec<usize> = run.map_or_else(|| (0..played.last.len()).collect(), |run| vec![run]);
+fn members(name: &str, outcome: &ScenarioResult<'_>, run: Option<usize>) -> Result<Vec<Member>, String> {
+    let runs: Vec<usize> = run.map_or_else(|| (0..outcome.last.len()).collect(), |run| vec![run]);
     let mut found = Vec::new();
     for run in &runs {
-        let seen = &played.last[*run];
+        let seen = &outcome.last[*run];
         for at in find(seen, name) {
-            if let Some(life) = played.lives.get(&(*run, at)) {
+            if let Some(life) = outcome.lives.get(&(*run, at)) {
                 found.push(Member { name: seen.nodes[at].name.clone(), life: *life });
             }
         }
     }
-    if found.is_empty() { Err(unknown(&played.last[runs[0]], name)) } else { Ok(found) }
+    if found.is_empty() { Err(unknown(&outcome.last[runs[0]], name)) } else { Ok(found) }
 }
 
-type Group<'a> = (Spot<'a>, Vec<Member>);
+type Group<'a> = (Located<'a>, Vec<Member>);
 
 /// Each of a group stands in a relation to each of the next.
 fn chain(groups: &[Group<'_>], how: &str, verdict: &mut Verdict, holds: impl Fn(&Life, &Life) -> bool) {
     for pair in groups.windows(2) {
-        let [(_, first), (spot, next)] = pair else { continue };
+        let [(_, first), (located, next)] = pair else { continue };
         let broken = first.iter().flat_map(|one| next.iter().map(move |two| (one, two)));
         if let Some((one, two)) = broken.into_iter().find(|(one, two)| !holds(&one.life, &two.life)) {
             let (expected, actual) = match how {
                 "before" => (format!("{} is over before {} starts", one.name, two.name), told(one, two)),
                 _ => (format!("{} starts before {}", one.name, two.name), format!("{} starts first", two.name)),
             };
-            verdict.miss(spot, format!("order.{how}"), expected, actual);
+            verdict.miss(located, format!("order.{how}"), expected, actual);
         }
     }
 }
 
 fn pairs(groups: &[Group<'_>], how: &str, verdict: &mut Verdict) {
-    let all: Vec<(&Spot<'_>, &Member)> =
-        groups.iter().flat_map(|(spot, members)| members.iter().map(move |member| (spot, member))).collect();
+    let all: Vec<(&Located<'_>, &Member)> =
+        groups.iter().flat_map(|(located, members)| members.iter().map(move |member| (located, member))).collect();
     for (at, (_, one)) in all.iter().enumerate() {
-        for (spot, two) in &all[at + 1..] {
+        for (located, two) in &all[at + 1..] {
             let overlap = overlap(&one.life, &two.life);
             if overlap != (how == "together") {
                 let expected = match how {
                     "together" => format!("{} and {} run at the same time", one.name, two.name),
                     _ => format!("{} and {} never run at the same time", one.name, two.name),
                 };
-                verdict.miss(spot, format!("order.{how}"), expected, told(one, two));
+                verdict.miss(located, format!("order.{how}"), expected, told(one, two));
                 return;
             }
         }

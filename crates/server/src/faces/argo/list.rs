@@ -30,7 +30,7 @@ pub(super) const OPTIONS: &[Parameter] = &[
 
 /// Additional options of lists of runs.
 pub(super) const OF_RUNS: &[Parameter] = &[
-    text("namePrefix", "Only workflows whose name begins so"),
+    text("namePrefix", "Only workflows whose name has this prefix"),
     operation::time("createdAfter", "Only workflows created after that"),
     operation::time("finishedBefore", "Only workflows finished before that"),
 ];

@@ -12,7 +12,7 @@ pub(crate) const REFUSED: &str = "FailedPrecondition";
 pub(crate) fn refused(fault: registry::Fault) -> Fault {
     match fault {
         registry::Fault::Controller(Error::Refused(why)) => no(&why),
-        registry::Fault::Controller(Error::Again(why)) => no(&why),
+        registry::Fault::Controller(Error::Rerun(why)) => no(&why),
         other => other.into(),
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn routes(table: &mut Table) {
             count("limit", "At most so many entries"),
             count("continue", "Where the page before ended"),
             text("who", "Only what this caller did"),
-            text("path", "Only requests whose path begins so"),
+            text("path", "Only requests whose path has this prefix"),
         ])
         .gives(Content::json(page));
 }

@@ -34,7 +34,7 @@ pub(super) fn add_to(table: &mut Table) {
             KIND,
             text("namespace", "Only runs of this namespace"),
             texts("phase", "Only runs in these phases"),
-            text("prefix", "Only runs whose name begins so"),
+            text("prefix", "Only runs whose name has this prefix"),
             text("labelSelector", "Only runs with these labels"),
             count("since", "Only runs created since this time, in microseconds"),
             count("until", "Only runs created until this time, in microseconds"),

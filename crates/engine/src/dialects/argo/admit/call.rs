@@ -8,22 +8,22 @@ use super::{
     Subject, argument, code,
     findings::{At, Findings},
     hook,
-    index::{Callee, Entry, Spot},
+    index::{CallPosition, Callee, Entry},
     item, name, spec,
 };
 use crate::{admit::shape::short, expr::when};
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     let mut seen = HashSet::new();
-    for ((spot, call), callee) in entry.calls().zip(&entry.callees) {
-        let place = at.call(spot);
+    for ((site, call), callee) in entry.calls().zip(&entry.callees) {
+        let place = at.call(site);
         let label = &entry.label;
-        let list = || match spot {
-            Spot::Step { group, .. } => format!("templates.{label}.steps[{group}]"),
-            Spot::Task(task) => format!("templates.{label}.tasks[{task}]"),
+        let list = || match site {
+            CallPosition::Step { group, .. } => format!("templates.{label}.steps[{group}]"),
+            CallPosition::Task(task) => format!("templates.{label}.tasks[{task}]"),
         };
         name::one(report, &place.key("name"), &list, name::Rule::Field, &call.name, &mut seen);
-        one(subject, report, &place, entry, spot, call, *callee);
+        one(subject, report, &place, entry, site, call, *callee);
     }
 }
 
@@ -32,13 +32,13 @@ fn one(
     report: &mut Findings,
     at: &At<'_>,
     entry: &Entry<'_>,
-    spot: Spot,
+    site: CallPosition,
     call: &Call,
     callee: Callee,
 ) {
-    let prefix = || format!("templates.{}.{}", entry.label, spot.of(&call.name));
-    let raw = spot.find(entry.raw);
-    target(subject, report, at, entry, spot, call);
+    let prefix = || format!("templates.{}.{}", entry.label, site.of(&call.name));
+    let raw = site.find(entry.raw);
+    target(subject, report, at, entry, site, call);
     if let Callee::Entry(index) = callee
         && !subject.templates.entries[index].needs.is_empty()
     {
@@ -66,8 +66,15 @@ fn one(
 }
 
 /// Checks that a call names exactly one template, and one that exists.
-fn target(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, spot: Spot, call: &Call) {
-    let prefix = || format!("templates.{}.{}", entry.label, spot.of(&call.name));
+fn target(
+    subject: &Subject<'_>,
+    report: &mut Findings,
+    at: &At<'_>,
+    entry: &Entry<'_>,
+    site: CallPosition,
+    call: &Call,
+) {
+    let prefix = || format!("templates.{}.{}", entry.label, site.of(&call.name));
     let named = call.template.as_deref().filter(|name| !name.is_empty());
     match (named, call.inline.is_some(), call.template_ref.is_some()) {
         (Some(name), false, false) => {

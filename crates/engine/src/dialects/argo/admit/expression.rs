@@ -78,7 +78,7 @@ pub(super) fn check(
                 report.warn(at, code::UNRESOLVED, || format!("`{}` has no value: {why}", short(&shown)))
             }
             Found::Task(task) if !prepared => tasks(report, at, task),
-            _ => {}
+            Found::Known | Found::Task(_) | Found::Unknown | Found::Foreign => {}
         }
         if !ROOTS.contains(&reference.root())
             && let Some(near) = nearest(reference.root(), ROOTS)

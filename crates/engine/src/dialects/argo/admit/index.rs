@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{argument::Needs, name};
-pub(super) use crate::admit::findings::Spot;
+pub(super) use crate::admit::findings::CallPosition;
 
 use crate::dialects::argo::{fields::TYPE_NAMES, refer};
 
@@ -161,14 +161,14 @@ impl<'a> TemplateIndex<'a> {
         let raw = entry.raw;
         let mut callees = Vec::new();
         let mut inline = Vec::new();
-        for (spot, call) in entry.calls() {
-            let own = spot.find(raw).and_then(|raw| raw.get("inline"));
+        for (site, call) in entry.calls() {
+            let own = site.find(raw).and_then(|raw| raw.get("inline"));
             callees.push(match (own, &call.template, &call.template_ref) {
                 (Some(own), None, None) => {
                     let mut path = entry.path.clone();
-                    path.0.extend(spot.segments());
+                    path.0.extend(site.segments());
                     path.push("inline");
-                    inline.push((path, own, format!("{}.{}", entry.label, spot.of(&call.name))));
+                    inline.push((path, own, format!("{}.{}", entry.label, site.of(&call.name))));
                     Callee::Entry(self.entries.len() + inline.len() - 1)
                 }
                 (None, Some(name), None) => {
@@ -188,15 +188,19 @@ impl<'a> TemplateIndex<'a> {
 
 impl Entry<'_> {
     /// Iterates over its steps or tasks in the order written.
-    pub(super) fn calls(&self) -> Box<dyn Iterator<Item = (Spot, &Call)> + '_> {
-        match (self.kind, &self.template.steps, &self.template.dag) {
-            (TemplateType::Steps, Some(groups), _) => Box::new(groups.iter().enumerate().flat_map(|(group, steps)| {
-                steps.iter().enumerate().map(move |(step, call)| (Spot::Step { group, step }, call))
-            })),
-            (TemplateType::Dag, _, Some(dag)) => {
-                Box::new(dag.tasks.iter().enumerate().map(|(at, call)| (Spot::Task(at), call)))
-            }
-            _ => Box::new(std::iter::empty()),
+    pub(super) fn calls(&self) -> Box<dyn Iterator<Item = (CallPosition, &Call)> + '_> {
+        if self.kind == TemplateType::Steps
+            && let Some(groups) = &self.template.steps
+        {
+            Box::new(groups.iter().enumerate().flat_map(|(group, steps)| {
+                steps.iter().enumerate().map(move |(step, call)| (CallPosition::Step { group, step }, call))
+            }))
+        } else if self.kind == TemplateType::Dag
+            && let Some(dag) = &self.template.dag
+        {
+            Box::new(dag.tasks.iter().enumerate().map(|(at, call)| (CallPosition::Task(at), call)))
+        } else {
+            Box::new(std::iter::empty())
         }
     }
 }
@@ -259,7 +263,7 @@ impl TemplateType {
     }
 }
 
-impl Spot {
+impl CallPosition {
     /// Formats the call for messages: `steps[1].b` or `tasks.b`.
     pub(super) fn of(self, name: &str) -> String {
         match self {

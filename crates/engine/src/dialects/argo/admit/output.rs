@@ -89,7 +89,14 @@ fn fits(report: &mut Findings, at: &At<'_>, kind: TemplateType, of: &dyn Fn() ->
                 )
             });
         }
-        _ => return,
+        TemplateType::Container
+        | TemplateType::Script
+        | TemplateType::ContainerSet
+        | TemplateType::Steps
+        | TemplateType::Dag
+        | TemplateType::Suspend
+        | TemplateType::Resource
+        | TemplateType::Unclear => return,
     };
     report.error(at, code::OUTPUT_SOURCE, || {
         format!("{}.{wanted} must be specified for {} templates", of(), kind.word())

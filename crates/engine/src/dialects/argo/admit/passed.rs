@@ -15,9 +15,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Findings) {
     for entry in subject.templates.entries.iter().filter(|entry| !entry.broken) {
         let base = At::base(&entry.path);
         outputs(report, &base, entry);
-        for ((spot, call), callee) in entry.calls().zip(&entry.callees) {
-            let place = base.call(spot);
-            let of = || format!("templates.{}.{}", entry.label, spot.of(&call.name));
+        for ((site, call), callee) in entry.calls().zip(&entry.callees) {
+            let place = base.call(site);
+            let of = || format!("templates.{}.{}", entry.label, site.of(&call.name));
             let arguments = place.key("arguments");
             artifacts(report, &arguments.key("artifacts"), &call.arguments.artifacts);
             if let Callee::Entry(callee) = callee {

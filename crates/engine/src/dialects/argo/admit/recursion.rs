@@ -6,7 +6,7 @@ use octoflow_model::{argo::Call, scalar::IntOrText};
 use super::{
     Subject, code,
     findings::{At, Findings},
-    index::{Callee, Entry, Spot, TemplateType},
+    index::{CallPosition, Callee, Entry, TemplateType},
 };
 use crate::graph;
 
@@ -18,10 +18,10 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Findings) {
             let mut called: Vec<usize> = entry
                 .calls()
                 .zip(&entry.callees)
-                .filter_map(|((spot, call), callee)| {
+                .filter_map(|((site, call), callee)| {
                     let unconditional = call.when.is_none()
                         && (!call.looped() || has_items(call))
-                        && first(entry, spot, call.depends.is_some() || !call.dependencies.is_empty());
+                        && first(entry, site, call.depends.is_some() || !call.dependencies.is_empty());
                     match callee {
                         Callee::Entry(index) if unconditional => Some(*index),
                         Callee::Entry(_) | Callee::Open => None,
@@ -59,9 +59,9 @@ fn has_items(call: &Call) -> bool {
 }
 
 /// Whether a call waits for nothing to succeed first.
-fn first(entry: &Entry<'_>, spot: Spot, waits: bool) -> bool {
-    match (entry.kind, spot) {
-        (TemplateType::Steps, Spot::Step { group, .. }) => group == 0,
-        _ => !waits,
+fn first(entry: &Entry<'_>, site: CallPosition, waits: bool) -> bool {
+    match site {
+        CallPosition::Step { group, .. } if entry.kind == TemplateType::Steps => group == 0,
+        CallPosition::Step { .. } | CallPosition::Task(_) => !waits,
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use self::globals::WORKFLOW;
 pub(super) use self::{frame::Frame, globals::Globals};
 use super::{
-    index::{Entry, Spot, TemplateType},
+    index::{CallPosition, Entry, TemplateType},
     name,
 };
 
@@ -43,7 +43,7 @@ pub(super) enum VisibleCalls<'a> {
     /// handler.
     From {
         frame: &'a Frame<'a>,
-        spot: Spot,
+        site: CallPosition,
         ended: bool,
     },
 }
@@ -187,7 +187,7 @@ impl Scope<'_> {
     fn item_path(&self, field: &str) -> Found {
         match self.item {
             Item::Listed { items, .. } if items.iter().all(Value::is_object) => self.item_field(field),
-            _ => Found::Known,
+            Item::Listed { .. } | Item::No | Item::Any | Item::Number => Found::Known,
         }
     }
 
@@ -228,8 +228,10 @@ impl Scope<'_> {
 
     fn frame(&self, root: &str) -> Option<&Frame<'_>> {
         match self.view {
-            VisibleCalls::All(frame) | VisibleCalls::From { frame, .. } if frame.root() == root => Some(frame),
-            _ => None,
+            VisibleCalls::All(frame) | VisibleCalls::From { frame, .. } => {
+                Some(frame).filter(|frame| frame.root() == root)
+            }
+            VisibleCalls::None => None,
         }
     }
 
@@ -238,10 +240,10 @@ impl Scope<'_> {
             return self.outer.map_or(Found::Unknown, |outer| outer.call(root, rest));
         };
         let (name, field) = rest.split_once('.').unwrap_or((rest, ""));
-        let Some((position, spot, call)) = frame.index.get(name) else {
+        let Some((position, site, call)) = frame.index.get(name) else {
             return self.outer.map_or(Found::Unknown, |outer| outer.call(root, rest));
         };
-        let visibility = self.visibility(*spot, field);
+        let visibility = self.visibility(*site, field);
         if visibility == Visibility::No || !frame.has(*position, call, field) {
             return Found::Unknown;
         }
@@ -252,17 +254,18 @@ impl Scope<'_> {
     }
 
     /// Decides whether the call of this scope can refer to another call of its template.
-    fn visibility(&self, to: Spot, field: &str) -> Visibility {
-        let VisibleCalls::From { spot: from, ended, .. } = self.view else { return Visibility::Yes };
+    fn visibility(&self, to: CallPosition, field: &str) -> Visibility {
+        let VisibleCalls::From { site: from, ended, .. } = self.view else { return Visibility::Yes };
         match (from, to) {
             _ if from == to && ended => Visibility::Yes,
-            (Spot::Step { group: own, .. }, Spot::Step { group, .. })
+            (CallPosition::Step { group: own, .. }, CallPosition::Step { group, .. })
                 if group < own || group == own && field == "status" =>
             {
                 Visibility::Yes
             }
-            (Spot::Task(_), Spot::Task(task)) => Visibility::Task(task),
-            _ => Visibility::No,
+            (CallPosition::Task(_), CallPosition::Task(task)) => Visibility::Task(task),
+            (CallPosition::Step { .. }, CallPosition::Step { .. } | CallPosition::Task(_))
+            | (CallPosition::Task(_), CallPosition::Step { .. }) => Visibility::No,
         }
     }
 
@@ -298,10 +301,10 @@ impl Scope<'_> {
             };
         };
         let (name, field) = rest.split_once('.').unwrap_or((rest, ""));
-        let Some((position, spot, _)) = frame.index.get(name) else {
+        let Some((position, site, _)) = frame.index.get(name) else {
             return near(&word, frame.index.keys().map(|name| format!("{root}.{name}.{field}")));
         };
-        if self.visibility(*spot, field) == Visibility::No {
+        if self.visibility(*site, field) == Visibility::No {
             return Some(format!(
                 "`{name}` does not end before this step begins; only steps of earlier groups can be referred to"
             ));

@@ -39,8 +39,8 @@ pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Fi
         if let Some(Ok(place)) = entry.template.data.as_ref().map(data::source) {
             check.place(&at.key("data").key("source").key("artifactPaths"), &place);
         }
-        for (spot, call) in entry.calls() {
-            check.artifacts(&at.call(spot).key("arguments").key("artifacts"), &call.arguments.artifacts);
+        for (site, call) in entry.calls() {
+            check.artifacts(&at.call(site).key("arguments").key("artifacts"), &call.arguments.artifacts);
         }
     }
     check.repository(&at.key("artifactRepositoryRef"), workflow.spec.artifact_repository_ref.as_ref());

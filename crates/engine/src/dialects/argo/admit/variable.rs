@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     Subject, ancestry, code, expression,
     findings::{At, Findings},
-    index::{Callee, Entry, Spot, TemplateType},
+    index::{CallPosition, Callee, Entry, TemplateType},
     scope::{Found, Frame, Globals, Item, Scope, VisibleCalls},
     tag::{self, Tag},
 };
@@ -91,8 +91,8 @@ impl Walker<'_> {
         let mut pairs: Vec<(usize, usize)> = Vec::new();
         let mut looped = false;
         let mut group_seen = usize::MAX;
-        for ((spot, call), callee) in entry.calls().zip(&entry.callees) {
-            if let Spot::Step { group, .. } = spot
+        for ((site, call), callee) in entry.calls().zip(&entry.callees) {
+            if let CallPosition::Step { group, .. } = site
                 && group != group_seen
             {
                 group_seen = group;
@@ -100,16 +100,10 @@ impl Walker<'_> {
                 looped |= steps.is_some_and(|steps| steps.iter().any(Call::looped));
             }
             let item = Self::item(call, looped);
-            let scope = Scope {
-                globals: self.globals,
-                entry: Some(entry),
-                outer,
-                view: VisibleCalls::From { frame, spot, ended: false },
-                item: &item,
-            };
-            let place = at.call(spot);
-            self.call(report, &place, &scope, spot, call, &mut |_, _, task| {
-                if let Spot::Task(own) = spot
+            let scope = self.call_scope(frame, outer, site, &item);
+            let place = at.call(site);
+            self.call(report, &place, &scope, site, call, &mut |_, _, task| {
+                if let CallPosition::Task(own) = site
                     && self.subject.graphs[index].as_ref().is_some_and(|graph| graph.readable(own))
                 {
                     pairs.push((own, task));
@@ -144,17 +138,11 @@ impl Walker<'_> {
         let mut again = Findings::default();
         for task in tasks {
             let call = &dag.tasks[task];
-            let spot = Spot::Task(task);
+            let site = CallPosition::Task(task);
             let item = Self::item(call, false);
-            let scope = Scope {
-                globals: self.globals,
-                entry: Some(entry),
-                outer,
-                view: VisibleCalls::From { frame, spot, ended: false },
-                item: &item,
-            };
-            let place = at.call(spot);
-            self.call(&mut again, &place, &scope, spot, call, &mut |_, at, needed| {
+            let scope = self.call_scope(frame, outer, site, &item);
+            let place = at.call(site);
+            self.call(&mut again, &place, &scope, site, call, &mut |_, at, needed| {
                 if unordered.contains(&(task, needed)) {
                     missing(report, at, entry, call, &dag.tasks[needed].name);
                 }
@@ -162,12 +150,22 @@ impl Walker<'_> {
         }
     }
 
+    /// The scope of the arguments of a call.
+    fn call_scope<'s>(
+        &'s self,
+        frame: &'s Frame<'s>,
+        outer: Option<&'s Scope<'s>>,
+        site: CallPosition,
+        item: &'s Item<'s>,
+    ) -> Scope<'s> {
+        let view = VisibleCalls::From { frame, site, ended: false };
+        Scope { globals: self.globals, entry: Some(frame.entry), outer, view, item }
+    }
+
     fn item(call: &Call, looped_before: bool) -> Item<'_> {
-        match Item::of(call) {
-            // A loop in this or an earlier group makes Argo accept the item's name here too.
-            Item::No if looped_before => Item::Any,
-            item => item,
-        }
+        let item = Item::of(call);
+        // A loop in this or an earlier group makes Argo accept the item's name here too.
+        if looped_before && matches!(item, Item::No) { Item::Any } else { item }
     }
 
     fn call(
@@ -175,11 +173,11 @@ impl Walker<'_> {
         report: &mut Findings,
         at: &At<'_>,
         scope: &Scope<'_>,
-        spot: Spot,
+        site: CallPosition,
         call: &Call,
         tasks: &mut Tasks<'_>,
     ) {
-        let Some(raw) = scope.entry.and_then(|entry| spot.find(entry.raw)) else { return };
+        let Some(raw) = scope.entry.and_then(|entry| site.find(entry.raw)) else { return };
         self.fields(report, at, scope, raw, &["inline", "hooks", "withItems"], tasks);
         if let Some(items) = raw.get("withItems") {
             self.value(report, &at.key("withItems"), &Scope { item: &Item::No, ..*scope }, items, tasks);
@@ -193,7 +191,7 @@ impl Walker<'_> {
             }
         }
         let VisibleCalls::From { frame, .. } = scope.view else { return };
-        let ended = Scope { view: VisibleCalls::From { frame, spot, ended: true }, ..*scope };
+        let ended = Scope { view: VisibleCalls::From { frame, site, ended: true }, ..*scope };
         if let Some(hooks) = raw.get("hooks") {
             let place = at.key("hooks");
             self.value(report, &place, &ended, hooks, tasks);

@@ -206,7 +206,7 @@ fn filled(value: &Value, node: &Value) -> Value {
         }
         Value::Array(items) => items.iter().map(|item| filled(item, node)).collect(),
         Value::Object(fields) => fields.iter().map(|(key, item)| (key.clone(), filled(item, node))).collect(),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::dialects::argo::todo::Note;
 
 impl Fold<'_> {
     /// Folds that a daemon is up: whatever waits for it goes on.
-    pub(super) fn stand(&mut self, at: NodeIx) {
+    pub(super) fn daemon_up(&mut self, at: NodeIx) {
         self.count(at, -1);
         self.state.nodes[at.at()].daemoned = true;
         let node = self.state.node(at);
@@ -15,17 +15,19 @@ impl Fold<'_> {
         let site = match (&node.role, node.parent) {
             (Role::Attempt(_), Some(retry)) if self.state.node(retry).daemoned => return,
             (Role::Attempt(_), Some(retry)) => retry,
-            _ => at,
+            (Role::Attempt(_), None)
+            | (Role::Entry | Role::Exit | Role::Group(_) | Role::Step { .. } | Role::Task(_) | Role::Item(_), _)
+            | (Role::Hook(_) | Role::RunHook(_) | Role::Container(_), _) => at,
         };
         self.state.nodes[site.at()].daemoned = true;
         if let Some(boundary) = self.state.node(site).boundary {
             self.state.daemons.entry(boundary).or_default().push(site);
         }
-        self.tell_parent(site);
+        self.notify_parent(site);
     }
 
     /// Folds that a daemon has settled, and lets its boundary check whether it can end.
-    pub(super) fn lie_down(&mut self, site: NodeIx) {
+    pub(super) fn daemon_settled(&mut self, site: NodeIx) {
         let Some(boundary) = self.state.node(site).boundary else { return };
         if let Some(daemons) = self.state.daemons.get_mut(&boundary) {
             daemons.retain(|other| *other != site);

@@ -76,7 +76,7 @@ impl Fold<'_> {
     }
 
     pub(super) fn recall(&mut self, at: NodeIx, cache: &str, key: &str, hit: bool) {
-        let kind = if hit { crate::dialects::argo::call::kind_of(&self.recipe_of(at).template) } else { None };
+        let kind = if hit { crate::dialects::argo::call::kind_of(&self.compiled_of(at).template) } else { None };
         let node = &mut self.state.nodes[at.at()];
         node.memo = Some(Box::new(Memo { cache: cache.to_owned(), key: key.to_owned(), hit }));
         // A cache hit is not run, so the node stands for no attempts.

@@ -1,6 +1,9 @@
 //! Folds facts about locks: wanted, waited for, and held.
 
-use octoflow_model::{Claim, NodeIx, Time, argo::Phase};
+use octoflow_model::{
+    Claim, NodeIx, Time,
+    argo::{NodeKind, Phase},
+};
 
 use super::Fold;
 use crate::dialects::argo::{
@@ -54,6 +57,9 @@ impl Fold<'_> {
             self.note(Note::Queued(at));
         } else {
             slot.enter(Phase::Running);
+            if slot.kind == NodeKind::Retry {
+                self.note(Note::RetryLocked(at));
+            }
         }
         self.count(at, 1);
         self.note(Note::Changed(at));

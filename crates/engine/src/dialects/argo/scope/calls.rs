@@ -30,7 +30,7 @@ impl Scope<'_> {
         }
         let found = match nodes {
             CallNodes::One(node) => self.output(node, output),
-            CallNodes::Many { fan, .. } => self.aggregate(&fan.nodes, output),
+            CallNodes::Many { expansion, .. } => self.aggregate(&expansion.nodes, output),
         };
         match found {
             Some(text) => Lookup::Text(text),
@@ -95,9 +95,9 @@ impl Scope<'_> {
     /// Returns the default that a skipped producer's template declares for its output.
     fn producer_default(&self, root: &str, call: &str, output: &str) -> Lookup {
         let declared = || {
-            let (_, recipe) = self.frame?;
-            let place = recipe.call_site(root, call)?;
-            let template = recipe.called_template(place, &self.run.program)?;
+            let (_, compiled) = self.frame?;
+            let place = compiled.call_site(root, call)?;
+            let template = compiled.called_template(place, &self.run.program)?;
             let name = output.strip_prefix("parameters.")?;
             let parameter = template.template.outputs.parameters.iter().find(|parameter| parameter.name == name)?;
             let default = parameter.value_from.as_ref().and_then(|from: &ValueFrom| from.default.as_ref());
@@ -139,16 +139,16 @@ impl Scope<'_> {
     fn output_names(&self, root: &str, call: &str, nodes: CallNodes<'_>) -> Vec<String> {
         let mut names: Vec<String> = match nodes {
             CallNodes::One(node) => self.names_in(node),
-            CallNodes::Many { fan, .. } => fan.nodes.iter().flat_map(|node| self.names_in(*node)).collect(),
+            CallNodes::Many { expansion, .. } => expansion.nodes.iter().flat_map(|node| self.names_in(*node)).collect(),
         };
-        let declared = self.frame.and_then(|(_, recipe)| {
-            let place = recipe.call_site(root, call)?;
-            recipe.called_template(place, &self.run.program)
+        let declared = self.frame.and_then(|(_, compiled)| {
+            let place = compiled.call_site(root, call)?;
+            compiled.called_template(place, &self.run.program)
         });
         names.extend(
-            declared
-                .iter()
-                .flat_map(|recipe| recipe.template.outputs.parameters.iter().map(|parameter| parameter.name.clone())),
+            declared.iter().flat_map(|compiled| {
+                compiled.template.outputs.parameters.iter().map(|parameter| parameter.name.clone())
+            }),
         );
         names.sort_unstable();
         names.dedup();

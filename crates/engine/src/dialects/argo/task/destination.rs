@@ -93,13 +93,13 @@ impl View<'_> {
             (None, None) => return Ok(output),
         };
         let mut place = locate::with_stand_in(self.world, namespace, place);
-        match locate::complete(self.world, namespace, &place)? {
+        let location = locate::complete(self.world, namespace, &place)?;
+        if let Location::Local(at) = location {
             // Only the local store has it, and the key names the store it stands in for.
-            Location::Local(at) => output.key = at.key,
-            away => {
-                output.to = Some(away);
-                place.stand_in = None;
-            }
+            output.key = at.key;
+        } else {
+            output.to = Some(location);
+            place.stand_in = None;
         }
         if output.to.is_some()
             && let Some(key) = place.s3.as_ref().and_then(|s3| s3.key.as_ref())

@@ -23,7 +23,12 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
             }
             Value::List(items) => items.len(),
             Value::Map(entries) => entries.len(),
-            other => return Err(a.wrong(0, "a string, an array or a map", other)),
+            value @ (Value::Nil
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Date(_)
+            | Value::Duration(_)) => return Err(a.wrong(0, "a string, an array or a map", value)),
         };
         Ok(Value::Int(i64::try_from(length).unwrap_or(i64::MAX)))
     }),
@@ -56,20 +61,18 @@ fn integer(a: &Arguments<'_>) -> CallResult {
         Value::Str(text) => {
             text.parse().map(Value::Int).map_err(|_| a.fault(format!("'{}' is not a whole number", shorten(text))))
         }
-        other => Err(a.wrong(0, "a number or a string", other)),
+        value @ (Value::Nil | Value::Bool(_) | Value::List(_) | Value::Map(_) | Value::Date(_)) => {
+            Err(a.wrong(0, "a number or a string", value))
+        }
     }
 }
 
 fn real(a: &Arguments<'_>) -> CallResult {
-    match a.any(0) {
-        Value::Str(text) => {
-            text.parse().map(Value::Float).map_err(|_| a.fault(format!("'{}' is not a number", shorten(text))))
-        }
-        other => match other.as_real() {
-            Some(number) => Ok(Value::Float(number)),
-            None => Err(a.wrong(0, "a number or a string", other)),
-        },
+    let value = a.any(0);
+    if let Some(text) = value.as_str() {
+        return text.parse().map(Value::Float).map_err(|_| a.fault(format!("'{}' is not a number", shorten(text))));
     }
+    value.as_real().map(Value::Float).ok_or_else(|| a.wrong(0, "a number or a string", value))
 }
 
 /// Converts any value to plain text, within the bytes left.

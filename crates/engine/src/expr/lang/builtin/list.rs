@@ -68,9 +68,10 @@ fn flatten(items: &[Value], flat: &mut Vec<Value>, depth: usize, work: &mut Work
     }
     work.claim_list(items.len())?;
     for item in items {
-        match item {
-            Value::List(inner) => flatten(inner, flat, depth + 1, work)?,
-            other => flat.push(other.clone()),
+        if let Value::List(inner) = item {
+            flatten(inner, flat, depth + 1, work)?;
+        } else {
+            flat.push(item.clone());
         }
     }
     Ok(())

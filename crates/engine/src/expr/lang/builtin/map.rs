@@ -37,12 +37,8 @@ fn from_pairs(a: &Arguments<'_>, work: &mut Work) -> CallResult {
         let [key, value] = pair.as_slice() else {
             return Err(a.fault(format!("element {position} has {} parts, not 2", pair.len())));
         };
-        let key = match key {
-            Value::Str(key) => key.to_string(),
-            Value::Int(key) => key.to_string(),
-            other => {
-                return Err(a.fault(format!("the key of pair {position} must be a string, not {}", describe(other))));
-            }
+        let Some(key) = key.as_key() else {
+            return Err(a.fault(format!("the key of pair {position} must be a string, not {}", describe(key))));
         };
         map.insert(key, value.clone());
     }

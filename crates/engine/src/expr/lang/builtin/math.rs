@@ -6,12 +6,11 @@ use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::work::{CallResult, Fault};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
-    Function::new("abs", 1, 1, |a, _| match a.any(0) {
-        Value::Int(number) => {
-            number.checked_abs().map(Value::Int).ok_or_else(|| a.fault("the result does not fit 64 bits"))
+    Function::new("abs", 1, 1, |a, _| {
+        if let Value::Int(number) = a.any(0) {
+            return number.checked_abs().map(Value::Int).ok_or_else(|| a.fault("the result does not fit 64 bits"));
         }
-        Value::Float(number) => Ok(Value::Float(number.abs())),
-        other => Err(a.wrong(0, "a number", other)),
+        Ok(Value::Float(a.real(0)?.abs()))
     }),
     Function::new("ceil", 1, 1, |a, _| Ok(Value::Float(a.real(0)?.ceil()))),
     Function::new("floor", 1, 1, |a, _| Ok(Value::Float(a.real(0)?.floor()))),

@@ -95,7 +95,13 @@ impl Side {
                     at = match at {
                         Value::Map(entries) => entries.get(key)?,
                         Value::List(items) => super::nth(items, key.parse().ok()?)?,
-                        _ => return None,
+                        Value::Nil
+                        | Value::Bool(_)
+                        | Value::Int(_)
+                        | Value::Float(_)
+                        | Value::Str(_)
+                        | Value::Date(_)
+                        | Value::Duration(_) => return None,
                     };
                 }
                 Some(at.clone())

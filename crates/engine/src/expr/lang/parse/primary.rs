@@ -104,18 +104,17 @@ impl Parser {
             return Err(outside(span, "'#'"));
         };
         let (token, end) = self.here();
-        let kind = match token {
-            // Only a word that touches the sign belongs to it: in `# in list` it does not.
-            Token::Word(word) if end.start == span.start + span.length => match word.as_str() {
-                "index" => ExprKind::Index,
-                "acc" if accumulates => ExprKind::Accumulator,
-                "acc" => return Err(Error::at(span.to(end), "'#acc' is known inside reduce() only")),
-                other => {
-                    let message = format!("'#{other}' is unknown; there are '#', '#index' and '#acc'");
-                    return Err(Error::at(span.to(end), message));
-                }
-            },
-            _ => return Ok(self.tree.add(ExprKind::Item, span)),
+        // Only a word that touches the sign belongs to it: in `# in list` it does not.
+        let word = if let Token::Word(word) = token { Some(word.as_str()) } else { None };
+        let kind = match word.filter(|_| end.start == span.start + span.length) {
+            Some("index") => ExprKind::Index,
+            Some("acc") if accumulates => ExprKind::Accumulator,
+            Some("acc") => return Err(Error::at(span.to(end), "'#acc' is known inside reduce() only")),
+            Some(other) => {
+                let message = format!("'#{other}' is unknown; there are '#', '#index' and '#acc'");
+                return Err(Error::at(span.to(end), message));
+            }
+            None => return Ok(self.tree.add(ExprKind::Item, span)),
         };
         self.advance();
         Ok(self.tree.add(kind, span.to(end)))

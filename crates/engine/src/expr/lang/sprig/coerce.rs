@@ -34,7 +34,8 @@ pub(super) fn real(value: &Value) -> f64 {
     match value {
         Value::Str(text) => text.trim().parse().unwrap_or(0.0),
         Value::Bool(held) => f64::from(u8::from(*held)),
-        other => other.as_real().unwrap_or(0.0),
+        Value::Int(_) | Value::Float(_) => value.as_real().unwrap_or(0.0),
+        Value::Nil | Value::List(_) | Value::Map(_) | Value::Date(_) | Value::Duration(_) => 0.0,
     }
 }
 

@@ -33,10 +33,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::new("unixEpoch", 1, 1, |a, _| Ok(Value::from(moment(a, 0)?.at.as_second().to_string()))),
     Function::new("durationRound", 1, 1, |a, _| {
-        let length = match a.any(0) {
-            Value::Duration(length) => *length,
-            Value::Str(text) => calendar::duration(text).unwrap_or_default(),
-            other => jiff::SignedDuration::from_nanos(coerce::int(other)),
+        let value = a.any(0);
+        let length = if let Value::Duration(length) = value {
+            *length
+        } else if let Some(text) = value.as_str() {
+            calendar::duration(text).unwrap_or_default()
+        } else {
+            jiff::SignedDuration::from_nanos(coerce::int(value))
         };
         Ok(Value::from(rounded(length)))
     }),

@@ -37,6 +37,6 @@ fn type_of(value: &Value) -> &'static str {
         Value::Map(_) => "map[string]interface {}",
         Value::Date(_) => "time.Time",
         Value::Duration(_) => "time.Duration",
-        simple => kind(simple),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) => kind(value),
     }
 }

@@ -168,9 +168,6 @@ fn split_map(text: &str, separator: &str, most: i64, work: &mut Work) -> CallRes
 
 /// Converts every element to text, leaving out nil; a single value counts as an array of one.
 pub(super) fn strings(value: &Value, work: &mut Work) -> Result<Vec<String>, Fault> {
-    match value {
-        Value::List(items) => items.iter().filter(|item| !item.is_nil()).map(|item| coerce::text(item, work)).collect(),
-        Value::Nil => Ok(Vec::new()),
-        other => Ok(vec![coerce::text(other, work)?]),
-    }
+    let items = if let Value::List(items) = value { items.as_slice() } else { std::slice::from_ref(value) };
+    items.iter().filter(|item| !item.is_nil()).map(|item| coerce::text(item, work)).collect()
 }

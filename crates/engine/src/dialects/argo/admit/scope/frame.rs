@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use octoflow_model::argo::Call;
 
-use crate::dialects::argo::admit::index::{Callee, Entry, Spot, TemplateIndex, TemplateType};
+use crate::dialects::argo::admit::index::{CallPosition, Callee, Entry, TemplateIndex, TemplateType};
 
 /// The calls of a template, by name.
 pub(in crate::dialects::argo::admit) struct Frame<'a> {
     templates: &'a TemplateIndex<'a>,
     pub(in crate::dialects::argo::admit) entry: &'a Entry<'a>,
-    pub(super) index: HashMap<&'a str, (usize, Spot, &'a Call)>,
+    pub(super) index: HashMap<&'a str, (usize, CallPosition, &'a Call)>,
 }
 
 const CALL: [&str; 9] = [
@@ -28,8 +28,8 @@ const CALL: [&str; 9] = [
 impl<'a> Frame<'a> {
     pub(in crate::dialects::argo::admit) fn of(templates: &'a TemplateIndex<'a>, entry: &'a Entry<'a>) -> Self {
         let mut index = HashMap::new();
-        for (position, (spot, call)) in entry.calls().enumerate() {
-            index.entry(call.name.as_str()).or_insert((position, spot, call));
+        for (position, (site, call)) in entry.calls().enumerate() {
+            index.entry(call.name.as_str()).or_insert((position, site, call));
         }
         Self { templates, entry, index }
     }

@@ -7,13 +7,13 @@ use octoflow_model::Time;
 use std::time::Duration;
 
 use super::{
-    drive::{Deed, Played, Scene, What, drive},
+    drive::{Scenario, ScenarioResult, ScriptedAction, What, drive},
     expect::{differs, expect},
     notation::{Span, moment},
-    sheet::Spot,
     stub::Stubs,
     subject::{Finding, Subject, subject},
     suite::Case,
+    test_document::Located,
     verdict::Verdict,
 };
 use crate::cli::span;
@@ -21,8 +21,8 @@ use crate::cli::span;
 /// What the virtual clock shows unless a case says otherwise: 2026-01-01T00:00:00Z.
 const DAWN: Time = Time(1_767_225_600_000_000);
 
-pub(crate) fn play(case: &Case<'_>) -> Result<Verdict> {
-    let mut verdict = Verdict { skipped: case.get("skip").map(|spot| spot.text()), ..Verdict::default() };
+pub(crate) fn run_case(case: &Case<'_>) -> Result<Verdict> {
+    let mut verdict = Verdict { skipped: case.get("skip").map(|located| located.text()), ..Verdict::default() };
     if verdict.skipped.is_some() {
         return Ok(verdict);
     }
@@ -44,36 +44,36 @@ pub(crate) fn play(case: &Case<'_>) -> Result<Verdict> {
         verdict.miss(&rejected, "rejected", "the manifests are rejected", "they are let in");
         return Ok(verdict);
     }
-    let scene = match scene(case, subject, &expectations) {
-        Ok(scene) => scene,
-        Err((spot, why)) => {
-            verdict.miss(&spot, "commands", "a command that can be given", why);
+    let scenario = match scenario(case, subject, &expectations) {
+        Ok(scenario) => scenario,
+        Err((located, why)) => {
+            verdict.miss(&located, "commands", "a command that can be given", why);
             return Ok(verdict);
         }
     };
-    let answers: Vec<(Spot<'_>, Option<Spot<'_>>)> =
-        scene.deeds.iter().map(|deed| (deed.spot.clone(), deed.spot.get("refused"))).collect();
-    let played = drive(scene)?;
-    for (spot, text) in &played.faults {
-        match spot {
-            Some(spot) => verdict.miss(spot, "stubs", "a value that can be put in", text.clone()),
+    let answers: Vec<(Located<'_>, Option<Located<'_>>)> =
+        scenario.actions.iter().map(|action| (action.located.clone(), action.located.get("refused"))).collect();
+    let outcome = drive(scenario)?;
+    for (located, text) in &outcome.faults {
+        match located {
+            Some(located) => verdict.miss(located, "stubs", "a value that can be put in", text.clone()),
             None => verdict.fault(case, text.clone()),
         }
     }
-    refusals(&answers, &played, &mut verdict);
+    refusals(&answers, &outcome, &mut verdict);
     for expected in &expectations {
-        expect(expected, &played, &mut verdict);
+        expect(expected, &outcome, &mut verdict);
     }
     verdict.misses.sort_by_key(|miss| miss.place.offset);
-    verdict.ends = ends(&played);
+    verdict.ends = ends(&outcome);
     if !verdict.passed() {
-        verdict.story = story(&played);
+        verdict.node_lines = node_lines(&outcome);
     }
     Ok(verdict)
 }
 
-fn ends(played: &Played<'_>) -> Vec<(String, String, String)> {
-    let all = played.names.iter().zip(&played.last);
+fn ends(outcome: &ScenarioResult<'_>) -> Vec<(String, String, String)> {
+    let all = outcome.names.iter().zip(&outcome.last);
     all.map(|(name, seen)| {
         let took = seen.began.and_then(|began| Some(Span(seen.ended?.since(began)).to_string()));
         (name.clone(), seen.phase().to_owned(), took.unwrap_or_default())
@@ -81,21 +81,25 @@ fn ends(played: &Played<'_>) -> Vec<(String, String, String)> {
     .collect()
 }
 
-fn story(played: &Played<'_>) -> Vec<String> {
+fn node_lines(outcome: &ScenarioResult<'_>) -> Vec<String> {
     const SHOWN: usize = 200;
-    let nodes = played.last.iter().flat_map(|seen| &seen.nodes).take(SHOWN);
+    let nodes = outcome.last.iter().flat_map(|seen| &seen.nodes).take(SHOWN);
     nodes
         .map(|node| {
             let word = |key: &str| node.value[key].as_str().unwrap_or_default();
-            let from = Span(node.started.since(played.start));
-            let to = node.finished.map_or_else(String::new, |at| Span(at.since(played.start)).to_string());
+            let from = Span(node.started.since(outcome.start));
+            let to = node.finished.map_or_else(String::new, |at| Span(at.since(outcome.start)).to_string());
             format!("{} {} {} {from}..{to} {}", node.name, word("type"), word("phase"), word("message"))
         })
         .collect()
 }
 
-fn scene<'a>(case: &Case<'a>, subject: Subject, expectations: &[Spot<'a>]) -> Result<Scene<'a>, (Spot<'a>, String)> {
-    let time = |spot: Spot<'_>| span::parse(&spot.text()).ok();
+fn scenario<'a>(
+    case: &Case<'a>,
+    subject: Subject,
+    expectations: &[Located<'a>],
+) -> Result<Scenario<'a>, (Located<'a>, String)> {
+    let time = |located: Located<'_>| span::parse(&located.text()).ok();
     let mut moments: Vec<Duration> = Vec::new();
     for expected in expectations {
         let of_runs = expected.entries_of("runs").flat_map(|(_, run)| run.items_of("moments").collect::<Vec<_>>());
@@ -103,46 +107,46 @@ fn scene<'a>(case: &Case<'a>, subject: Subject, expectations: &[Spot<'a>]) -> Re
     }
     moments.sort_unstable();
     moments.dedup();
-    let commands: Vec<Spot<'a>> = case.all("commands").iter().rev().flat_map(Spot::items).collect();
-    let deeds = commands.into_iter().map(deed).collect::<Result<_, _>>()?;
-    let strict = case.get("unstubbed").is_some_and(|spot| spot.text() == "error");
-    let stubs: Vec<Spot<'a>> = case.all("stubs").iter().flat_map(Spot::items).collect();
-    Ok(Scene {
-        start: case.get("start").and_then(|spot| moment(&spot.text()).ok()).unwrap_or(DAWN),
+    let commands: Vec<Located<'a>> = case.all("commands").iter().rev().flat_map(Located::items).collect();
+    let actions = commands.into_iter().map(action).collect::<Result<_, _>>()?;
+    let strict = case.get("unstubbed").is_some_and(|located| located.text() == "error");
+    let stubs: Vec<Located<'a>> = case.all("stubs").iter().flat_map(Located::items).collect();
+    Ok(Scenario {
+        start: case.get("start").and_then(|located| moment(&located.text()).ok()).unwrap_or(DAWN),
         until: case.get("until").and_then(time),
-        slots: case.get("parallelism").and_then(|spot| usize::try_from(spot.value.as_u64()?).ok()),
+        slots: case.get("parallelism").and_then(|located| usize::try_from(located.value.as_u64()?).ok()),
         keyed: subject.keyed,
         entries: subject.entries,
         stubs: Stubs::new(stubs.into_iter(), strict),
-        deeds,
+        actions,
         moments,
     })
 }
 
-fn deed(spot: Spot<'_>) -> Result<Deed<'_>, (Spot<'_>, String)> {
-    let what = match spot.text_of("do").unwrap_or_default().as_str() {
+fn action(located: Located<'_>) -> Result<ScriptedAction<'_>, (Located<'_>, String)> {
+    let what = match located.text_of("do").unwrap_or_default().as_str() {
         "stop" => What::Command(Command::Stop),
         "terminate" => What::Command(Command::Terminate),
         "suspend" => What::Command(Command::Suspend),
         "resume" => What::Command(Command::Resume {
-            selector: spot.text_of("nodes"),
-            supplied: spot.entries_of("outputs").map(|(name, value)| (name.to_owned(), value.text())).collect(),
+            selector: located.text_of("nodes"),
+            supplied: located.entries_of("outputs").map(|(name, value)| (name.to_owned(), value.text())).collect(),
         }),
         "put" => {
-            let manifest = spot.get("manifest").map(|spot| spot.value.clone()).unwrap_or_default();
+            let manifest = located.get("manifest").map(|located| located.value.clone()).unwrap_or_default();
             match keyed::parse(&manifest) {
                 Ok(object) => What::Put(Box::new(object)),
-                Err(error) => return Err((spot, error.to_string())),
+                Err(error) => return Err((located, error.to_string())),
             }
         }
         _ => What::Restart,
     };
-    let at = spot.text_of("at").and_then(|text| span::parse(&text).ok()).unwrap_or_default();
-    Ok(Deed { at, run: spot.text_of("run"), what, spot })
+    let at = located.text_of("at").and_then(|text| span::parse(&text).ok()).unwrap_or_default();
+    Ok(ScriptedAction { at, run: located.text_of("run"), what, located })
 }
 
-fn refusals(answers: &[(Spot<'_>, Option<Spot<'_>>)], played: &Played<'_>, verdict: &mut Verdict) {
-    for ((spot, expected), refusal) in answers.iter().zip(&played.refusals) {
+fn refusals(answers: &[(Located<'_>, Option<Located<'_>>)], outcome: &ScenarioResult<'_>, verdict: &mut Verdict) {
+    for ((located, expected), refusal) in answers.iter().zip(&outcome.refusals) {
         match (expected, refusal) {
             (Some(expected), Some(actual)) => {
                 if let Some(wanted) = differs(expected, actual) {
@@ -150,13 +154,15 @@ fn refusals(answers: &[(Spot<'_>, Option<Spot<'_>>)], played: &Played<'_>, verdi
                 }
             }
             (Some(expected), None) => verdict.miss(expected, "commands.refused", "it is refused", "it is carried out"),
-            (None, Some(actual)) => verdict.miss(spot, "commands", "it is carried out", format!("refused: {actual}")),
+            (None, Some(actual)) => {
+                verdict.miss(located, "commands", "it is carried out", format!("refused: {actual}"))
+            }
             (None, None) => {}
         }
     }
 }
 
-fn admission(expected: &Spot<'_>, subject: &Subject, verdict: &mut Verdict) {
+fn admission(expected: &Located<'_>, subject: &Subject, verdict: &mut Verdict) {
     for (key, found) in [("rejected", &subject.wrong), ("warnings", &subject.warnings)] {
         let Some(list) = expected.get(key) else { continue };
         if key == "rejected" && found.is_empty() {
@@ -173,12 +179,12 @@ fn admission(expected: &Spot<'_>, subject: &Subject, verdict: &mut Verdict) {
     }
 }
 
-fn fits(wanted: &Spot<'_>, finding: &Finding) -> bool {
-    wanted.entries().all(|(key, spot)| match key {
-        "code" => spot.text() == finding.problem.code,
-        "at" => spot.text() == finding.path.to_string(),
-        "message" => differs(&spot, &finding.problem.message).is_none(),
-        _ => finding.problem.span.is_some_and(|span| spot.value.as_u64() == Some(span.line as u64)),
+fn fits(wanted: &Located<'_>, finding: &Finding) -> bool {
+    wanted.entries().all(|(key, located)| match key {
+        "code" => located.text() == finding.problem.code,
+        "at" => located.text() == finding.path.to_string(),
+        "message" => differs(&located, &finding.problem.message).is_none(),
+        _ => finding.problem.span.is_some_and(|span| located.value.as_u64() == Some(span.line as u64)),
     })
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, rc::Rc};
 use octoflow_model::argo::{Arguments, Template};
 use serde_json::{Map, Value};
 
-use crate::expr::{self, Meter, lang::Env};
+use crate::expr::{self, Meter, jq::plain, lang::Env};
 
 use super::Condition;
 
@@ -15,7 +15,7 @@ pub(super) struct KnownValues {
     workflow: BTreeMap<String, String>,
     inputs: BTreeMap<String, String>,
     item: Option<Value>,
-    /// Expression budget shared by the whole outlook.
+    /// Expression budget shared by the whole plan.
     meter: Rc<Meter>,
 }
 
@@ -86,7 +86,7 @@ impl KnownValues {
                 let pairs = map.iter().map(|(key, one)| Some((key.clone(), self.fill_value(one)?)));
                 Value::Object(pairs.collect::<Option<Map<_, _>>>()?)
             }
-            other => other.clone(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         })
     }
 
@@ -128,11 +128,8 @@ impl KnownValues {
         if !program.roots().iter().all(|reference| known(&reference.path)) {
             return None;
         }
-        match self.meter.run(&program, self).ok()? {
-            expr::Value::Nil => None,
-            expr::Value::Str(text) => Some(text.to_string()),
-            other => Some(other.to_json()),
-        }
+        let value = self.meter.run(&program, self).ok()?;
+        (!value.is_nil()).then(|| value.to_text())
     }
 }
 
@@ -148,12 +145,5 @@ impl Env for KnownValues {
             "item" => self.item.clone().map(expr::Value::from),
             _ => None,
         }
-    }
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! A task of several containers, played: when each starts and ends beside the others, and how.
+//! A task of several containers: when each starts and ends beside the others, and how.
 //! It follows the order a runtime keeps: what comes before, then what runs beside, then the work.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -9,26 +9,26 @@ use octoflow_model::{
     pod::{MemberEnd, Part, Pod},
 };
 
-use super::{answer::TERMINATED, sheet::Spot};
+use super::{answer::TERMINATED, test_document::Located};
 use crate::cli::span;
 
 /// What a stub says of one container.
 #[derive(Clone, Debug)]
-pub(crate) struct Role {
+pub(crate) struct ContainerStub {
     pub exit: Option<Exit>,
     pub after: Option<Duration>,
 }
 
-impl Role {
-    pub(crate) fn of(spot: &Spot<'_>) -> Self {
-        let after = spot.text_of("after").and_then(|text| span::parse(&text).ok());
-        Self { exit: super::answer::exit_of(spot), after }
+impl ContainerStub {
+    pub(crate) fn of(located: &Located<'_>) -> Self {
+        let after = located.text_of("after").and_then(|text| span::parse(&text).ok());
+        Self { exit: super::answer::exit_of(located), after }
     }
 }
 
 /// The lives of all containers, in spans from when the task runs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Crew {
+pub(crate) struct ContainerSchedule {
     members: Vec<Member>,
 }
 
@@ -43,11 +43,11 @@ struct Member {
     exit: Exit,
 }
 
-impl Crew {
+impl ContainerSchedule {
     /// Containers of the work that have no role of their own do what the task itself does; `exit` is nothing for a task
     /// that never ends by itself.
-    pub(crate) fn of(pod: &Pod, roles: &BTreeMap<String, Role>, exit: Option<&Exit>, after: Duration) -> Self {
-        let mut crew = Self::default();
+    pub(crate) fn of(pod: &Pod, roles: &BTreeMap<String, ContainerStub>, exit: Option<&Exit>, after: Duration) -> Self {
+        let mut schedule = Self::default();
         let (mut ready, mut kept) = (Duration::ZERO, false);
         for member in &pod.members {
             let role = roles.get(&member.container.name);
@@ -57,7 +57,7 @@ impl Crew {
                 Part::Init => ((!kept).then_some(ready), Some(took.unwrap_or_default()), said(Some(&Exit::Code(0)))),
                 Part::Sidecar => ((!kept).then_some(ready), took, said(Some(&Exit::Signal(TERMINATED)))),
                 Part::Main => {
-                    let begins = crew.when_over(&member.after, ready).filter(|_| !kept);
+                    let begins = schedule.when_over(&member.after, ready).filter(|_| !kept);
                     let exit = said(exit);
                     let tries = if exit == Some(Exit::Code(0)) { 0 } else { pod.retries };
                     let span = took.unwrap_or(after) * (tries + 1) + pod.pause * tries;
@@ -70,9 +70,9 @@ impl Crew {
                 ready = to.unwrap_or(ready);
                 kept = exit != Exit::Code(0);
             }
-            crew.members.push(Member { name: member.container.name.clone(), part: member.part, from, to, exit });
+            schedule.members.push(Member { name: member.container.name.clone(), part: member.part, from, to, exit });
         }
-        crew
+        schedule
     }
 
     /// When all of these have ended well; nothing when one has not.

@@ -12,7 +12,7 @@ use super::program::Program;
 
 pub use longest::{LongestPath, TypicalDuration, longest_path};
 
-/// Size limits of an outlook.
+/// Size limits of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Items of the whole tree.
@@ -28,7 +28,7 @@ impl Default for Bounds {
 }
 
 #[derive(Debug)]
-pub struct Outlook {
+pub struct WorkflowPlan {
     pub entrypoint: String,
     pub locks: Vec<String>,
     /// Number of pods that the workflow allows at once.
@@ -64,7 +64,7 @@ pub struct Item {
     pub wave: usize,
     /// True if it is a hook that follows the end of its parent.
     pub hook: bool,
-    pub cut: Option<Cut>,
+    pub cut: Option<NotExpanded>,
     pub children: Vec<Item>,
 }
 
@@ -92,7 +92,7 @@ pub enum Rounds {
 
 /// Why something is not expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum NotExpanded {
     /// The template is being expanded already: it calls itself.
     Recursion,
     /// Further iterations like the last one, by number.
@@ -102,7 +102,7 @@ pub enum Cut {
 }
 
 /// Expands an admitted manifest. Fails with one sentence if it cannot be read.
-pub fn outlook(manifest: &Value, stored: &Stored, bounds: Bounds) -> Result<Outlook, String> {
+pub fn plan(manifest: &Value, stored: &Stored, bounds: Bounds) -> Result<WorkflowPlan, String> {
     let program = Program::compile(manifest, stored)?;
     if let Some(flaw) = &program.flaw {
         return Err(flaw.clone());

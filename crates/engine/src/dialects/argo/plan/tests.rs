@@ -1,28 +1,28 @@
-//! Tests outlooks of small workflows.
+//! Tests plans of small workflows.
 
 use octoflow_manifest::{Limits, read};
 
 use super::*;
 
-fn look(spec: &str) -> Outlook {
+fn look(spec: &str) -> WorkflowPlan {
     look_within(spec, Bounds::default())
 }
 
-fn look_within(spec: &str, bounds: Bounds) -> Outlook {
+fn look_within(spec: &str, bounds: Bounds) -> WorkflowPlan {
     let text = format!(
         "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {{name: w}}\nspec:{}",
         spec.replace('\n', "\n  ")
     );
     let manifest = read("test", text.as_bytes(), &Limits::default()).unwrap().remove(0).value;
-    outlook(&manifest, &Stored::default(), bounds).unwrap()
+    plan(&manifest, &Stored::default(), bounds).unwrap()
 }
 
 fn names(item: &Item) -> Vec<(&str, usize)> {
     item.children.iter().map(|child| (child.name.as_str(), child.wave)).collect()
 }
 
-fn weigh(outlook: &Outlook) -> LongestPath {
-    longest_path(outlook, &|_| None)
+fn weigh(plan: &WorkflowPlan) -> LongestPath {
+    longest_path(plan, &|_| None)
 }
 
 const LEAF: &str = "
@@ -30,20 +30,20 @@ const LEAF: &str = "
 
 #[test]
 fn what_depends_on_time_or_chance_is_not_known_yet() {
-    let outlook = look(&format!(
+    let plan = look(&format!(
         "
 entrypoint: main
 templates:{LEAF}
 - name: main
   steps: [[{{name: a, template: leaf, when: '{{{{=now().Year()}}}} > 2000'}}, {{name: b, template: leaf, when: '{{{{=1 + 1}}}} > 2000'}}]]"
     ));
-    let conditions: Vec<&Condition> = outlook.root.children.iter().map(|item| &item.condition).collect();
+    let conditions: Vec<&Condition> = plan.root.children.iter().map(|item| &item.condition).collect();
     assert!(matches!(conditions[..], [Condition::Open(_), Condition::Never(_)]), "{conditions:?}");
 }
 
 #[test]
 fn a_graph_has_waves_and_a_longest_chain() {
-    let outlook = look(&format!(
+    let plan = look(&format!(
         "
 entrypoint: main
 onExit: leaf
@@ -59,19 +59,19 @@ templates:{LEAF}
 - name: pair
   steps: [[{{name: one, template: leaf}}, {{name: two, template: leaf}}], [{{name: three, template: leaf}}]]"
     ));
-    let mut waves = names(&outlook.root);
+    let mut waves = names(&plan.root);
     waves.sort_unstable();
     assert_eq!(waves, [("a", 1), ("b", 2), ("c", 2), ("d", 3), ("e", 2)]);
-    let found = weigh(&outlook);
+    let found = weigh(&plan);
     assert_eq!((found.least, found.most), (7, Some(8)), "whether e runs is open");
     assert_eq!(found.chain, ["a", "c.one", "c.three", "d", "onExit"]);
-    let slow = longest_path(&outlook, &|template| (template == "leaf").then_some(std::time::Duration::from_secs(10)));
+    let slow = longest_path(&plan, &|template| (template == "leaf").then_some(std::time::Duration::from_secs(10)));
     assert_eq!(slow.span, Some(std::time::Duration::from_secs(50)));
 }
 
 #[test]
 fn values_known_before_decide_conditions_and_loops() {
-    let outlook = look(&format!(
+    let plan = look(&format!(
         "
 entrypoint: main
 arguments: {{parameters: [{{name: env, value: prod}}, {{name: list, value: '[\"x\", \"z\"]'}}, {{name: many, value: 3}}]}}
@@ -87,7 +87,7 @@ templates:{LEAF}
     - {{name: later, template: leaf, withParam: '{{{{steps.always.outputs.result}}}}'}}
     - {{name: maybe, template: leaf, when: '{{{{steps.always.outputs.result}}}} == yes'}}"
     ));
-    let by_name = |name: &str| outlook.root.children.iter().find(|child| child.name == name).unwrap();
+    let by_name = |name: &str| plan.root.children.iter().find(|child| child.name == name).unwrap();
     assert_eq!(by_name("never").condition, Condition::Never("prod == dev".to_owned()));
     assert_eq!(by_name("always").condition, Condition::Always);
     assert_eq!(by_name("computed").condition, Condition::Always);
@@ -96,7 +96,7 @@ templates:{LEAF}
     assert_eq!(by_name("count").rounds, Rounds::Known(3));
     assert_eq!(by_name("later").rounds, Rounds::Open("{{steps.always.outputs.result}}".to_owned()));
     assert_eq!(by_name("maybe").condition, Condition::Open("{{steps.always.outputs.result}} == yes".to_owned()));
-    let found = weigh(&outlook);
+    let found = weigh(&plan);
     assert_eq!((found.least, found.most), (6, None));
 }
 
@@ -111,7 +111,7 @@ templates:{LEAF}
   - - {{name: toss, template: leaf}}
   - - {{name: again, template: flip, when: '{{{{steps.toss.outputs.result}}}} == tails'}}"
     ));
-    assert_eq!(flip.root.children[1].cut, Some(Cut::Recursion));
+    assert_eq!(flip.root.children[1].cut, Some(NotExpanded::Recursion));
     assert_eq!(weigh(&flip).most, None);
     let down = look(&format!(
         "
@@ -143,9 +143,9 @@ templates:{LEAF}
 - name: inner
   steps: [[{{name: in, template: leaf, withSequence: {{count: 1000}}}}]]"
     );
-    let outlook = look(&spec);
-    assert_eq!(outlook.root.children[0].cut, Some(Cut::Rounds(980)));
-    let found = weigh(&outlook);
+    let plan = look(&spec);
+    assert_eq!(plan.root.children[0].cut, Some(NotExpanded::Rounds(980)));
+    let found = weigh(&plan);
     assert_eq!((found.least, found.most), (1_000_000, Some(1_000_000)));
     let tiny = look_within(&spec, Bounds { items: 10, of_a_loop: 20 });
     assert!(tiny.cut);
@@ -153,7 +153,7 @@ templates:{LEAF}
 
 #[test]
 fn targets_leave_out_what_they_do_not_need() {
-    let outlook = look(&format!(
+    let plan = look(&format!(
         "
 entrypoint: main
 templates:{LEAF}
@@ -162,5 +162,5 @@ templates:{LEAF}
     target: b
     tasks: [{{name: a, template: leaf}}, {{name: b, template: leaf, depends: a}}, {{name: c, template: leaf}}]"
     ));
-    assert_eq!(names(&outlook.root), [("a", 1), ("b", 2)]);
+    assert_eq!(names(&plan.root), [("a", 1), ("b", 2)]);
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use octoflow_engine::argo::outlook::{Condition, Cut, Item, LongestPath, Outlook, Rounds};
+use octoflow_engine::argo::plan::{Condition, Item, LongestPath, NotExpanded, Rounds, WorkflowPlan};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -13,24 +13,24 @@ use super::{
 /// Number of names of the longest chain shown at each end.
 const ENDS: usize = 6;
 
-pub(crate) fn pretty(title: &str, outlook: &Outlook, sum: &LongestPath, paint: Paint) -> String {
+pub(crate) fn pretty(title: &str, plan: &WorkflowPlan, sum: &LongestPath, paint: Paint) -> String {
     let mut text = format!("{} {title}\n", paint.paint("workflow", Colour::Bold));
     let mut notes = Vec::new();
-    if let Some(most) = outlook.parallelism {
+    if let Some(most) = plan.parallelism {
         notes.push(format!("at most {most} at a time"));
     }
-    notes.extend(outlook.locks.iter().map(|lock| format!("needs {lock}")));
+    notes.extend(plan.locks.iter().map(|lock| format!("needs {lock}")));
     if !notes.is_empty() {
         let _ = writeln!(text, "{}", paint.paint(&notes.join(", "), Colour::Dim));
     }
-    let _ = writeln!(text, "\n{}", line(&outlook.root, false, paint));
-    children(&outlook.root, "", &mut text, paint);
-    if let Some(exit) = &outlook.exit {
+    let _ = writeln!(text, "\n{}", line(&plan.root, false, paint));
+    children(&plan.root, "", &mut text, paint);
+    if let Some(exit) = &plan.exit {
         let _ = writeln!(text, "\n{}", line(exit, false, paint));
         children(exit, "", &mut text, paint);
     }
     let _ = writeln!(text, "\n{}", totals(sum));
-    if outlook.cut {
+    if plan.cut {
         text.push_str("the tree is cut; --lines shows more of it\n");
     }
     text
@@ -40,9 +40,9 @@ pub(crate) fn pretty(title: &str, outlook: &Outlook, sum: &LongestPath, paint: P
 fn children(item: &Item, prefix: &str, text: &mut String, paint: Paint) {
     let numbered = item.children.iter().any(|child| child.wave > 1);
     let more = match item.cut {
-        Some(Cut::Rounds(more)) => Some(format!("… and {more} more like it")),
-        Some(Cut::Size) => Some("… cut here".to_owned()),
-        Some(Cut::Recursion) | None => None,
+        Some(NotExpanded::Rounds(more)) => Some(format!("… and {more} more like it")),
+        Some(NotExpanded::Size) => Some("… cut here".to_owned()),
+        Some(NotExpanded::Recursion) | None => None,
     };
     // Waves are shown in order, so that the tree reads from top to bottom in time.
     let mut order: Vec<&Item> = item.children.iter().collect();
@@ -88,7 +88,7 @@ fn line(item: &Item, numbered: bool, paint: Paint) -> String {
         Condition::Never(why) => notes.push(format!("never: {why}")),
         Condition::Open(what) => notes.push(format!("when {what}")),
     }
-    if item.cut == Some(Cut::Recursion) {
+    if item.cut == Some(NotExpanded::Recursion) {
         notes.push(format!("↺ {} again", item.template));
     }
     let name = match item.condition {
@@ -124,26 +124,26 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "task" } else { "tasks" }
 }
 
-pub(crate) fn json(title: &str, outlook: &Outlook, sum: &LongestPath) -> Value {
+pub(crate) fn json(title: &str, plan: &WorkflowPlan, sum: &LongestPath) -> Value {
     let mut value = json!({
         "workflow": title,
-        "entrypoint": outlook.entrypoint,
-        "root": object(&outlook.root),
+        "entrypoint": plan.entrypoint,
+        "root": object(&plan.root),
         "tasks": {"least": sum.least, "most": sum.most},
         "longestPath": {"tasks": sum.chain.len(), "names": sum.chain},
-        "cut": outlook.cut,
+        "cut": plan.cut,
     });
     if let Some(span) = sum.span {
         value["longestPath"]["seconds"] = json!(span.as_secs_f64());
     }
-    if let Some(exit) = &outlook.exit {
+    if let Some(exit) = &plan.exit {
         value["onExit"] = object(exit);
     }
-    if let Some(most) = outlook.parallelism {
+    if let Some(most) = plan.parallelism {
         value["parallelism"] = json!(most);
     }
-    if !outlook.locks.is_empty() {
-        value["locks"] = json!(outlook.locks);
+    if !plan.locks.is_empty() {
+        value["locks"] = json!(plan.locks);
     }
     value
 }
@@ -178,9 +178,9 @@ fn object(item: &Item) -> Value {
         Rounds::Open(items) => put("over", json!(items)),
     }
     match item.cut {
-        Some(Cut::Recursion) => put("cut", json!("it calls itself again")),
-        Some(Cut::Rounds(more)) => put("cut", json!(format!("{more} more rounds"))),
-        Some(Cut::Size) => put("cut", json!("the tree is large enough")),
+        Some(NotExpanded::Recursion) => put("cut", json!("it calls itself again")),
+        Some(NotExpanded::Rounds(more)) => put("cut", json!(format!("{more} more rounds"))),
+        Some(NotExpanded::Size) => put("cut", json!("the tree is large enough")),
         None => {}
     }
     if !item.children.is_empty() {

@@ -9,7 +9,7 @@ use octoflow_model::{
     order::Exit,
 };
 
-use super::{Event, Flight, Launch, Stage, index};
+use super::{ActiveTask, Event, Launch, Simulation, index};
 use crate::logic::{
     answer::{Answer, Ending, Given},
     stub::Fault,
@@ -18,21 +18,21 @@ use crate::logic::{
 /// The final signal.
 const KILLED: i32 = 9;
 
-impl<'a> Stage<'a> {
-    pub(super) fn land(&mut self, attempt: AttemptId) {
-        let Some(flight) = self.flights.remove(&attempt) else { return };
+impl<'a> Simulation<'a> {
+    pub(super) fn end(&mut self, attempt: AttemptId) {
+        let Some(active_task) = self.active_tasks.remove(&attempt) else { return };
         self.active[index(attempt.run)] -= 1;
-        let Flight { answer, task, started, told, .. } = flight;
-        let report = answer.report(attempt, self.now, started, told, &task, &mut self.played.artifact_texts);
+        let ActiveTask { answer, task, started, told, .. } = active_task;
+        let report = answer.report(attempt, self.now, started, told, &task, &mut self.outcome.artifact_texts);
         self.event_loop.report(report);
     }
 
     pub(super) fn obey(&mut self, order: Order) {
         match order {
-            Order::Start { attempt, task } => self.fly(attempt, task),
+            Order::Start { attempt, task } => self.start(attempt, task),
             Order::Stop { attempt } => {
-                let Some(flight) = self.flights.get(&attempt) else { return };
-                let (after, exit) = flight.answer.stopped.clone();
+                let Some(active_task) = self.active_tasks.get(&attempt) else { return };
+                let (after, exit) = active_task.answer.stopped.clone();
                 self.end_early(attempt, after, exit);
             }
             Order::Kill { attempt } => self.end_early(attempt, Duration::ZERO, Exit::Signal(KILLED)),
@@ -44,38 +44,38 @@ impl<'a> Stage<'a> {
     fn end_early(&mut self, attempt: AttemptId, after: Duration, exit: Exit) {
         self.turn += 1;
         let key = (self.now.saturating_add(after), self.turn);
-        let Some(flight) = self.flights.get_mut(&attempt) else { return };
-        if flight.lands_at.is_some_and(|(at, _)| at <= key.0) {
+        let Some(active_task) = self.active_tasks.get_mut(&attempt) else { return };
+        if active_task.ends_at.is_some_and(|(at, _)| at <= key.0) {
             return;
         }
-        for old in [flight.lands_at.replace(key), flight.runs_at.take()].into_iter().flatten() {
+        for old in [active_task.ends_at.replace(key), active_task.runs_at.take()].into_iter().flatten() {
             self.queue.remove(&old);
         }
-        flight.told = Some(exit);
-        self.queue.insert(key, Event::Lands(attempt));
+        active_task.told = Some(exit);
+        self.queue.insert(key, Event::Ends(attempt));
     }
 
-    pub(super) fn fly(&mut self, attempt: AttemptId, task: Box<Task>) {
+    pub(super) fn start(&mut self, attempt: AttemptId, task: Box<Task>) {
         let run = index(attempt.run);
         let node = self.node_name(attempt);
         let answer = match self.answer(attempt, &task) {
             Ok(answer) => answer,
             Err(Fault::Unstubbed) => {
                 let text = format!("no stub is for the task of node `{node}`, and `unstubbed: error` insists on one");
-                self.played.faults.push((None, text));
+                self.outcome.faults.push((None, text));
                 Answer::plain()
             }
-            Err(Fault::Reference(spot, why)) => {
-                self.played.faults.push((Some(spot), why));
+            Err(Fault::Reference(located, why)) => {
+                self.outcome.faults.push((Some(located), why));
                 Answer::plain()
             }
         };
-        self.played.launches.push(Launch { run, node, at: self.now, task: task.clone() });
+        self.outcome.launches.push(Launch { run, node, at: self.now, task: task.clone() });
         let begins = self.now.saturating_add(answer.pending);
-        let crew = answer.crew(&task);
+        let schedule = answer.schedule(&task);
         // A task of several containers is over when its work is.
-        let after = match &crew {
-            Some(crew) => crew.end().map(|(after, _)| after),
+        let after = match &schedule {
+            Some(schedule) => schedule.end().map(|(after, _)| after),
             None => (!matches!(answer.ending, Ending::Never)).then_some(answer.after),
         };
         let mut plan = |at: Time, event: Event| {
@@ -84,18 +84,18 @@ impl<'a> Stage<'a> {
             (at, self.turn)
         };
         let runs_at = answer.runs().then(|| plan(begins, Event::Runs(attempt)));
-        for (at, member) in crew.iter().flat_map(|crew| crew.news(begins)) {
+        for (at, member) in schedule.iter().flat_map(|schedule| schedule.news(begins)) {
             plan(at, Event::Tells(Report::Container { attempt, at, member: Box::new(member) }));
         }
         for (after, (done, total)) in &answer.progress {
             let at = begins.saturating_add(*after);
             plan(at, Event::Tells(Report::Progress { attempt, at, done: *done, total: *total }));
         }
-        let lands_at = after.map(|after| plan(begins.saturating_add(after), Event::Lands(attempt)));
-        self.flights.insert(attempt, Flight { answer, task, runs_at, lands_at, started: None, told: None });
+        let ends_at = after.map(|after| plan(begins.saturating_add(after), Event::Ends(attempt)));
+        self.active_tasks.insert(attempt, ActiveTask { answer, task, runs_at, ends_at, started: None, told: None });
         self.active[run] += 1;
-        self.played.crowds[run] = self.played.crowds[run].max(self.active[run]);
-        self.played.crowd = self.played.crowd.max(self.flights.len());
+        self.outcome.peaks[run] = self.outcome.peaks[run].max(self.active[run]);
+        self.outcome.peak = self.outcome.peak.max(self.active_tasks.len());
     }
 
     fn node_name(&self, attempt: AttemptId) -> String {
@@ -129,7 +129,7 @@ impl<'a> Stage<'a> {
             let text = if let ArtifactValue::Raw(data) = &artifact.source {
                 data
             } else if let ArtifactValue::Stored { artifact, .. } = &artifact.source {
-                self.played.artifact_texts.text(&artifact.digest)?
+                self.outcome.artifact_texts.text(&artifact.digest)?
             } else {
                 return None;
             };
@@ -144,13 +144,13 @@ impl<'a> Stage<'a> {
             daemon: node
                 .template
                 .as_deref()
-                .and_then(|key| run.program.recipe(key))
-                .is_some_and(|recipe| recipe.template.daemon == Some(true)),
+                .and_then(|key| run.program.compiled(key))
+                .is_some_and(|compiled| compiled.template.daemon == Some(true)),
             attempt: tries,
             call: 0,
             parameters: inputs.iter().flat_map(|inputs| inputs.parameters.iter().cloned()).collect(),
             artifacts: artifacts.collect(),
         };
-        self.scene.stubs.answer(given)
+        self.scenario.stubs.answer(given)
     }
 }

@@ -11,10 +11,10 @@ use super::{
     super::{
         call::{MAX_DEPTH, kind_of},
         ident,
-        program::{CallSite, Calls, Program, Recipe},
+        program::{CallSite, Calls, CompiledTemplate, Program},
         refer, sequence,
     },
-    Bounds, Condition, Cut, Item, Outlook, Rounds,
+    Bounds, Condition, Item, NotExpanded, Rounds, WorkflowPlan,
     known::KnownValues,
 };
 
@@ -32,12 +32,12 @@ impl<'p> Walk<'p> {
         Self { program, bounds, left: bounds.items, open: Vec::new() }
     }
 
-    pub(super) fn whole(mut self) -> Outlook {
+    pub(super) fn whole(mut self) -> WorkflowPlan {
         let spec = &self.program.workflow.spec;
         let known = KnownValues::of_workflow(&spec.arguments);
         let entrypoint = spec.entrypoint.clone().unwrap_or_default();
         let mut root = Item { name: entrypoint.clone(), wave: 1, ..Item::default() };
-        self.enter(&mut root, self.program.recipe(&entrypoint), &spec.arguments, &known, true);
+        self.enter(&mut root, self.program.compiled(&entrypoint), &spec.arguments, &known, true);
         let plain = spec.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
         let handler = spec.hooks.get("exit").cloned().or(plain);
         let exit = handler.map(|hook| self.hook("onExit".to_owned(), &hook, None, &known));
@@ -46,57 +46,57 @@ impl<'p> Walk<'p> {
             root.children.push(item);
         }
         let locks = spec.synchronization.as_ref().map(|locks| self.locks(locks, &known)).unwrap_or_default();
-        Outlook { entrypoint, locks, parallelism: spec.parallelism, root, exit, cut: self.left == 0 }
+        WorkflowPlan { entrypoint, locks, parallelism: spec.parallelism, root, exit, cut: self.left == 0 }
     }
 
     /// Fills an item in from the called template. `certain` is false where the call may never be made.
     fn enter(
         &mut self,
         item: &mut Item,
-        recipe: Option<&'p Arc<Recipe>>,
+        compiled: Option<&'p Arc<CompiledTemplate>>,
         arguments: &Arguments,
         known: &KnownValues,
         certain: bool,
     ) {
         self.left = self.left.saturating_sub(1);
-        let Some(recipe) = recipe else { return };
-        let template = &recipe.template;
+        let Some(compiled) = compiled else { return };
+        let template = &compiled.template;
         let inside = known.inside(template, arguments);
         item.kind = kind_of(template).map_or_else(String::new, |kind| kind.word().to_owned());
-        item.template = if recipe.inline() { "inline".to_owned() } else { refer::bare(&recipe.key).to_owned() };
+        item.template = if compiled.inline() { "inline".to_owned() } else { refer::bare(&compiled.key).to_owned() };
         item.image = image(template).map(|image| inside.fill(image).text);
         let text = |number: &IntOrText| inside.fill(&number.0).text;
         item.retries = self.program.retry(template).map(|retry| retry.limit.as_ref().map_or_else(String::new, text));
         item.parallelism = template.parallelism.as_ref().map(text);
         item.locks = template.synchronization.as_ref().map(|locks| self.locks(locks, &inside)).unwrap_or_default();
         // A template that calls itself is expanded as long as its conditions are known to hold.
-        if self.open.len() >= usize::from(MAX_DEPTH) || !certain && self.open.contains(&recipe.key) {
-            item.cut = Some(Cut::Recursion);
+        if self.open.len() >= usize::from(MAX_DEPTH) || !certain && self.open.contains(&compiled.key) {
+            item.cut = Some(NotExpanded::Recursion);
             return;
         }
-        if self.left == 0 && !matches!(recipe.calls, Calls::None) {
-            item.cut = Some(Cut::Size);
+        if self.left == 0 && !matches!(compiled.calls, Calls::None) {
+            item.cut = Some(NotExpanded::Size);
             return;
         }
-        self.open.push(recipe.key.clone());
-        match &recipe.calls {
+        self.open.push(compiled.key.clone());
+        match &compiled.calls {
             Calls::None => {}
-            Calls::Steps { .. } => self.steps(item, recipe, &inside, certain),
-            Calls::Dag(_) => self.dag(item, recipe, &inside, certain),
+            Calls::Steps { .. } => self.steps(item, compiled, &inside, certain),
+            Calls::Dag(_) => self.dag(item, compiled, &inside, certain),
         }
         self.open.pop();
     }
 
-    fn steps(&mut self, item: &mut Item, recipe: &'p Arc<Recipe>, inside: &KnownValues, certain: bool) {
+    fn steps(&mut self, item: &mut Item, compiled: &'p Arc<CompiledTemplate>, inside: &KnownValues, certain: bool) {
         let mut before: Vec<usize> = Vec::new();
-        for (group, steps) in recipe.template.steps.iter().flatten().enumerate() {
+        for (group, steps) in compiled.template.steps.iter().flatten().enumerate() {
             let mut made = Vec::new();
             for (step, call) in steps.iter().enumerate() {
                 if self.left == 0 {
-                    item.cut = Some(Cut::Size);
+                    item.cut = Some(NotExpanded::Size);
                     return;
                 }
-                let mut child = self.call(recipe, CallSite::Step(group as u32, step as u32), call, inside, certain);
+                let mut child = self.call(compiled, CallSite::Step(group as u32, step as u32), call, inside, certain);
                 child.wave = group + 1;
                 child.needs.clone_from(&before);
                 made.push(item.children.len());
@@ -106,20 +106,20 @@ impl<'p> Walk<'p> {
         }
     }
 
-    fn dag(&mut self, item: &mut Item, recipe: &'p Arc<Recipe>, inside: &KnownValues, certain: bool) {
-        let graph = recipe.graph();
-        let Some(dag) = &recipe.template.dag else { return };
-        let wanted = wanted(recipe, dag.target.as_deref().unwrap_or_default(), inside);
+    fn dag(&mut self, item: &mut Item, compiled: &'p Arc<CompiledTemplate>, inside: &KnownValues, certain: bool) {
+        let graph = compiled.graph();
+        let Some(dag) = &compiled.template.dag else { return };
+        let wanted = wanted(compiled, dag.target.as_deref().unwrap_or_default(), inside);
         // Children keep the topological order, so that what is needed always comes before.
         let mut places: Vec<Option<usize>> = vec![None; dag.tasks.len()];
         for task in graph.order.iter().copied().filter(|task| wanted[*task as usize]) {
             if self.left == 0 {
-                item.cut = Some(Cut::Size);
+                item.cut = Some(NotExpanded::Size);
                 return;
             }
             let vertex = &graph.tasks[task as usize];
             let call = &dag.tasks[task as usize];
-            let mut child = self.call(recipe, CallSite::Task(task), call, inside, certain && plainly(call));
+            let mut child = self.call(compiled, CallSite::Task(task), call, inside, certain && plainly(call));
             child.needs = vertex.needs.iter().filter_map(|need| places[*need as usize]).collect();
             child.wave = 1 + child.needs.iter().map(|need| item.children[*need].wave).max().unwrap_or(0);
             child.depends = call.depends.clone().filter(|_| !plainly(call));
@@ -130,20 +130,20 @@ impl<'p> Walk<'p> {
 
     fn call(
         &mut self,
-        recipe: &'p Arc<Recipe>,
+        compiled: &'p Arc<CompiledTemplate>,
         place: CallSite,
         call: &Call,
         inside: &KnownValues,
         certain: bool,
     ) -> Item {
-        let callee = recipe.called_template(place, self.program);
+        let callee = compiled.called_template(place, self.program);
         let mut item = Item { name: call.name.clone(), ..Item::default() };
         item.template = callee.map_or_else(
-            || recipe.callee_key(place).map(|key| refer::bare(&key).to_owned()).unwrap_or_default(),
+            || compiled.callee_key(place).map(|key| refer::bare(&key).to_owned()).unwrap_or_default(),
             |callee| callee.template.name.clone(),
         );
         if !call.looped() {
-            self.one(&mut item, recipe, callee, call, inside, certain);
+            self.one(&mut item, compiled, callee, call, inside, certain);
             return item;
         }
         match items(call, inside) {
@@ -152,18 +152,18 @@ impl<'p> Walk<'p> {
                 self.left = self.left.saturating_sub(1);
                 for (index, round) in rounds.iter().enumerate() {
                     if index == self.bounds.of_a_loop || self.left == 0 {
-                        item.cut = Some(Cut::Rounds(rounds.len() - index));
+                        item.cut = Some(NotExpanded::Rounds(rounds.len() - index));
                         break;
                     }
                     let name = format!("{}{}", call.name, ident::item_suffix(index, round));
                     let mut child = Item { name, wave: 1, ..Item::default() };
-                    self.one(&mut child, recipe, callee, call, &inside.with_item(round), certain);
+                    self.one(&mut child, compiled, callee, call, &inside.with_item(round), certain);
                     item.children.push(child);
                 }
             }
             LoopItems::Open(text) => {
                 item.rounds = Rounds::Open(text);
-                self.one(&mut item, recipe, callee, call, inside, false);
+                self.one(&mut item, compiled, callee, call, inside, false);
             }
         }
         item
@@ -173,8 +173,8 @@ impl<'p> Walk<'p> {
     fn one(
         &mut self,
         item: &mut Item,
-        recipe: &'p Arc<Recipe>,
-        callee: Option<&'p Arc<Recipe>>,
+        compiled: &'p Arc<CompiledTemplate>,
+        callee: Option<&'p Arc<CompiledTemplate>>,
         call: &Call,
         inside: &KnownValues,
         certain: bool,
@@ -195,7 +195,7 @@ impl<'p> Walk<'p> {
         let others = call.hooks.iter().filter(|(name, _)| *name != "exit");
         let others = others.map(|(name, hook)| (format!("hooks.{name}"), hook.clone()));
         for (suffix, hook) in exit.into_iter().chain(others) {
-            let made = self.hook(format!("{}.{suffix}", call.name), &hook, recipe.template_scope(), inside);
+            let made = self.hook(format!("{}.{suffix}", call.name), &hook, compiled.template_scope(), inside);
             item.children.push(made);
         }
     }
@@ -209,8 +209,8 @@ impl<'p> Walk<'p> {
         let condition = hook.expression.clone().map_or(Condition::Always, Condition::Open);
         let mut item =
             Item { name, hook: true, condition, wave: 1, template: refer::bare(&key).to_owned(), ..Item::default() };
-        let recipe = self.program.recipe(&key);
-        self.enter(&mut item, recipe, &hook.arguments, known, false);
+        let compiled = self.program.compiled(&key);
+        self.enter(&mut item, compiled, &hook.arguments, known, false);
         item
     }
 
@@ -234,8 +234,8 @@ fn plainly(call: &Call) -> bool {
 }
 
 /// Marks the tasks that a DAG runs: all of them, or its targets and what they need.
-fn wanted(recipe: &Recipe, target: &str, inside: &KnownValues) -> Vec<bool> {
-    let graph = recipe.graph();
+fn wanted(compiled: &CompiledTemplate, target: &str, inside: &KnownValues) -> Vec<bool> {
+    let graph = compiled.graph();
     let target = inside.fill(target);
     let mut open: Vec<u32> = target.text.split_whitespace().filter_map(|name| graph.index.get(name).copied()).collect();
     if open.is_empty() || !target.whole {

@@ -8,7 +8,7 @@ use octoflow_model::{
 
 use super::Fold;
 use crate::dialects::argo::{
-    node::{Memo, Past},
+    node::{Memo, ReuseState},
     room,
 };
 
@@ -38,7 +38,7 @@ impl Fold<'_> {
         node.progress = done.progress.map(Box::new);
         node.outputs = (!done.outputs.is_empty()).then(|| Box::new(done.outputs));
         node.memo = done.memo.map(|memo| Box::new(Memo { cache: memo.cache, key: memo.key, hit: memo.hit }));
-        node.past = Some(Box::new(Past {
+        node.reuse = Some(Box::new(ReuseState {
             own: true,
             skipped: done.skipped,
             host: done.host.map(Into::into),
@@ -57,8 +57,8 @@ impl Fold<'_> {
         let mut above = self.state.node(at).parent;
         while let Some(up) = above {
             let node = &mut self.state.nodes[up.at()];
-            let past = node.past.get_or_insert_default();
-            past.until = past.until.max(Some(done.finished));
+            let reuse = node.reuse.get_or_insert_default();
+            reuse.until = reuse.until.max(Some(done.finished));
             node.started = node.started.min(done.started);
             above = node.parent;
         }
@@ -69,7 +69,7 @@ impl Fold<'_> {
         let mut above = self.state.node(at).parent;
         while let Some(up) = above {
             let node = &mut self.state.nodes[up.at()];
-            if std::mem::replace(&mut node.past.get_or_insert_default().fresh, true) {
+            if std::mem::replace(&mut node.reuse.get_or_insert_default().fresh, true) {
                 return;
             }
             above = node.parent;

@@ -1,10 +1,10 @@
-//! Counts the tasks of an outlook and finds its critical path: the longest chain of tasks that wait for each other.
+//! Counts the tasks of a plan and finds its critical path: the longest chain of tasks that wait for each other.
 
 use std::time::Duration;
 
-use super::{Condition, Cut, Item, Outlook, Rounds};
+use super::{Condition, Item, NotExpanded, Rounds, WorkflowPlan};
 
-/// Task counts and critical path of an outlook.
+/// Task counts and critical path of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct LongestPath {
     /// Number of tasks that run in any case, without retries.
@@ -21,9 +21,9 @@ pub struct LongestPath {
 pub type TypicalDuration<'a> = &'a dyn Fn(&str) -> Option<Duration>;
 
 /// Finds the longest chain: the slowest, if `typical` knows any durations, else the one with the most tasks.
-pub fn longest_path(outlook: &Outlook, typical: TypicalDuration<'_>) -> LongestPath {
-    let root = weigh(&outlook.root, None, typical);
-    let exit = outlook.exit.as_ref().map(|exit| weigh(exit, Some(""), typical));
+pub fn longest_path(plan: &WorkflowPlan, typical: TypicalDuration<'_>) -> LongestPath {
+    let root = weigh(&plan.root, None, typical);
+    let exit = plan.exit.as_ref().map(|exit| weigh(exit, Some(""), typical));
     let whole = match exit {
         Some(exit) => Weight {
             least: root.least + exit.least,
@@ -89,7 +89,7 @@ fn weigh(item: &Item, above: Option<&str>, typical: TypicalDuration<'_>) -> Weig
     } else {
         sum(&body, if above.is_none() { "" } else { &name }, hidden, typical)
     };
-    if matches!(item.rounds, Rounds::Open(_)) || matches!(item.cut, Some(Cut::Recursion | Cut::Size)) {
+    if matches!(item.rounds, Rounds::Open(_)) || matches!(item.cut, Some(NotExpanded::Recursion | NotExpanded::Size)) {
         weight.most = None;
     }
     for hook in hooks {
