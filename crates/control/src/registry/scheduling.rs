@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::{
     Cause, Fault, Kind, ListOptions, Listing, Registry, WriteOptions,
     list::page,
-    stored::with_identity,
+    stored::{self, with_identity},
     view::{rendered, uid},
 };
 use crate::Error;
@@ -29,13 +29,20 @@ use crate::Error;
 const ALWAYS: [&str; 2] = [DEFAULT, ROOT];
 
 impl Registry {
-    /// Checks a queue or class against the others. Nobody else changes one until the guard is dropped.
+    /// Checks an object to be stored, and a queue or class against the others: nobody else changes one until the guard is
+    /// dropped.
     pub(super) fn declare(&self, kind: &'static Kind, object: &Value) -> Result<Option<MutexGuard<'_, ()>>, Fault> {
+        let own = stored::check(kind, object);
         if *kind != QUEUE && *kind != PRIORITY_CLASS {
-            return Ok(None);
+            return own.map(|()| None);
         }
+        let mut causes = match own {
+            Ok(()) => Vec::new(),
+            Err(Fault::Invalid { causes, .. }) => causes,
+            Err(fault) => return Err(fault),
+        };
         let turn = self.handle().declaring.lock().unwrap_or_else(PoisonError::into_inner);
-        let causes: Vec<Cause> = self.handle().check_declared(kind, object)?.iter().map(Cause::of).collect();
+        causes.extend(self.handle().check_declared(kind, object)?.iter().map(Cause::of));
         if causes.is_empty() {
             return Ok(Some(turn));
         }

@@ -311,7 +311,8 @@ impl Watch {
         }
         match what {
             ChangedItem::Put { namespace, name, new, .. } => {
-                let change = if new { Change::Added } else { Change::Modified };
+                // A view is there before somebody changes it for the first time.
+                let change = if new && !self.kind.is_view() { Change::Added } else { Change::Modified };
                 if self.in_scope(&namespace)
                     && let Some(object) = self.changed_object(&namespace, &name)?
                 {

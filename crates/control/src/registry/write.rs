@@ -153,7 +153,6 @@ impl Registry {
         if !kind.group.is_empty() {
             metadata["generation"] = json!(1);
         }
-        stored::check(kind, &object)?;
         let _turn = self.declare(kind, &object)?;
         let uid = new_uid()?;
         if options.dry_run {
@@ -285,7 +284,7 @@ impl Registry {
                 let kept = self.stored_object(kind, namespace, name)?.ok_or_else(not_found)?;
                 let before = &kept.object;
                 let mut after = change(before)?;
-                stored::check(kind, &after)?;
+                let _turn = self.declare(kind, &after)?;
                 stored::check_change(kind, before, &after)?;
                 if let Some(generation) = before["metadata"]["generation"].as_u64() {
                     let same = before["spec"] == after["spec"];
@@ -295,7 +294,6 @@ impl Registry {
                 if after["status"].is_null() {
                     after.as_object_mut().map(|fields| fields.remove("status"));
                 }
-                let _turn = self.declare(kind, &after)?;
                 if after == *before || dry_run {
                     return Ok(Ok(after));
                 }

@@ -310,7 +310,7 @@ fn ts33_a_pod_group_is_kept_and_judged() {
     let group = |least: i64| json!({"metadata": {"name": "pg"}, "spec": {"minMember": least}});
     assert!(matches!(create(&registry, "PodGroup", group(-1)), Err(Fault::Invalid { .. })));
     let made = create(&registry, "PodGroup", group(3)).unwrap();
-    assert_eq!(made["apiVersion"], "scheduling.incubator.k8s.io/v1alpha1");
+    assert_eq!(made["apiVersion"], "scheduling.volcano.sh/v1beta1");
     let mut gang = set("gang");
     for role in gang["spec"]["roles"].as_array_mut().unwrap() {
         role["template"]["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "pg"});

@@ -51,9 +51,13 @@ pub(super) fn read(map: &Value, at: &Path, problems: &mut Vec<Problem>) -> Quant
             // The shape of it was reported already.
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => continue,
         };
+        let path = at.clone().join(name.as_str());
+        if problems.iter().any(|problem| problem.path.as_ref() == Some(&path)) {
+            continue;
+        }
         match check_name(name).and_then(|()| parse(name, &text)) {
             Ok(amount) => drop(quantities.insert(name.clone(), amount)),
-            Err(why) => problems.push(Problem::error(OUT_OF_RANGE, why).path(at.clone().join(name.as_str()))),
+            Err(why) => problems.push(Problem::error(OUT_OF_RANGE, why).path(path)),
         }
     }
     quantities
