@@ -19,7 +19,7 @@ use crate::{
     },
     engine::{
         input::{Input, Outcome, Refusal},
-        locks::{Holder, LockDecision, Locks, Ready},
+        locks::{Holder, Locks},
         slice::Work,
     },
     meters::{Live, Meters},
@@ -27,15 +27,17 @@ use crate::{
         OpenError, Run,
         effect::{Change, Decided, Effects},
     },
-    schedule::{Decision, Preemption, PreemptionReason, Scheduler, TaskRef, spec::NodeSpec},
+    schedule::{Scheduler, TaskRef, spec::NodeSpec},
 };
 
 pub(crate) mod capacity;
 pub use capacity::Capacity;
 
 mod command;
+mod place;
 
 use command::ChildRuns;
+use place::enqueue;
 
 /// Kinds of objects whose values tasks and parameters can reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -325,17 +327,6 @@ impl Engine {
         outcome
     }
 
-    /// Frees the room of a task that is over at once, even while its own run has too much to decide to process the
-    /// report. Only room is freed: what follows from the end waits, so that the run decides what it would have decided
-    /// in one go.
-    fn free_room(&mut self, report: &Report, now: Time) {
-        let attempt = report.attempt();
-        let over = matches!(report, Report::Ended { .. } | Report::Answered { .. } | Report::Lost { .. });
-        if over && self.runs.get(&attempt.run).is_some_and(|run| run.is_placed(attempt)) {
-            self.scheduler.release(TaskRef { run: attempt.run, node: attempt.task }, now);
-        }
-    }
-
     /// Removes timers at the head that have become pointless; they would only wake the caller for nothing.
     fn prune_timers(&mut self) {
         while let Some((at, id, node)) = self.wakes.first().copied()
@@ -405,35 +396,6 @@ impl Engine {
         }
         if reports.len() > 0 {
             self.deferred.insert(run, reports.collect());
-        }
-    }
-
-    /// Starts a task that the scheduler admitted, or defers it while its run is unsettled.
-    fn launch(&mut self, task: TaskRef, assignment: Assignment, now: Time, outcome: &mut Outcome) {
-        if self.is_unsettled(task.run) {
-            self.postponed.entry(task.run).or_default().push((task, assignment));
-        } else {
-            self.turn(task.run, now, outcome, |turn| turn.launch(task.node, assignment));
-        }
-    }
-
-    /// Ends a task so that another can start. Its room is kept for that one.
-    fn preempt(&mut self, preemption: &Preemption, now: Time, outcome: &mut Outcome) {
-        let by = self.runs.get(&preemption.by.run).map_or_else(String::new, |run| {
-            format!("{} {} in queue {}", run.kind().noun, run.name(), preemption.queue)
-        });
-        let why = match preemption.reason {
-            PreemptionReason::Reclaimed => format!("Preempted: {by} takes back what its queue deserves"),
-            PreemptionReason::LowerClass => format!("Preempted: {by} has a higher priority class"),
-        };
-        let victim = preemption.victim;
-        self.turn(victim.run, now, outcome, |turn| turn.preempt(victim.node, why));
-    }
-
-    /// Ends everything that runs on a node; it waits again and starts elsewhere, or here once the node takes tasks again.
-    fn drain(&mut self, node: &str, now: Time, outcome: &mut Outcome) {
-        for task in self.scheduler.tasks_on_node(node) {
-            self.turn(task.run, now, outcome, |turn| turn.preempt(task.node, format!("Node {node} is drained")));
         }
     }
 
@@ -532,7 +494,10 @@ impl Engine {
 
     /// Applies the effects of a turn outside its run, and adds its facts and orders to the outcome.
     fn apply_effects(&mut self, id: RunId, effects: Effects, now: Time, outcome: &mut Outcome) {
-        let Effects { facts, orders, freed, unlocked, gangs_dissolved, metered, cached, change } = effects;
+        let Effects { facts, orders, freed, unlocked, preempted, gangs_dissolved, metered, cached, change } = effects;
+        for node in preempted {
+            self.scheduler.quit_gang(TaskRef { run: id, node });
+        }
         if !freed.is_empty() {
             self.locks.recheck_skipped();
         }
@@ -563,66 +528,6 @@ impl Engine {
             outcome.decided.push(Decided { run: id, facts, change });
         }
         outcome.orders.extend(orders);
-    }
-
-    /// Grants free locks to waiters, and notifies the others which lock they wait for.
-    fn grant(&mut self, now: Time, outcome: &mut Outcome) {
-        loop {
-            if self.left == 0 {
-                self.unscheduled = true;
-                return;
-            }
-            let (runs, shared, unsettled) = (&self.runs, &self.shared, &self.unsettled);
-            let ready = |holder: Holder| {
-                if unsettled.contains(&holder.run) {
-                    return Ready::Later;
-                }
-                runs.get(&holder.run).map_or(Ready::Later, |run| run.ready_for_locks(holder.node))
-            };
-            match self.locks.next(|claim| shared.limit(claim), ready) {
-                Some(LockDecision::Grant(holder)) => {
-                    self.turn(holder.run, now, outcome, |turn| turn.locked(holder.node));
-                }
-                Some(LockDecision::Wait(holder, wait)) => {
-                    self.turn(holder.run, now, outcome, |turn| turn.wait_for(holder.node, wait));
-                }
-                Some(LockDecision::Refuse(holder, why)) => {
-                    self.turn(holder.run, now, outcome, |turn| turn.refuse_locks(holder.node, &why));
-                }
-                None => return,
-            }
-        }
-    }
-
-    /// Admits waiting tasks until there is no room left.
-    fn schedule(&mut self, now: Time, outcome: &mut Outcome) {
-        // However much was decided before, every input considers at least one waiter.
-        self.left = self.left.max(1);
-        self.unscheduled = false;
-        loop {
-            self.grant(now, outcome);
-            if self.left == 0 {
-                self.unscheduled = true;
-                return;
-            }
-            let (runs, unsettled) = (&self.runs, &self.unsettled);
-            let waits = |task: TaskRef| runs.get(&task.run).is_some_and(|run| run.is_queued(task.node));
-            // Room given to a run that cannot use it yet would be wasted.
-            match self.scheduler.next(now, waits, |run| !unsettled.contains(&run)) {
-                Some(Decision::Start { task, assignment }) => self.launch(task, assignment, now, outcome),
-                Some(Decision::Preempt(preemption)) => self.preempt(&preemption, now, outcome),
-                None => return,
-            }
-        }
-    }
-}
-
-/// Queues a task. Requests bypass the queue: one that waits for another run must not hold the room that run needs.
-fn enqueue(scheduler: &mut Scheduler, run: &Run, task: TaskRef) {
-    if run.is_request(task.node) {
-        scheduler.enqueue_weightless(task);
-    } else {
-        scheduler.enqueue(task, run.demand(task.node), run.engine_time(run.waits_since(task.node)));
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Kind {
     pub shape: Option<&'static Shape>,
     /// True if it has a status subresource.
     pub has_status: bool,
+    /// True if the server computes the status of a stored object; what a client writes there is dropped.
+    pub has_computed_status: bool,
     /// True if it is validated only where it is used: an unused one may be invalid.
     pub is_template: bool,
     /// True if a server starts runs for it.
@@ -170,6 +172,7 @@ impl Kind {
             schema_prefix: "",
             shape: None,
             has_status: false,
+            has_computed_status: false,
             is_template: false,
             starts_runs: false,
             not_run: None,

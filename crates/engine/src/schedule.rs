@@ -415,6 +415,16 @@ impl Scheduler {
         self.gangs.runs(task, self.running.contains_key(&task));
     }
 
+    /// Removes a task that is ended for another from its gang. A gang with too few left starts together again.
+    pub fn quit_gang(&mut self, task: TaskRef) {
+        for member in self.gangs.quit(task) {
+            if let Some(Waiting { demand, since, .. }) = self.waiting.get(&member) {
+                let (demand, since) = (demand.clone(), *since);
+                self.enqueue(member, demand, since);
+            }
+        }
+    }
+
     /// Removes the tasks of a run from all gangs, when it is over or begins a new attempt.
     pub fn leave(&mut self, run: RunId) {
         for (gang, left) in self.gangs.leave(run) {

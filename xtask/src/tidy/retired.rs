@@ -70,7 +70,7 @@ const RETIRED: &[Retired] = &[
     Retired { word: concat!("F", "an"), instead: "Expansion" },
     Retired { word: concat!("tell", "_parent"), instead: "notify_parent" },
     Retired { word: concat!("take", "_up"), instead: "restore_run" },
-    Retired { word: concat!("take_up", "_all"), instead: "restore_all" },
+    Retired { word: concat!("take_", "up_all"), instead: "restore_all" },
     Retired { word: concat!("MOST", "_NODES"), instead: "MAX_NODES" },
     Retired { word: concat!("MOST", "_BYTES"), instead: "MAX_BYTES" },
     Retired { word: concat!("Out", "look"), instead: "WorkflowPlan" },

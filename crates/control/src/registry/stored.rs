@@ -79,8 +79,7 @@ fn add_identity(kind: &Kind, mut object: Value, namespace: &str, uid: &str, revi
 
 /// Normalizes fields that have several notations: `stringData` of a Secret becomes `data`.
 pub(crate) fn prepare(kind: &Kind, object: &mut Value) {
-    if kind.has_status && kind.is_kept() && matches!(kind.name, "Queue" | "PodGroup") {
-        // The server counts for itself.
+    if kind.has_computed_status {
         object.as_object_mut().map(|fields| fields.remove("status"));
     }
     if kind.name != "Secret" {

@@ -45,6 +45,7 @@ pub static QUEUE: Kind = Kind {
     schema_prefix: "sh.volcano.scheduling.v1beta1.",
     shape: Some(&fields::QUEUE),
     has_status: true,
+    has_computed_status: true,
     check: Some(queue::check),
     columns: &[
         NAME,
@@ -88,6 +89,7 @@ const fn pod_group(group: &'static str, version: &'static str) -> Kind {
         singular: "podgroup",
         shape: Some(&fields::POD_GROUP),
         has_status: true,
+        has_computed_status: true,
         check: Some(group::check),
         columns: GROUP_COLUMNS,
         cells: group_cells,

@@ -12,6 +12,8 @@ pub struct Effects {
     pub(crate) freed: Vec<NodeIx>,
     /// Nodes that are over and release their locks.
     pub(crate) unlocked: Vec<NodeIx>,
+    /// Tasks that are ended for others and leave their gangs.
+    pub(crate) preempted: Vec<NodeIx>,
     /// True if the run's gangs dissolve; its next attempt forms new ones.
     pub(crate) gangs_dissolved: bool,
     /// Readings of custom metrics, in the order they were taken.

@@ -129,6 +129,18 @@ impl Gangs {
         }
     }
 
+    /// Removes a started member that is ended for another. If too few are left, returns the members that do not run: those
+    /// that wait must wait for the gang again.
+    pub(super) fn quit(&mut self, task: TaskRef) -> Vec<TaskRef> {
+        let Some(state) = self.of_task.get(&task).and_then(|at| self.all.get_mut(at)) else { return Vec::new() };
+        state.started.remove(&task);
+        if !state.formed || state.is_enough(state.started.values()) {
+            return Vec::new();
+        }
+        state.formed = false;
+        state.started.keys().copied().filter(|member| !state.running.contains(member)).collect()
+    }
+
     /// Notes that a member runs, or does not run any more.
     pub(super) fn runs(&mut self, task: TaskRef, runs: bool) {
         if let Some(state) = self.of_task.get(&task).and_then(|at| self.all.get_mut(at)) {

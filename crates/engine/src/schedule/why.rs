@@ -105,7 +105,9 @@ impl Scheduler {
             behind: false,
             remedy: None,
         };
-        let Some(at) = waiting.unit else {
+        // Members above the least wait for what the first ones wait for.
+        let first = || self.gangs.of(task).and_then(|gang| self.gangs.get(gang)?.unit);
+        let Some(at) = waiting.unit.or_else(first) else {
             let missing = reason.gang.map_or(0, |(present, least)| (least as usize).saturating_sub(present));
             reason.remedy = Some(Remedy::AddMembers { missing });
             return Some(reason);

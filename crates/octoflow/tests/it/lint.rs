@@ -140,7 +140,7 @@ fn references_are_resolved_across_files_and_what_is_missing_is_a_warning() {
 fn warnings_are_told_beside_errors() {
     let stage = Stage::new();
     let text =
-        one_step("w", "true").replace("  entrypoint: main", "  entrypoint: main\n  tolerations: []\n  nonsense: 1");
+        one_step("w", "true").replace("  entrypoint: main", "  entrypoint: main\n  hostNetwork: true\n  nonsense: 1");
     let said = linted(&stage, &[&stage.file("w.yaml", text)]);
     assert_eq!((said.code, said.err.as_str()), (6, "1 linting errors found!\n"), "{said}");
     assert!(said.out.contains("warning[OF1013]") && said.out.contains("error[OF1003]"), "{said}");

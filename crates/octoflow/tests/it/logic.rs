@@ -270,7 +270,7 @@ expect: {phase: Running, nodes: {w: {attempts: '>=10'}}}
 fn what_admission_says_can_be_expected() {
     passes(
         "
-workflow: {spec: {entrypoint: mian, templates: [{name: main, container: {image: i, command: [c]}, affinity: {}}]}}
+workflow: {spec: {entrypoint: mian, templates: [{name: main, container: {image: i, command: [c]}, schedulerName: other}]}}
 cases:
 - name: refused with its place
   expect:

@@ -2,7 +2,7 @@
 
 use octoflow_model::{
     NodeIx,
-    taskset::{SetFact, SetPhase},
+    taskset::{SetFact, SetPhase, StopReason},
 };
 
 use super::turn::Turn;
@@ -20,6 +20,7 @@ impl Turn<'_> {
                 effects.change.phase = true;
                 effects.change.units.push((*attempt, true));
             }
+            SetFact::Ending { replica, why: StopReason::Preempted, .. } => effects.preempted.push(NodeIx(*replica)),
             SetFact::Ended(end) => effects.freed.push(NodeIx(end.replica)),
             SetFact::Over { attempt, .. } => {
                 effects.gangs_dissolved = true;

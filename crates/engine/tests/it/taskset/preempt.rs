@@ -144,3 +144,27 @@ fn those_that_were_preempted_have_left_their_gang() {
     slots(&mut stage, 9);
     assert_eq!((joined(&stage), stage.live().len()), (3, 3));
 }
+
+#[test]
+fn a_gang_that_was_preempted_as_a_whole_starts_together_again() {
+    for restarted in [false, true] {
+        let mut stage = Stage::empty(Capacity { slots: 2, ..ROOMY });
+        let gang = "template: {metadata: {annotations: {scheduling.k8s.io/group-name: g}}}";
+        // Two start together, the third one waits for room of its own.
+        stage.submit(1, &format!("roles: [{{name: a, replicas: 3, {gang}}}]"), &Groups(vec![("g", 2)]));
+        assert_eq!(stage.live(), ["t-a-0-0-0", "t-a-0-0-1"]);
+        stage.submit(2, "priority: 1\nroles: [{name: x}]", &Groups::default());
+        drain(&mut stage);
+        if restarted {
+            stage.restart();
+        }
+        stage.leave();
+        assert_eq!(stage.live(), ["t2-x-0-0-0"], "one place is left, and that is not enough for two");
+        stage.exit("t2-x-0-0-0", 0);
+        assert_eq!(stage.live().len(), 2);
+        while let Some(pod) = stage.live().pop() {
+            stage.exit(&pod, 0);
+        }
+        stage.ends("Succeeded");
+    }
+}
