@@ -100,11 +100,13 @@ impl Registry {
         store.observe(Arc::new(move |told| match told {
             Notification::Commits(mut notes) => {
                 // What tenants used is nobody's object, and comes with almost every commit.
+                let last = notes.last().map(|note| note.revision);
                 notes.retain(|note| !matches!(&note.what, ChangedItem::Put { kind, .. } if kind == usage::KIND));
                 if notes.iter().any(|note| matches!(note.what, ChangedItem::Put { .. } | ChangedItem::Deleted(_))) {
                     cache_observer.clear();
                 }
                 feed_observer.publish(notes);
+                last.into_iter().for_each(|revision| feed_observer.reach(revision));
             }
             // The disk may hold commits that observers were not notified of.
             Notification::Reopened(revision) => {

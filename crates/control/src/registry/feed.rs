@@ -88,6 +88,12 @@ impl Feed {
         if since < state.floor { Err(Expired) } else { Ok(since.min(state.latest.max(stored))) }
     }
 
+    /// Notes that the store is at this revision, and that everything watchers may want to know of it was published.
+    pub(crate) fn reach(&self, revision: Revision) {
+        let mut state = self.lock();
+        state.latest = state.latest.max(revision);
+    }
+
     /// Moves the floor up: commits from before the feed observed the store were never published.
     pub(crate) fn raise_floor(&self, revision: Revision) {
         let mut state = self.lock();
