@@ -4,13 +4,16 @@
 use std::sync::PoisonError;
 
 use octoflow_engine::{Command, Input, Run};
-use octoflow_model::{Revision, RunId};
+use octoflow_model::{Revision, RunId, Time};
 
 use super::{
-    EventLoop,
+    EventLoop, Watcher,
     message::{Detail, Entered, Message, Reply, Shown},
 };
-use crate::{Error, objects::keyed::KeyedObject};
+use crate::{
+    Error,
+    objects::{keyed::KeyedObject, scheduling::SchedulingChange},
+};
 
 impl EventLoop {
     /// Takes one message; whether it closes the loop.
@@ -55,32 +58,14 @@ impl EventLoop {
                 self.input(Input::Object { kind, namespace, name, data: None }, now).ok();
                 let _ = reply.send(Ok(()));
             }
-            Message::Scheduling { change, reply } => {
-                let stored = change.is_stored();
-                self.input(change.into_input(), now).ok();
-                if stored {
-                    let _ = reply.send(Ok(()));
-                } else {
-                    self.answer(reply, Ok(|_| ()));
-                }
-            }
+            Message::Scheduling { change, reply } => self.take_scheduling(*change, reply, now),
             Message::Look(look) => look(Some(self.driver.engine.scheduler())),
             Message::Forget { run, name, reply } => {
                 self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
                 self.archive.forget(run);
                 self.leaving.push((run, reply));
             }
-            Message::Watch { run, watcher } => {
-                if self.driver.engine.run(run).is_some() {
-                    self.watch(run, watcher, self.driver.decided(run));
-                } else if self.archive.has(run) {
-                    // Everything has been told; the watch closes when the run's record is there.
-                    self.watch(run, watcher, u64::MAX);
-                } else {
-                    // The run is over: the watch closes once its end is certainly on disk.
-                    self.after_commits(move |_| drop(watcher));
-                }
-            }
+            Message::Watch { run, watcher } => self.take_watch(run, watcher),
             Message::Object { run, detail, reply } => {
                 // Told once it is on disk: what is shown must not be taken back by a crash.
                 let shown = self.driver.engine.run(run).map(|run| match detail {
@@ -126,6 +111,28 @@ impl EventLoop {
             Message::Close => return Ok(true),
         }
         Ok(false)
+    }
+
+    fn take_scheduling(&mut self, change: SchedulingChange, reply: Reply<()>, now: Time) {
+        let stored = change.is_stored();
+        self.input(change.into_input(), now).ok();
+        if stored {
+            let _ = reply.send(Ok(()));
+        } else {
+            self.answer(reply, Ok(|_| ()));
+        }
+    }
+
+    fn take_watch(&mut self, run: RunId, watcher: Watcher) {
+        if self.driver.engine.run(run).is_some() {
+            self.watch(run, watcher, self.driver.decided(run));
+        } else if self.archive.has(run) {
+            // Everything has been told; the watch closes when the run's record is there.
+            self.watch(run, watcher, u64::MAX);
+        } else {
+            // The run is over: the watch closes once its end is certainly on disk.
+            self.after_commits(move |_| drop(watcher));
+        }
     }
 
     /// An open run that is small enough to be looked at from end to end while everybody waits. Others are read from the

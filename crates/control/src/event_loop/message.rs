@@ -16,6 +16,9 @@ use crate::{
 /// The way back to whoever asks: a thread or a task can wait at its other end.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
+/// Reads the scheduler.
+pub(crate) type SchedulerLook = Box<dyn FnOnce(Option<&Scheduler>) + Send>;
+
 /// By node id, the attempt that is its task.
 type Attempts = Vec<(String, AttemptId)>;
 
@@ -65,7 +68,7 @@ pub(crate) enum Message {
         reply: Reply<()>,
     },
     /// Somebody looks at the scheduler; there is none while nothing can be written. Levels of now and no fact of a run.
-    Look(Box<dyn FnOnce(Option<&Scheduler>) + Send>),
+    Look(SchedulerLook),
     /// Nobody works on this run any more, and its name is free.
     Forget {
         run: RunId,

@@ -145,7 +145,7 @@ impl Registry {
     }
 
     fn is_queue_closed(&self, name: &str) -> Result<bool, Fault> {
-        Ok(self.read(|reader| Ok(self.handle().declared.read(reader, |declared| declared.is_closed(name))?))?)
+        self.read(|reader| Ok(self.handle().declared.read(reader, |declared| declared.is_closed(name))?))
     }
 
     /// Opens or closes a queue. A closed one takes nothing new, and what is there goes on.

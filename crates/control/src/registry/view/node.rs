@@ -193,7 +193,7 @@ fn difference(
             changes.unschedulable = match &wanted["spec"]["unschedulable"] {
                 Value::Null => false,
                 Value::Bool(cordoned) => *cordoned,
-                _ => {
+                Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
                     causes.push(Cause::invalid("spec.unschedulable", "must be true or false"));
                     false
                 }
