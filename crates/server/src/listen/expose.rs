@@ -65,10 +65,16 @@ fn of_runs(page: &mut Page, scrape: &Scrape) {
     page.one("octoflow_lock_waiters", "gauge", "Those who wait for a lock.", gauges.lock_waiters as f64);
 }
 
+/// A gauge of a queue: its name, what it says, and its value.
+type QueueGauge<'g> = (&'g str, &'g str, &'g dyn Fn(&QueueReport) -> f64);
+
+/// Amounts of a queue: their name, what they say, and where they are.
+type QueueAmounts = (&'static str, &'static str, fn(&QueueReport) -> &Quantities);
+
 /// Queues, under Volcano's names.
 fn of_queues(page: &mut Page, scrape: &Scrape) {
     let amount = |amounts: &Quantities, name: &str| amounts.get(name).copied().unwrap_or(0) as f64;
-    let gauges: [(&str, &str, &dyn Fn(&QueueReport) -> f64); 9] = [
+    let gauges: [QueueGauge<'_>; 9] = [
         ("allocated_milli_cpu", "Thousandths of a core in use.", &|queue| amount(&queue.allocated, "cpu")),
         ("allocated_memory_bytes", "Memory in use.", &|queue| amount(&queue.allocated, "memory")),
         ("deserved_milli_cpu", "Thousandths of a core it deserves.", &|queue| amount(&queue.deserved, "cpu")),
@@ -86,7 +92,7 @@ fn of_queues(page: &mut Page, scrape: &Scrape) {
             page.row(&name, &[("queue_name", &queue.spec.name)], value(queue));
         }
     }
-    let parts: [(&str, &str, fn(&QueueReport) -> &Quantities); 2] = [
+    let parts: [QueueAmounts; 2] = [
         ("allocated", "Other resources in use.", |queue| &queue.allocated),
         ("deserved", "Other resources it deserves.", |queue| &queue.deserved),
     ];
