@@ -7,7 +7,13 @@ use crate::expr::jq::plain;
 
 /// Returns a node's id: the run's name for the root, else the run's name with the FNV-1a hash of the node's name.
 pub fn node_id(run: &str, node: &str) -> String {
-    if run == node { run.to_owned() } else { format!("{run}-{}", fnv1a(node)) }
+    if run == node {
+        return run.to_owned();
+    }
+    let mut id = String::with_capacity(run.len() + 1 + MAX_HASH_DIGITS);
+    id.push_str(run);
+    push_hash(&mut id, node);
+    id
 }
 
 /// Returns the name of the pod that a node runs as; it includes the template's name.
@@ -24,7 +30,29 @@ pub fn pod_name(run: &str, node: &str, template: &str) -> String {
         let cut = (0..=PREFIX).rev().find(|at| prefix.is_char_boundary(*at)).unwrap_or(0);
         prefix.truncate(cut);
     }
-    format!("{prefix}-{}", fnv1a(node))
+    push_hash(&mut prefix, node);
+    prefix
+}
+
+/// Number of digits of the largest hash.
+const MAX_HASH_DIGITS: usize = 10;
+
+/// Appends a dash and the hash of a node's name. Every node of a record has its id in it several times, so this is done
+/// without a formatter.
+fn push_hash(to: &mut String, node: &str) {
+    let mut digits = [0; MAX_HASH_DIGITS];
+    let mut first = MAX_HASH_DIGITS;
+    let mut left = fnv1a(node);
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    to.push('-');
+    to.extend(digits[first..].iter().map(|digit| char::from(*digit)));
 }
 
 /// Returns the display name: the name without that of its boundary.

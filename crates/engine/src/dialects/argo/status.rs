@@ -7,6 +7,7 @@ use octoflow_model::{
 };
 use serde_json::{Map, Value, json};
 
+use self::fields::{FieldWriter, Fields};
 use super::{
     garbage, ident,
     node::{Lock, Node},
@@ -15,6 +16,8 @@ use super::{
     usage::{self, Usage},
 };
 use crate::run::mark;
+
+mod fields;
 
 /// Renders the whole object: completed metadata, the spec as given, the current status.
 pub fn object(run: &Run) -> Value {
@@ -61,11 +64,17 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
         text.rsplit_once("\"status\":null").expect("the object was given an empty status");
     write!(to, "{outer_before}\"status\":{before}\"nodes\":{{")?;
     let progress = progress(&run.state);
+    let mut text = Vec::new();
     for (at, (share, usage)) in progress.iter().zip(&usages).enumerate() {
         let at = NodeIx(at as u32);
-        let comma = if at.0 == 0 { "" } else { "," };
-        write!(to, "{comma}{}:", Value::String(run.state.id_of(at)))?;
-        serde_json::to_writer(&mut *to, &node(run, at, *share, usage))?;
+        text.clear();
+        if at.0 > 0 {
+            text.push(b',');
+        }
+        let mut fields = FieldWriter::new(&mut text, &run.state.id_of(at));
+        render_node(run, at, *share, usage, &mut fields);
+        fields.close();
+        to.write_all(&text)?;
     }
     write!(to, "}}{after}{outer_after}")
 }
@@ -227,74 +236,38 @@ fn exported(state: &State) -> Value {
 
 /// Renders one entry of `status.nodes`.
 fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
+    let mut fields = Map::new();
+    render_node(run, at, progress, usage, &mut fields);
+    Value::Object(fields)
+}
+
+/// Renders the fields of a node in the order of their names.
+fn render_node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage, to: &mut impl Fields) {
     let state = &run.state;
     let node = state.node(at);
-    let mut fields = Map::new();
-    let mut put = |name: &str, value: Value| {
-        fields.insert(name.to_owned(), value);
-    };
-    put("id", json!(state.id_of(at)));
-    put("name", json!(*node.name));
-    put("displayName", json!(state.display_of(at)));
     let skipped = node.reuse.as_ref().is_some_and(|reuse| reuse.skipped);
-    put("type", json!(if skipped { NodeKind::Skipped } else { node.kind }.word()));
-    if let Some(template) = node.template.as_deref().filter(|template| !template.contains('#')) {
-        match state.reference_of(at) {
-            Some(reference) => {
-                let mut value = json!({"name": reference.name, "template": reference.template});
-                if reference.cluster_scope {
-                    value["clusterScope"] = json!(true);
-                }
-                put("templateRef", value);
-            }
-            None => put("templateName", json!(refer::bare(template))),
-        }
-        let scope = state.caller_scope(at).map_or_else(|| format!("local/{}", state.head.name), str::to_owned);
-        put("templateScope", json!(scope));
-    }
-    put("phase", json!(if skipped { Phase::Skipped } else { node.phase }.word()));
+    let id = |at: NodeIx| state.id_of(at);
     if let Some(boundary) = node.boundary {
-        put("boundaryID", json!(state.id_of(boundary)));
+        to.text("boundaryID", &id(boundary));
     }
-    if let Some(message) = &node.message {
-        put("message", json!(**message));
+    if !node.children.is_empty() {
+        to.texts("children", node.children.iter().copied().map(id));
     }
-    put("startedAt", json!(node.started.to_string()));
-    put("finishedAt", json!(node.finished.map(|at| at.to_string())));
+    if node.daemoned && !node.phase.fulfilled() {
+        to.value("daemoned", json!(true));
+    }
+    to.text("displayName", state.display_of(at));
     if let Some(seconds) = run.estimate(Some(at)) {
-        put("estimatedDuration", json!(seconds));
+        to.value("estimatedDuration", json!(seconds));
     }
-    if node.finished.is_some() && (node.ran || *usage != Usage::default()) {
-        put("resourcesDuration", usage.value());
+    match node.finished {
+        Some(at) => to.text("finishedAt", &at.to_string()),
+        None => to.value("finishedAt", Value::Null),
     }
     if let Some(host) = run.host_of(at) {
-        put("hostNodeName", json!(host));
+        to.text("hostNodeName", host);
     }
-    if let Some(preempted) = state.preempted.get(&at) {
-        let last = preempted.at.to_string();
-        put("preempted", json!({"count": preempted.count, "at": last, "message": preempted.why}));
-    }
-    if node.kind == NodeKind::Pod && !skipped && node.finished.is_some() {
-        put("taskResultSynced", json!(true));
-    }
-    if node.kind.executable() || progress.1 > 0 {
-        put("progress", json!(format!("{}/{}", progress.0, progress.1)));
-    }
-    if let Some((key, _)) = node.lock.as_ref().and_then(|lock| lock.waits.as_ref()) {
-        put("synchronizationStatus", json!({"waiting": key}));
-    }
-    if node.daemoned {
-        put("podIP", json!(super::daemon::ADDRESS));
-        if !node.phase.fulfilled() {
-            put("daemoned", json!(true));
-        }
-    }
-    if let Some(memo) = &node.memo {
-        put("memoizationStatus", json!({"hit": memo.hit, "key": memo.key, "cacheName": memo.cache}));
-    }
-    if let Some(flag) = flag(node) {
-        put("nodeFlag", flag);
-    }
+    to.text("id", &id(at));
     if let Some(inputs) = &node.inputs {
         let mut inputs = input_values(inputs);
         let fetched = node.outputs.as_deref().map_or(&[][..], |outputs| &outputs.fetched);
@@ -303,19 +276,62 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
                 artifact["fetched"] = json!(found);
             }
         }
-        put("inputs", inputs);
+        to.value("inputs", inputs);
     }
-    if let Some(outputs) = &node.outputs {
-        put("outputs", output_values(outputs));
+    if let Some(memo) = &node.memo {
+        to.value("memoizationStatus", json!({"hit": memo.hit, "key": memo.key, "cacheName": memo.cache}));
     }
-    let id = |at: NodeIx| json!(state.id_of(at));
-    if !node.children.is_empty() {
-        put("children", Value::Array(node.children.iter().copied().map(id).collect()));
+    if let Some(message) = &node.message {
+        to.text("message", message);
+    }
+    to.text("name", &node.name);
+    if let Some(flag) = flag(node) {
+        to.value("nodeFlag", flag);
     }
     if !node.outbound.is_empty() {
-        put("outboundNodes", Value::Array(node.outbound.iter().map(id).collect()));
+        to.texts("outboundNodes", node.outbound.iter().map(id));
     }
-    Value::Object(fields)
+    if let Some(outputs) = &node.outputs {
+        to.value("outputs", output_values(outputs));
+    }
+    to.text("phase", if skipped { Phase::Skipped } else { node.phase }.word());
+    if node.daemoned {
+        to.value("podIP", json!(super::daemon::ADDRESS));
+    }
+    if let Some(preempted) = state.preempted.get(&at) {
+        let last = preempted.at.to_string();
+        to.value("preempted", json!({"count": preempted.count, "at": last, "message": preempted.why}));
+    }
+    if node.kind.executable() || progress.1 > 0 {
+        to.text("progress", &format!("{}/{}", progress.0, progress.1));
+    }
+    if node.finished.is_some() && (node.ran || *usage != Usage::default()) {
+        to.value("resourcesDuration", usage.value());
+    }
+    to.text("startedAt", &node.started.to_string());
+    if let Some((key, _)) = node.lock.as_ref().and_then(|lock| lock.waits.as_ref()) {
+        to.value("synchronizationStatus", json!({"waiting": key}));
+    }
+    if node.kind == NodeKind::Pod && !skipped && node.finished.is_some() {
+        to.value("taskResultSynced", json!(true));
+    }
+    if let Some(template) = node.template.as_deref().filter(|template| !template.contains('#')) {
+        match state.reference_of(at) {
+            Some(reference) => {
+                let mut value = json!({"name": reference.name, "template": reference.template});
+                if reference.cluster_scope {
+                    value["clusterScope"] = json!(true);
+                }
+                to.value("templateRef", value);
+            }
+            None => to.text("templateName", refer::bare(template)),
+        }
+        match state.caller_scope(at) {
+            Some(scope) => to.text("templateScope", scope),
+            None => to.text("templateScope", &format!("local/{}", state.head.name)),
+        }
+    }
+    to.text("type", if skipped { NodeKind::Skipped } else { node.kind }.word());
 }
 
 fn flag(node: &Node) -> Option<Value> {
