@@ -27,9 +27,13 @@ const CATCHING_UP: Duration = Duration::from_millis(20);
 /// The pause between two looks at the inbox while a commit gathers, or a large run waits for the store.
 const NAP: Duration = Duration::from_micros(250);
 
-/// How many bytes of facts a run with more to decide may hold before they are committed. Whoever comes meanwhile waits for
-/// one such commit at most; its sync takes about as long as writing this much.
+/// How many bytes of facts a run with more to decide may hold before they are committed while others are active. Each of
+/// them waits for one such commit at most; its sync takes about as long as writing this much.
 const PIECE: usize = 24 * 1024;
+
+/// The same while nobody else is active: only the first who comes can meet such a commit, and syncs are what a large run alone
+/// pays for.
+const PIECE_ALONE: usize = 256 * 1024;
 
 /// Counts the commits that the store was handed and has not answered.
 #[derive(Clone, Debug, Default)]
@@ -125,7 +129,8 @@ impl EventLoop {
 
     /// A run with more to decide has decided enough to be committed.
     fn has_piece(&self) -> bool {
-        self.driver.engine.has_more() && self.driver.held_bytes() >= PIECE
+        let piece = if self.storage.load().is_active() { PIECE } else { PIECE_ALONE };
+        self.driver.engine.has_more() && self.driver.held_bytes() >= piece
     }
 
     /// What such a run has decided is committed while nobody else's commit is under way, and while others are active with
