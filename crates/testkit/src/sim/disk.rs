@@ -152,6 +152,11 @@ impl Disk {
         self.journals.get(&run).map(|journal| journal.facts.clone()).unwrap_or_default()
     }
 
+    /// The facts of a run from this number on.
+    pub(super) fn facts_from(&self, run: RunId, first: usize) -> &[Fact] {
+        self.journals.get(&run).and_then(|journal| journal.facts.get(first..)).unwrap_or_default()
+    }
+
     pub(super) fn open_runs(&self) -> Vec<RunId> {
         self.journals.iter().filter(|(_, journal)| !journal.seen.finished()).map(|(run, _)| *run).collect()
     }

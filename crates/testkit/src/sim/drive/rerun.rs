@@ -68,7 +68,7 @@ impl Sim<'_> {
         let Some(life) = &mut self.life else {
             return broken(Guarantee::Owned, "the controller is down and nobody brings it up");
         };
-        let acceptance = Acceptance { claim: None, replaces: Some(old) };
+        let acceptance = Acceptance { replaces: Some(old), ..Acceptance::default() };
         drop(life.event_loop.submit(run, Box::new(submission), None, acceptance));
         self.step()?;
         Ok(true)
