@@ -10,7 +10,8 @@ use std::{
 
 use octoflow_engine::{
     Capacity, Command, Engine, Input, Outcome, Refusal,
-    argo::{admit::Catalog, refer::Reach},
+    admit::Catalog,
+    kinds::Kind,
     taskset::{Run, State, admit::examine, status},
 };
 use octoflow_model::{
@@ -78,24 +79,12 @@ pub(crate) enum Told {
 pub(crate) struct Groups(pub(crate) Vec<(&'static str, u32)>);
 
 impl Catalog for Groups {
-    fn has_config_map(&self, _: &str, _: &str) -> bool {
-        true
-    }
-    fn has_secret(&self, _: &str, _: &str) -> bool {
-        true
-    }
-    fn has_claim(&self, _: &str, _: &str) -> bool {
+    fn has_object(&self, _: &'static Kind, _: &str, _: &str) -> bool {
         true
     }
     fn pod_group(&self, _: &str, name: &str) -> Option<Value> {
         let (_, least) = self.0.iter().find(|(group, _)| *group == name)?;
         Some(json!({"spec": {"minMember": least}}))
-    }
-    fn template(&self, _: Reach, _: &str, _: &str) -> Option<Value> {
-        None
-    }
-    fn template_names(&self, _: Reach, _: &str) -> Vec<String> {
-        Vec::new()
     }
 }
 
