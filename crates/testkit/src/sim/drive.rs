@@ -394,7 +394,10 @@ impl<'w> Sim<'w> {
         self.tell(|| "UP       the controller reads its journal".to_owned());
         self.durable_at = self.now;
         self.acknowledged()?;
-        self.disk.compare_journals(&self.virtual_disk.reader().or_else(no_disk)?)?;
+        let reader = self.virtual_disk.reader().or_else(no_disk)?;
+        self.disk.compare_journals(&reader)?;
+        self.disk.compare_caches(&reader)?;
+        drop(reader);
         self.life = Some(Life::start(self.world, self.virtual_disk.clone(), &self.disk, self.now)?);
         self.step()?;
         if let Some(life) = &mut self.life {
@@ -490,6 +493,7 @@ impl<'w> Sim<'w> {
             self.disk.compare_meters(life.engine().meters())?;
         }
         self.check_watches_closed()?;
+        self.disk.compare_caches(&self.virtual_disk.reader().or_else(no_disk)?)?;
         let alive = self.runtime.alive();
         if !alive.is_empty() {
             return broken(
