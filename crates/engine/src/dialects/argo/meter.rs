@@ -44,7 +44,7 @@ enum Pass {
 }
 
 /// Maximum length of the name of a metric or label.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME_LENGTH: usize = 256;
 
 impl Turn<'_> {
     /// Returns the trigger that a fact is for metrics, before it is folded.
@@ -344,7 +344,7 @@ pub(super) fn buckets(histogram: &Histogram) -> Result<Vec<f64>, String> {
 pub(super) const BAD_NAME: &str = "metric name is invalid: names may only contain alphanumeric characters, '_', or ':'";
 
 pub(super) fn is_metric_name(name: &str) -> bool {
-    name.len() <= LONGEST_NAME
+    name.len() <= MAX_NAME_LENGTH
         && !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':'))

@@ -356,7 +356,7 @@ impl Stage {
 
     /// The engine died before these pods were ordered to start.
     pub(crate) fn restart_without(&mut self, unsent: &BTreeSet<AttemptId>) {
-        let (engine, believed, outcome) = self.taken_up(self.capacity);
+        let (engine, believed, outcome) = self.restored(self.capacity);
         self.engine = engine;
         let known: BTreeSet<AttemptId> = believed.iter().map(|(attempt, _)| *attempt).collect();
         let there: BTreeSet<AttemptId> = self.pods.keys().copied().collect();
@@ -371,7 +371,7 @@ impl Stage {
     }
 
     /// A second engine that has read the facts, what it believes to be alive, and what it decides on going on.
-    pub(crate) fn taken_up(&self, capacity: Capacity) -> (Engine, Vec<(AttemptId, Box<Task>)>, Outcome) {
+    pub(crate) fn restored(&self, capacity: Capacity) -> (Engine, Vec<(AttemptId, Box<Task>)>, Outcome) {
         let mut engine = Engine::new(capacity);
         for (run, facts) in &self.facts {
             inputs::restore(&mut engine, *run, facts.iter().cloned());
