@@ -9,7 +9,11 @@ use octoflow_manifest::{Problem, Problems, Severity};
 use octoflow_model::submission::Stored;
 use serde_json::Value;
 
-use crate::kinds::{self, scheduling::QueueState};
+use crate::kinds::{
+    self, Kind,
+    core::{CONFIG_MAP, SECRET, VOLUME_CLAIM},
+    scheduling::QueueState,
+};
 
 pub use crate::dialects::argo::refer::Reach;
 
@@ -25,9 +29,17 @@ pub struct Admitted {
 /// The objects that a manifest may refer to. A missing ConfigMap, Secret or claim is only a warning: it may be
 /// optional, or be created later.
 pub trait Catalog {
-    fn has_config_map(&self, namespace: &str, name: &str) -> bool;
-    fn has_secret(&self, namespace: &str, name: &str) -> bool;
-    fn has_claim(&self, namespace: &str, name: &str) -> bool;
+    /// Reports whether there is such a ConfigMap, Secret or claim.
+    fn has_object(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool;
+    fn has_config_map(&self, namespace: &str, name: &str) -> bool {
+        self.has_object(&CONFIG_MAP, namespace, name)
+    }
+    fn has_secret(&self, namespace: &str, name: &str) -> bool {
+        self.has_object(&SECRET, namespace, name)
+    }
+    fn has_claim(&self, namespace: &str, name: &str) -> bool {
+        self.has_object(&VOLUME_CLAIM, namespace, name)
+    }
     /// Reports whether an existing ConfigMap has this key; assumed where the content is not available.
     fn has_config_key(&self, namespace: &str, name: &str, key: &str) -> bool {
         let _ = (namespace, name, key);
@@ -75,8 +87,14 @@ pub trait Catalog {
         Ok(())
     }
     /// Returns the WorkflowTemplate or ClusterWorkflowTemplate of this name, as it was given.
-    fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value>;
-    fn template_names(&self, reach: Reach, namespace: &str) -> Vec<String>;
+    fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {
+        let _ = (reach, namespace, name);
+        None
+    }
+    fn template_names(&self, reach: Reach, namespace: &str) -> Vec<String> {
+        let _ = (reach, namespace);
+        Vec::new()
+    }
 }
 
 /// Admits one object, or returns all errors.

@@ -46,7 +46,7 @@ pub use report::{GangReport, NodeReport, QueueReport};
 pub use spec::Gang;
 pub use tree::MAX_DEPTH;
 pub use usage::UsageRecord;
-pub use why::{Level, Remedy, WaitReason, amount};
+pub use why::{Level, Remedy, WaitReason};
 
 /// A task by the run and node it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

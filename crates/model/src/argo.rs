@@ -16,8 +16,8 @@ pub mod workflow;
 pub use body::{ContainerSet, DataTemplate, HttpTemplate, Memoize, Metrics, ResourceTemplate, UserContainer};
 pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence, TemplateRef};
 pub use fact::{
-    ArtifactValue, InputArtifactValue, InputValues, NodeAdded, NodeFinished, OutputArtifactValue, OutputValues, Role,
-    WorkflowFact,
+    ArtifactValue, InputArtifactValue, InputValues, LifecycleFact, NodeAdded, NodeFinished, OutputArtifactValue,
+    OutputValues, Role, WorkflowFact,
 };
 pub use items::{Items, NumberRange};
 pub use location::{ArtifactGc, ArtifactLocation, RepositoryRef};

@@ -84,14 +84,14 @@ impl Limits {
 }
 
 impl Config {
-    pub const LONGEST_BODY: usize = 16 * 1024 * 1024;
+    pub const MAX_BODY: usize = 16 * 1024 * 1024;
 
     /// Default configuration: a server for this machine only.
     pub fn new(listen: SocketAddr, controller: octoflow_control::Config) -> Self {
         Self {
             listen,
             controller,
-            longest_body: Self::LONGEST_BODY,
+            longest_body: Self::MAX_BODY,
             limits: Limits::default(),
             tls: None,
             admin_token_file: None,

@@ -9,6 +9,7 @@ mod disk;
 mod draw;
 mod drive;
 mod explore;
+mod fact_watch;
 mod failure;
 mod life;
 mod manifest;

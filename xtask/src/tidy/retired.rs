@@ -71,8 +71,9 @@ const RETIRED: &[Retired] = &[
     Retired { word: concat!("tell", "_parent"), instead: "notify_parent" },
     Retired { word: concat!("take", "_up"), instead: "restore_run" },
     Retired { word: concat!("take_", "up_all"), instead: "restore_all" },
-    Retired { word: concat!("MOST", "_NODES"), instead: "MAX_NODES" },
-    Retired { word: concat!("MOST", "_BYTES"), instead: "MAX_BYTES" },
+    Retired { word: concat!("rec", "ipe"), instead: "compiled template" },
+    Retired { word: concat!("LONGEST", "_BODY"), instead: "MAX_BODY" },
+    Retired { word: concat!("LONGEST", "_NAME"), instead: "MAX_NAME_LENGTH" },
     Retired { word: concat!("Out", "look"), instead: "WorkflowPlan" },
     Retired { word: concat!("De", "ed"), instead: "ScriptedAction, UserRequest or Action" },
     Retired { word: concat!("Sce", "ne"), instead: "Scenario" },
@@ -88,6 +89,9 @@ const RETIRED: &[Retired] = &[
     Retired { word: concat!("doo", "m"), instead: "queue_deletions" },
 ];
 
+/// Constants that mean a maximum are called `MAX_…`.
+const RETIRED_PREFIX: &str = concat!("MO", "ST_");
+
 const WHY: &str = "one concept, one word, and the one that the trade uses; `docs/glossary.md` has them";
 
 pub(super) fn check(files: &[File]) -> Vec<Problem> {
@@ -96,6 +100,11 @@ pub(super) fn check(files: &[File]) -> Vec<Problem> {
         for (index, line) in file.text.lines().enumerate() {
             for retired in RETIRED.iter().filter(|retired| has_word(line, retired.word)) {
                 let what = format!("`{}` is retired; say {}", retired.word, retired.instead);
+                problems.push(Problem::new(&file.path, index + 1, what, WHY));
+            }
+            let mut words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            if let Some(word) = words.find(|word| word.starts_with(RETIRED_PREFIX)) {
+                let what = format!("`{word}` means a maximum; say MAX_{}", &word[RETIRED_PREFIX.len()..]);
                 problems.push(Problem::new(&file.path, index + 1, what, WHY));
             }
         }
@@ -114,6 +123,14 @@ mod tests {
                 assert_eq!(check(&[File::new("crates/a/src/b.rs", &text)]).len(), 1, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn a_maximum_is_called_one() {
+        let text = format!("const {RETIRED_PREFIX}ROWS: u32 = 7;\nconst AL{RETIRED_PREFIX}ALL: u32 = 7;\n");
+        let problems = check(&[File::new("crates/a/src/b.rs", &text)]);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].what.ends_with("say MAX_ROWS"), "{problems:?}");
     }
 
     #[test]

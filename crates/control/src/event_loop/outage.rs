@@ -31,7 +31,7 @@ use crate::{
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Space may come back at any moment, and then everything is to go on within seconds.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// A commit that is refused shows that memory and disk disagree, which reading back repairs. If it is refused as often as
 /// this without any other in between, it is a bug that reading back does not repair.
@@ -304,7 +304,7 @@ impl EventLoop {
 fn pause(tries: u32) -> Duration {
     match tries {
         0 => Duration::ZERO,
-        tries => FIRST_PAUSE.saturating_mul(1 << (tries - 1).min(10)).min(LONGEST_PAUSE),
+        tries => FIRST_PAUSE.saturating_mul(1 << (tries - 1).min(10)).min(MAX_PAUSE),
     }
 }
 
@@ -320,6 +320,6 @@ mod tests {
     fn pauses_grow_and_stay_short_enough_to_go_on_soon_after_space_is_back() {
         let pauses: Vec<u128> = (0..9).map(|tries| pause(tries).as_millis()).collect();
         assert_eq!(pauses, [0, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        assert_eq!(pause(u32::MAX), LONGEST_PAUSE);
+        assert_eq!(pause(u32::MAX), MAX_PAUSE);
     }
 }

@@ -7,7 +7,7 @@ use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
-        mpsc::{self, Receiver},
+        mpsc::{self, Receiver, Sender},
     },
 };
 
@@ -17,7 +17,7 @@ use octoflow_store::{Batch, Change, Error as StoreError, Load, MemoryStore, Read
 use tokio::sync::oneshot;
 
 use super::{
-    Entered, EventLoop, InFlight, Limits, Message, Ports, StartProgress, Terms,
+    Entered, EventLoop, InFlight, Limits, Message, Ports, StartProgress, Terms, Watcher,
     backpressure::Permit,
     effect::{Commit, Decisions, Effect, Settlement, Wait},
     port::{Clock, Outlet, Storage},
@@ -143,6 +143,8 @@ impl Written {
 pub struct Acceptance {
     pub claim: Option<Claim>,
     pub replaces: Option<RunId>,
+    /// Gets every fact of the run once it is durable.
+    pub watcher: Option<Sender<Vec<Fact>>>,
 }
 
 pub struct VirtualLoop {
@@ -222,9 +224,10 @@ impl VirtualLoop {
         acceptance: Acceptance,
     ) -> Ticket {
         let (reply, answer) = oneshot::channel();
-        let Acceptance { claim, replaces } = acceptance;
+        let Acceptance { claim, replaces, watcher } = acceptance;
+        let watcher = watcher.map(Watcher::Facts);
         let terms = Terms { claim, replaces, beside: Vec::new() };
-        self.put(Message::Submit { run, submission, program, terms, watcher: None, show: false, reply });
+        self.put(Message::Submit { run, submission, program, terms, watcher, show: false, reply });
         Ticket { answer: Pending::Submission(answer), _permit: Some(self.in_flight.enter()) }
     }
 

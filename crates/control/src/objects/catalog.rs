@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use octoflow_engine::{
     argo::{admit::Catalog, refer::Reach},
-    kinds::scheduling::QueueState,
+    kinds::{Kind, scheduling::QueueState},
 };
 use octoflow_runtime::process::hostpath::HostPaths;
 use octoflow_store::Reader;
@@ -29,23 +29,11 @@ impl StoreCatalog {
     pub(crate) fn new(reader: Reader, machine: Machine, declared: SharedDeclared) -> Self {
         Self { reader, machine, declared }
     }
-
-    fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
-        matches!(self.reader.object(kind, namespace, name), Ok(Some(_)))
-    }
 }
 
 impl Catalog for StoreCatalog {
-    fn has_config_map(&self, namespace: &str, name: &str) -> bool {
-        self.has("ConfigMap", namespace, name)
-    }
-
-    fn has_secret(&self, namespace: &str, name: &str) -> bool {
-        self.has("Secret", namespace, name)
-    }
-
-    fn has_claim(&self, namespace: &str, name: &str) -> bool {
-        self.has("PersistentVolumeClaim", namespace, name)
+    fn has_object(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
+        matches!(self.reader.object(kind.key, namespace, name), Ok(Some(_)))
     }
 
     fn config_map(&self, namespace: &str, name: &str) -> Option<Value> {

@@ -119,7 +119,7 @@ fn a_run_that_goes_on_is_ended_and_deleted_with_what_belongs_to_it() {
 }
 
 #[test]
-fn a_run_that_nobody_has_taken_up_can_be_deleted_too() {
+fn a_run_that_nobody_has_restored_can_be_deleted_too() {
     let dir = tempfile::tempdir().unwrap();
     let controller = open(dir.path());
     let run = controller.submit(submit("w", waiting())).unwrap();

@@ -98,7 +98,7 @@ fn a_name_is_given_once() {
 }
 
 #[test]
-fn a_closed_controller_leaves_a_run_that_can_be_taken_up() {
+fn a_closed_controller_leaves_a_run_that_can_be_restored() {
     let dir = tempfile::tempdir().unwrap();
     let controller = open(dir.path());
     let run = controller.submit(submit("w", waiting())).unwrap();

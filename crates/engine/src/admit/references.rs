@@ -146,18 +146,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{admit::Reach, kinds::scheduling::QueueTree, schedule::spec::QueueSpec};
+    use crate::{
+        kinds::{Kind, scheduling::QueueTree},
+        schedule::spec::QueueSpec,
+    };
 
     struct Known(Option<QueueTree>);
 
     impl Catalog for Known {
-        fn has_config_map(&self, _: &str, _: &str) -> bool {
-            true
-        }
-        fn has_secret(&self, _: &str, _: &str) -> bool {
-            true
-        }
-        fn has_claim(&self, _: &str, _: &str) -> bool {
+        fn has_object(&self, _: &'static Kind, _: &str, _: &str) -> bool {
             true
         }
         fn queue(&self, name: &str) -> Option<QueueState> {
@@ -171,12 +168,6 @@ mod tests {
         }
         fn class_names(&self) -> Vec<String> {
             vec!["high".to_owned()]
-        }
-        fn template(&self, _: Reach, _: &str, _: &str) -> Option<Value> {
-            None
-        }
-        fn template_names(&self, _: Reach, _: &str) -> Vec<String> {
-            Vec::new()
         }
     }
 

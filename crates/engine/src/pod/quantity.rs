@@ -77,6 +77,17 @@ pub(crate) fn thousandths(text: &str) -> Option<u64> {
     (amount < u64::MAX as f64).then_some(amount.ceil() as u64)
 }
 
+/// Renders an amount as Kubernetes does: thousandths of cpu as `500m`, bytes as `16Gi` where that is exact.
+pub fn render(resource: &str, amount: u64) -> String {
+    if resource == "cpu" {
+        return if amount.is_multiple_of(1000) { (amount / 1000).to_string() } else { format!("{amount}m") };
+    }
+    let bytes = resource == "memory" || resource.ends_with("storage") || resource.starts_with("hugepages-");
+    let units = [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
+    let exact = units.into_iter().find(|(_, bits)| bytes && amount > 0 && amount.is_multiple_of(1 << bits));
+    exact.map_or_else(|| amount.to_string(), |(unit, bits)| format!("{}{unit}", amount >> bits))
+}
+
 /// Parses a quantity, which is never negative.
 fn amount(text: &str) -> Option<f64> {
     let text = text.trim();
@@ -120,6 +131,24 @@ mod tests {
         assert_eq!(thousandths("many"), None);
         assert_eq!(thousandths("+2u"), Some(1));
         assert_eq!(thousandths("1E"), None, "more than can be counted");
+    }
+
+    #[test]
+    fn what_is_rendered_is_exact_and_reads_as_the_same_amount() {
+        for (resource, amount, text) in [
+            ("cpu", 1500, "1500m"),
+            ("cpu", 2000, "2"),
+            ("memory", 16 << 30, "16Gi"),
+            ("memory", 1536 << 20, "1536Mi"),
+            ("memory", 1_500_000_000, "1500000000"),
+            ("ephemeral-storage", 3 << 40, "3Ti"),
+            ("pods", 1024, "1024"),
+            ("memory", 0, "0"),
+        ] {
+            assert_eq!(render(resource, amount), text);
+            let unit = if resource == "cpu" { 1 } else { 1000 };
+            assert_eq!(thousandths(text).map(|read| read / unit), Some(amount));
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) struct TenantIx(u32);
 /// Half of a usage is forgotten after this time.
 const HALF_LIFE_SECONDS: f64 = 3600.0;
 /// Weights are computed from a new epoch before they become too large to add small ones to.
-const MOST_HALF_LIVES: f64 = 400.0;
+const MAX_HALF_LIVES: f64 = 400.0;
 
 /// The usage of one tenant in one queue, as it is persisted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl Usage {
             self.epoch = now;
             return false;
         }
-        if half_lives(self.epoch, now) < MOST_HALF_LIVES {
+        if half_lives(self.epoch, now) < MAX_HALF_LIVES {
             return false;
         }
         let weight = self.weight(now);

@@ -15,6 +15,7 @@ use super::{
     tree::QueueIx,
     units::UnitIx,
 };
+use crate::pod::quantity::render;
 
 /// Why a task waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,7 +238,7 @@ impl fmt::Display for WaitReason {
                 && let Some(most) = level.capability.get(resource)
             {
                 let used = level.used.get(resource).copied().unwrap_or(0);
-                write!(f, " ({} of {} used)", amount(resource, used), amount(resource, *most))?;
+                write!(f, " ({} of {} used)", render(resource, used), render(resource, *most))?;
             }
         } else if self.behind {
             write!(f, ": others come before it")?;
@@ -276,11 +277,11 @@ impl fmt::Display for Remedy {
             Self::CreateQueue { queue } => write!(f, "create queue '{queue}'"),
             Self::AddMembers { missing } => write!(f, "submit {missing} more of its gang"),
             Self::RaiseCapability { queue, resource, to } => {
-                write!(f, "raise the capability of queue '{queue}' to {} {resource}", amount(resource, *to))
+                write!(f, "raise the capability of queue '{queue}' to {} {resource}", render(resource, *to))
             }
             Self::Uncordon { node } => write!(f, "uncordon node {node}"),
             Self::FreeRoom { node, lacking } => {
-                let lacking = lacking.iter().map(|(name, lacks)| format!("{} {name}", amount(name, *lacks)));
+                let lacking = lacking.iter().map(|(name, lacks)| format!("{} {name}", render(name, *lacks)));
                 let lacking = lacking.collect::<Vec<_>>().join(", ");
                 match node {
                     Some(node) => write!(f, "free {lacking} on node {node}"),
@@ -288,18 +289,5 @@ impl fmt::Display for Remedy {
                 }
             }
         }
-    }
-}
-
-/// Returns an amount as manifests write it.
-pub fn amount(resource: &str, amount: u64) -> String {
-    const GIB: u64 = 1 << 30;
-    const MIB: u64 = 1 << 20;
-    match resource {
-        "cpu" if !amount.is_multiple_of(1000) => format!("{amount}m"),
-        "cpu" => (amount / 1000).to_string(),
-        "memory" | "ephemeral-storage" if amount >= GIB && amount.is_multiple_of(GIB) => format!("{}Gi", amount / GIB),
-        "memory" | "ephemeral-storage" if amount >= MIB => format!("{}Mi", amount.div_ceil(MIB)),
-        _ => amount.to_string(),
     }
 }

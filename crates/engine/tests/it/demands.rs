@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use octoflow_engine::{
     Engine,
     argo::admit::admit,
+    kinds::Kind,
     schedule::spec::Demand,
     taskset::{self, admit::examine},
 };
@@ -218,23 +219,11 @@ fn roles(set: &Value, groups: &[(&str, Value)], context: SubmitContext) -> BTree
 struct Groups<'a>(Vec<(&'a str, Value)>);
 
 impl octoflow_engine::argo::admit::Catalog for Groups<'_> {
-    fn has_config_map(&self, _: &str, _: &str) -> bool {
-        true
-    }
-    fn has_secret(&self, _: &str, _: &str) -> bool {
-        true
-    }
-    fn has_claim(&self, _: &str, _: &str) -> bool {
+    fn has_object(&self, _: &'static Kind, _: &str, _: &str) -> bool {
         true
     }
     fn pod_group(&self, _: &str, name: &str) -> Option<Value> {
         self.0.iter().find(|(group, _)| *group == name).map(|(_, spec)| json!({"spec": spec}))
-    }
-    fn template(&self, _: octoflow_engine::argo::refer::Reach, _: &str, _: &str) -> Option<Value> {
-        None
-    }
-    fn template_names(&self, _: octoflow_engine::argo::refer::Reach, _: &str) -> Vec<String> {
-        Vec::new()
     }
 }
 

@@ -269,7 +269,7 @@ templates:
 }
 
 #[test]
-fn locks_of_a_run_that_nobody_has_taken_up_are_respected() {
+fn locks_of_a_run_that_nobody_has_restored_are_respected() {
     let mut town = Town::new();
     town.submit(1, WHOLE);
     let journal = town.facts.remove(&RunId(1)).unwrap();

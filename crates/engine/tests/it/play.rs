@@ -15,6 +15,7 @@ use octoflow_engine::{
         refer::Reach,
     },
     engine::{Keyed, fold},
+    kinds::Kind,
     meters::{Meters, Series, SeriesLabels},
 };
 use octoflow_model::{
@@ -91,13 +92,7 @@ pub(crate) struct Everything {
 }
 
 impl Catalog for Everything {
-    fn has_config_map(&self, _: &str, _: &str) -> bool {
-        true
-    }
-    fn has_secret(&self, _: &str, _: &str) -> bool {
-        true
-    }
-    fn has_claim(&self, _: &str, _: &str) -> bool {
+    fn has_object(&self, _: &'static Kind, _: &str, _: &str) -> bool {
         true
     }
     fn template(&self, reach: Reach, _: &str, name: &str) -> Option<Value> {

@@ -7,7 +7,11 @@ use octoflow_engine::{
     argo::{Run, node::Leaf, status},
     schedule::spec::NodeSpec,
 };
-use octoflow_model::{AttemptId, Fact, NodeIx, Order, argo::WorkflowFact};
+use octoflow_model::{
+    AttemptId, Fact, NodeIx, Order, Report,
+    argo::WorkflowFact,
+    order::{Collected, End, Exit},
+};
 use serde_json::Value;
 
 use crate::{
@@ -180,6 +184,36 @@ fn a_step_that_is_lost_or_ends_well_while_it_is_preempted_waits_again_all_the_sa
 }
 
 #[test]
+fn late_reports_about_a_preempted_attempt_are_ignored() {
+    let mut play = Play::with(STEP, work(60));
+    play.advance(seconds(5));
+    drain(&mut play);
+    play.advance(seconds(1));
+    let before = AttemptId { run: RUN, task: NodeIx(3), attempt: 0 };
+    let (state, decided) = (play.engine.run_of::<Run>(RUN).unwrap().state.clone(), play.facts.len());
+    play.orders.clear();
+    let end = Box::new(End {
+        exit: Exit::Code(0),
+        started: None,
+        collected: Collected::default(),
+        log_truncated: false,
+        log_bytes: 0,
+        members: Vec::new(),
+    });
+    for report in [
+        Report::Started { attempt: before, at: play.now },
+        Report::Progress { attempt: before, at: play.now, done: 1, total: 2 },
+        Report::Lost { attempt: before, at: play.now, why: "gone".to_owned() },
+        Report::Ended { attempt: before, at: play.now, end },
+    ] {
+        play.input(Input::Report(report));
+    }
+    assert_eq!((&*play.engine.run_of::<Run>(RUN).unwrap().state, play.facts.len()), (&*state, decided));
+    assert_eq!(play.orders, [Order::Forget { attempt: before }], "the runtime need not keep it");
+    assert_eq!(play.finish().phase(), "Succeeded");
+}
+
+#[test]
 fn the_containers_of_a_preempted_pod_run_again_with_it() {
     let spec = "
 templates:
@@ -195,9 +229,9 @@ templates:
         name: "one".to_owned(),
         started: Some(play.now),
         ended: Some(play.now),
-        exit: Some(octoflow_model::order::Exit::Code(0)),
+        exit: Some(Exit::Code(0)),
     };
-    play.input(Input::Report(octoflow_model::Report::Container { attempt, at: play.now, member: Box::new(member) }));
+    play.input(Input::Report(Report::Container { attempt, at: play.now, member: Box::new(member) }));
     assert_eq!(node(&play, "w.one")["phase"], "Succeeded");
     cordon(&mut play, true);
     drain(&mut play);

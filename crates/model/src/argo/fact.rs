@@ -132,6 +132,49 @@ pub enum WorkflowFact {
     Expired { node: NodeIx, at: Time },
 }
 
+/// A fact that begins or ends something: the run, a node or a task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LifecycleFact<'f> {
+    Began,
+    Added(&'f NodeAdded),
+    Launched(NodeIx),
+    Requeued(NodeIx),
+    Finished(&'f NodeFinished),
+}
+
+impl WorkflowFact {
+    /// Returns what the fact begins or ends; `None` if it does neither.
+    pub fn lifecycle(&self) -> Option<LifecycleFact<'_>> {
+        match self {
+            Self::Began { .. } => Some(LifecycleFact::Began),
+            Self::Added(added) => Some(LifecycleFact::Added(added)),
+            Self::Launched { node, .. } => Some(LifecycleFact::Launched(*node)),
+            Self::Requeued { node, .. } => Some(LifecycleFact::Requeued(*node)),
+            Self::Finished(finished) => Some(LifecycleFact::Finished(finished)),
+            Self::Wanted { .. }
+            | Self::Waiting { .. }
+            | Self::Locked { .. }
+            | Self::Expanded { .. }
+            | Self::Preempted { .. }
+            | Self::Started { .. }
+            | Self::Progressed { .. }
+            | Self::Daemoned { .. }
+            | Self::Dismissed { .. }
+            | Self::Stopping { .. }
+            | Self::Backoff { .. }
+            | Self::Supplied { .. }
+            | Self::Settled { .. }
+            | Self::Due { .. }
+            | Self::Recalled { .. }
+            | Self::Memoized { .. }
+            | Self::Exported { .. }
+            | Self::Metered(_)
+            | Self::Unmetered { .. }
+            | Self::Expired { .. } => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeAdded {

@@ -57,7 +57,7 @@ pub(crate) struct Server {
     #[arg(long, value_name = "N", default_value_t = Limits::default().streams_per_token)]
     pub max_watches_per_token: usize,
     /// Bytes of a request's body
-    #[arg(long, value_name = "BYTES", default_value_t = Config::LONGEST_BODY)]
+    #[arg(long, value_name = "BYTES", default_value_t = Config::MAX_BODY)]
     pub max_body: usize,
     /// How long a request may take that is not a watch
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::parse)]

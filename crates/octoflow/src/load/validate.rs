@@ -10,7 +10,7 @@ use octoflow_engine::{
     admit::{Catalog, Reach, examine},
     kinds::{
         self, Kind,
-        core::{CONFIG_MAP, SECRET, VOLUME_CLAIM},
+        core::{CONFIG_MAP, SECRET},
         scheduling::{self, POD_GROUP, PRIORITY_CLASS, QUEUE, QueueState, QueueTree},
     },
 };
@@ -168,16 +168,8 @@ impl FileCatalog<'_> {
 }
 
 impl Catalog for FileCatalog<'_> {
-    fn has_config_map(&self, namespace: &str, name: &str) -> bool {
-        self.has(&CONFIG_MAP, namespace, name)
-    }
-
-    fn has_secret(&self, namespace: &str, name: &str) -> bool {
-        self.has(&SECRET, namespace, name)
-    }
-
-    fn has_claim(&self, namespace: &str, name: &str) -> bool {
-        self.has(&VOLUME_CLAIM, namespace, name)
+    fn has_object(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
+        self.has(kind, namespace, name)
     }
 
     fn has_config_key(&self, namespace: &str, name: &str, key: &str) -> bool {

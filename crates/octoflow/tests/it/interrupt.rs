@@ -61,7 +61,7 @@ fn two_ctrl_c_end_it_at_once() {
 }
 
 #[test]
-fn being_asked_to_go_leaves_the_step_to_be_taken_up() {
+fn being_asked_to_go_leaves_the_step_to_be_restored() {
     let stage = Stage::new();
     let text = slow(&stage, "w", "").replace("sleep 600", "while [ ! -e /out/go ]; do sleep 0.05; done; echo went on");
     let child = started(&stage, &stage.file("w.yaml", text), "started");
@@ -79,7 +79,7 @@ fn being_asked_to_go_leaves_the_step_to_be_taken_up() {
 }
 
 #[test]
-fn a_killed_run_is_taken_up_and_no_finished_step_runs_again() {
+fn a_killed_run_is_restored_and_no_finished_step_runs_again() {
     let stage = Stage::new();
     let count = "echo x >> /out/count; touch /out/started; while [ ! -e /out/go ]; do sleep 0.05; done";
     let text = slow(&stage, "w", "").replace("touch /out/started; sleep 600", count);

@@ -59,11 +59,11 @@ fn left_unfinished(count: usize) {
 
 /// Tokio gives a task 128 units of work at a time, and the start used to wait for an answer once a run.
 #[test]
-fn three_hundred_unfinished_runs_are_taken_up() {
+fn three_hundred_unfinished_runs_are_restored() {
     left_unfinished(300);
 }
 
 #[test]
-fn five_thousand_unfinished_runs_are_taken_up() {
+fn five_thousand_unfinished_runs_are_restored() {
     left_unfinished(5_000);
 }

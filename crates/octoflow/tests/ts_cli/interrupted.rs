@@ -36,7 +36,7 @@ fn ended(child: Child) -> Said {
 }
 
 #[test]
-fn a_killed_run_is_taken_up_where_it_was() {
+fn a_killed_run_is_restored_where_it_was() {
     let stage = Stage::new();
     let child = under_way(&stage, "killed", 3);
     signal(&child, "KILL");

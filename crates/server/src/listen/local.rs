@@ -19,7 +19,7 @@ use crate::Error;
 const NAME: &str = "server.sock";
 
 /// Limit of socket paths: 108 bytes with the terminating zero.
-const LONGEST_PATH: usize = 107;
+const MAX_PATH_LENGTH: usize = 107;
 
 /// User at the other end of the unix socket, as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub fn connect(path: &Path) -> io::Result<net::UnixStream> {
 
 /// Calls with a path that is short enough: the socket's own, or one through a descriptor of its directory.
 fn reach<T>(path: &Path, call: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-    if path.as_os_str().len() <= LONGEST_PATH {
+    if path.as_os_str().len() <= MAX_PATH_LENGTH {
         return call(path);
     }
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {

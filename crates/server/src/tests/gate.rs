@@ -245,7 +245,7 @@ async fn ten_thousand_watchers_are_possible_when_allowed_and_others_are_not_affe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_runs_are_taken_up_it_lives_and_answers_nothing_else() {
+async fn while_runs_are_restored_it_lives_and_answers_nothing_else() {
     let stage = Stage::starting(tempfile::tempdir().unwrap());
     assert_eq!(stage.get("/livez", "admin").await.status, 200);
     for path in ["/readyz", "/api/v1/workflows/default", "/api/octoflow/v1/health", "/metrics"] {

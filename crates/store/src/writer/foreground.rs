@@ -17,7 +17,7 @@ const RECENT: Duration = Duration::from_millis(100);
 const REST_RATIO: u32 = 2;
 
 /// The longest rest: what was measured may have been a pause of the machine and not work.
-const LONGEST_REST: Duration = Duration::from_millis(10);
+const MAX_REST: Duration = Duration::from_millis(10);
 
 /// How long background writes wait for a commit that somebody waits for, in order to share it, before they have one of
 /// their own.
@@ -94,7 +94,7 @@ impl Load {
 
     /// How long background work that took `worked` rests before it goes on.
     pub fn rest(self, worked: Duration) -> Duration {
-        if self.is_active() { (worked * REST_RATIO).min(LONGEST_REST) } else { Duration::ZERO }
+        if self.is_active() { (worked * REST_RATIO).min(MAX_REST) } else { Duration::ZERO }
     }
 
     /// How long a background write waits for a commit that it can share.
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_rest_is_bounded_however_long_the_work_took() {
-        assert_eq!(idle(Duration::ZERO).rest(Duration::from_secs(60)), LONGEST_REST);
+        assert_eq!(idle(Duration::ZERO).rest(Duration::from_secs(60)), MAX_REST);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use octoflow_engine::{
         random::Seed,
         when,
     },
+    kinds::Kind,
 };
 use octoflow_manifest::{Limits, read, to_yaml};
 use octoflow_model::{
@@ -272,13 +273,7 @@ fn judge(object: &Value) -> Result<Option<(Value, octoflow_model::submission::St
 struct Nothing;
 
 impl Catalog for Nothing {
-    fn has_config_map(&self, _: &str, _: &str) -> bool {
-        false
-    }
-    fn has_secret(&self, _: &str, _: &str) -> bool {
-        false
-    }
-    fn has_claim(&self, _: &str, _: &str) -> bool {
+    fn has_object(&self, _: &'static Kind, _: &str, _: &str) -> bool {
         false
     }
     fn template(&self, _: Reach, _: &str, name: &str) -> Option<Value> {

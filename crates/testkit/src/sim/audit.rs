@@ -3,12 +3,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_engine::{Run, dialect::TaskState, locks::Holder, schedule::Gang, taskset};
-use octoflow_model::{Claim, task::Resources};
+use octoflow_engine::{
+    Run, argo,
+    dialect::TaskState,
+    locks::Holder,
+    schedule::{
+        Gang,
+        spec::{Quantities, ROOT},
+    },
+    taskset,
+};
+use octoflow_model::{AttemptId, Claim, Order, Shutdown, task::Resources};
 
 use super::{
     failure::{Broken, Guarantee, broken},
     life::Life,
+    runtime::Runtime,
 };
 
 pub(super) fn audit(life: &Life) -> Result<(), Broken> {
@@ -40,9 +50,25 @@ fn room(life: &Life) -> Result<(), Broken> {
         }
     }
     if used == placed {
-        return Ok(());
+        return queues(life);
     }
     broken(Guarantee::Limits, format!("{used:?} are in use where the live tasks have {placed:?}"))
+}
+
+/// G5: what the queues have allocated together is what the nodes have.
+fn queues(life: &Life) -> Result<(), Broken> {
+    let scheduler = life.engine().scheduler();
+    let mut used = Quantities::new();
+    for (resource, amount) in scheduler.nodes().into_iter().flat_map(|node| node.allocated) {
+        *used.entry(resource).or_default() += amount;
+    }
+    let mut allocated = scheduler.queue(ROOT).map(|root| root.allocated).unwrap_or_default();
+    used.retain(|_, amount| *amount > 0);
+    allocated.retain(|_, amount| *amount > 0);
+    if used == allocated {
+        return Ok(());
+    }
+    broken(Guarantee::Limits, format!("{allocated:?} are allocated by queues where nodes have {used:?}"))
 }
 
 /// Returns how much of a resource the only node has.
@@ -76,6 +102,22 @@ fn locks(life: &Life) -> Result<(), Broken> {
         return Ok(());
     }
     broken(Guarantee::Limits, format!("the table of locks is {table:?} and the runs tell {told:?}"))
+}
+
+/// G2: whoever terminates a run leaves its tasks no time to end, those that were stopped before included.
+pub(super) fn killed(life: &Life, runtime: &Runtime) -> Result<(), Broken> {
+    let kills = life.event_loop.pending_orders().filter(|order| matches!(order, Order::Kill { .. }));
+    let kills: BTreeSet<AttemptId> = kills.map(Order::attempt).collect();
+    for run in open_runs(life).filter(|run| run.head().shutdown == Some(Shutdown::Terminate)) {
+        for (node, _) in run.open_tasks().into_iter().filter(|(_, state)| *state == TaskState::Ending) {
+            let of_set = run.of::<taskset::Run>().and_then(|run| run.attempt_of(node.0));
+            let attempt = run.of::<argo::Run>().and_then(|run| run.attempt_of(node)).or(of_set);
+            if attempt.is_some_and(|attempt| !kills.contains(&attempt) && !runtime.killed(attempt)) {
+                return broken(Guarantee::Owned, format!("{attempt:?} should be killed, and is only told to end"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A gang starts as a whole: where one member has started, as many as it needs have.

@@ -16,7 +16,7 @@ use octoflow_model::{
 };
 
 use super::{
-    audit::{audit, capacity},
+    audit::{audit, capacity, killed},
     failure::{Broken, Guarantee, broken},
     life::Life,
     runtime::Runtime,
@@ -161,6 +161,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
             examined.wakes(node)?;
         }
     }
+    killed(life, runtime)?;
     exclusive(life)?;
     audit(life)?;
     books(life, queued, held)

@@ -121,6 +121,23 @@ impl Disk {
         Ok(())
     }
 
+    /// Outputs that were memoized are in their cache. The caches of these worlds never lose an entry.
+    pub(super) fn compare_caches(&self, reader: &Reader) -> Result<(), Broken> {
+        for (run, journal) in &self.journals {
+            for fact in &journal.facts {
+                let Fact::Workflow(WorkflowFact::Memoized { cache, key, .. }) = fact else { continue };
+                let kept = reader.object("ConfigMap", &journal.seen.head().namespace, cache);
+                let kept = kept.or_else(|error| unreadable(*run, &error))?;
+                let kept = kept.and_then(|object| serde_json::from_slice::<Value>(&object.body).ok());
+                if kept.is_none_or(|map| map["data"].get(key).is_none()) {
+                    let what = format!("run {run} memoized {key} in {cache}, which does not have it");
+                    return broken(Guarantee::Acknowledged, what);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Each reading that is durable counts, and counts once.
     pub(super) fn compare_meters(&self, kept: &Meters) -> Result<(), Broken> {
         if *kept == self.meters {
@@ -152,6 +169,11 @@ impl Disk {
         self.journals.get(&run).map(|journal| journal.facts.clone()).unwrap_or_default()
     }
 
+    /// The facts of a run from this number on.
+    pub(super) fn facts_from(&self, run: RunId, first: usize) -> &[Fact] {
+        self.journals.get(&run).and_then(|journal| journal.facts.get(first..)).unwrap_or_default()
+    }
+
     pub(super) fn open_runs(&self) -> Vec<RunId> {
         self.journals.iter().filter(|(_, journal)| !journal.seen.finished()).map(|(run, _)| *run).collect()
     }
@@ -174,6 +196,17 @@ fn shuts_down(facts: &[Fact]) -> bool {
     facts.iter().any(|fact| matches!(fact, Fact::Run(RunFact::ShuttingDown { .. })))
 }
 
+/// The run is already as a command would make it.
+fn is_repeated(run: &Run, fact: &Fact) -> bool {
+    let head = run.head();
+    match fact {
+        Fact::Run(RunFact::Suspended { .. }) => head.suspended,
+        Fact::Run(RunFact::Resumed { .. }) => !head.suspended,
+        Fact::Run(RunFact::ShuttingDown { how, .. }) => head.shutdown == Some(*how),
+        _ => false,
+    }
+}
+
 impl Journal {
     fn append(&mut self, run: RunId, facts: &[Fact]) -> Result<(), Broken> {
         if self.seen.finished() {
@@ -185,6 +218,9 @@ impl Journal {
             {
                 let name = &run.state.node(finished.node).name;
                 return broken(Guarantee::Terminal, format!("{name} ended {before} and then {} again", finished.phase));
+            }
+            if is_repeated(&self.seen, fact) {
+                return broken(Guarantee::Twice, format!("{fact:?} of run {run} was decided before"));
             }
             if !matches!(fact, Fact::Run(RunFact::Submitted(_))) {
                 self.seen.apply(fact);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_control::{Acceptance, Adoption, Claim, Error, VirtualDisk};
+use octoflow_control::{Acceptance, Adoption, Error, VirtualDisk};
 use octoflow_engine::{Command, Engine, Program, Run, argo, taskset};
 use octoflow_model::{Fact, NodeIx, Order, RunFact, RunId, Shutdown, Time, argo::NodeKind, taskset::ReplicaPhase};
 use octoflow_store::Error as StoreError;
@@ -19,7 +19,10 @@ use super::{
     world::{Crashes, Flavour, UserRequest, World, resume},
 };
 
+mod answer;
 mod rerun;
+
+use answer::key;
 
 /// A story longer than this goes in circles.
 const MAX_STEPS: u64 = 20_000;
@@ -211,7 +214,8 @@ impl<'w> Sim<'w> {
                 // not.
                 let ready = act.run.0.is_multiple_of(2);
                 let program = ready.then(|| Program::compile(&submission.manifest, &submission.stored).ok());
-                let acceptance = Acceptance { claim: key(world, act.run), replaces: None };
+                let watcher = Some(life.fact_watches.begin(act.run));
+                let acceptance = Acceptance { claim: key(world, act.run), replaces: None, watcher };
                 life.event_loop.submit(act.run, submission.clone(), program.flatten(), acceptance)
             }
             UserRequest::Command(command) => life.event_loop.command(act.run, command.clone()),
@@ -222,45 +226,6 @@ impl<'w> Sim<'w> {
             UserRequest::Submit(submission) => format!("person   submits {} as run {}", submission.name, act.run),
             UserRequest::Command(command) => format!("person   tells run {} to {command:?}", act.run),
         });
-    }
-
-    /// People read the answers that have come.
-    fn read_answers(&mut self) -> Result<(), Broken> {
-        let Some(life) = &mut self.life else { return Ok(()) };
-        let mut answers = Vec::new();
-        life.tickets.retain_mut(|(at, ticket)| match ticket.poll() {
-            Some(answer) => {
-                answers.push((*at, answer));
-                false
-            }
-            None => true,
-        });
-        for (at, answer) in answers {
-            self.tell(|| format!("answer   to act {at}: {answer:?}"));
-            let again = self.asks[at] == Ask::Asked { again: true };
-            let submits = matches!(self.world.acts[at].request, UserRequest::Submit(_));
-            self.asks[at] = match answer {
-                Ok(()) => Ask::Acknowledged,
-                // What was asked for before was done. Whoever gave a key is told which run that is.
-                Err(Error::Made { run }) if submits && again && run == self.world.acts[at].run => Ask::Acknowledged,
-                Err(Error::NameTaken { .. })
-                    if submits && again && key(self.world, self.world.acts[at].run).is_none() =>
-                {
-                    Ask::Acknowledged
-                }
-                Err(error) if error.is_outage() => {
-                    let patience = ticks(self.weather.below(50) + 1);
-                    self.calendar.put(self.now.saturating_add(patience), Event::Act(at));
-                    Ask::PlannedAgain
-                }
-                Err(error) if submits => {
-                    return broken(Guarantee::Acknowledged, format!("an admitted manifest was refused: {error}"));
-                }
-                Err(Error::Refused(_)) => Ask::Refused,
-                Err(error) => return broken(Guarantee::Owned, format!("a command came to nothing: {error}")),
-            };
-        }
-        Ok(())
     }
 
     /// The event loop takes a step: perhaps something goes to the disk.
@@ -331,7 +296,8 @@ impl<'w> Sim<'w> {
         life.event_loop.settle(written);
         let orders = life.event_loop.take_orders();
         self.send(&orders)?;
-        self.read_answers()
+        self.read_answers()?;
+        self.check_watches()
     }
 
     /// The disk cannot be written. What was on its way there is lost, but for the oldest commit now and then: then the
@@ -428,7 +394,10 @@ impl<'w> Sim<'w> {
         self.tell(|| "UP       the controller reads its journal".to_owned());
         self.durable_at = self.now;
         self.acknowledged()?;
-        self.disk.compare_journals(&self.virtual_disk.reader().or_else(no_disk)?)?;
+        let reader = self.virtual_disk.reader().or_else(no_disk)?;
+        self.disk.compare_journals(&reader)?;
+        self.disk.compare_caches(&reader)?;
+        drop(reader);
         self.life = Some(Life::start(self.world, self.virtual_disk.clone(), &self.disk, self.now)?);
         self.step()?;
         if let Some(life) = &mut self.life {
@@ -523,6 +492,8 @@ impl<'w> Sim<'w> {
             }
             self.disk.compare_meters(life.engine().meters())?;
         }
+        self.check_watches_closed()?;
+        self.disk.compare_caches(&self.virtual_disk.reader().or_else(no_disk)?)?;
         let alive = self.runtime.alive();
         if !alive.is_empty() {
             return broken(
@@ -568,13 +539,6 @@ fn told(commit: &[(RunId, Vec<Fact>)]) -> Vec<String> {
         .filter(|(_, fact)| !matches!(fact, Fact::Run(RunFact::Submitted(_))))
         .map(|(run, fact)| format!("fact     run {run}: {fact:?}"))
         .collect()
-}
-
-/// The idempotency key of whoever submits a run: half of them have one.
-fn key(world: &World, run: RunId) -> Option<Claim> {
-    let keyed = Draw::new(world.seed ^ run.0, "claim").chance(50);
-    let fingerprint = || run.0.to_le_bytes().to_vec();
-    keyed.then(|| Claim { scope: "people".to_owned(), key: run.to_string(), fingerprint: fingerprint() })
 }
 
 fn full() -> StoreError {

@@ -19,6 +19,8 @@ pub enum Guarantee {
     Fenced,
     /// G5: slots equal live tasks, and limits are never exceeded.
     Limits,
+    /// Whoever watches a run gets every durable fact of it, once and in order.
+    Watched,
     /// G7: the fold of the journal is the live state.
     Fold,
     /// Whoever ends a run ends those that belong to it, and no crash comes between.
@@ -42,6 +44,7 @@ impl fmt::Display for Guarantee {
             Self::Terminal => "G3: a terminal result never changes",
             Self::Fenced => "G4: an attempt starts at most once and never after its end",
             Self::Limits => "G5: slots equal live tasks and limits are never exceeded",
+            Self::Watched => "watches get every durable fact once and in order",
             Self::Fold => "G7: the fold of the journal is the live state",
             Self::Together => "those that belong to a run end with it",
             Self::Twice => "looking twice decides nothing twice",

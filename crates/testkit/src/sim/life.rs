@@ -10,6 +10,7 @@ use octoflow_model::{Fact, RunFact, RunId, Time};
 use super::{
     check,
     disk::Disk,
+    fact_watch::FactWatches,
     failure::{Broken, Guarantee, broken},
     world::World,
 };
@@ -29,6 +30,7 @@ pub(super) struct Life {
     pub shadows: BTreeMap<RunId, Shadow>,
     /// Answers that are owed, each with its place in the world's plan.
     pub tickets: Vec<(usize, Ticket)>,
+    pub fact_watches: FactWatches,
     /// Tasks taken over beyond the machine's room; they count down as they end.
     pub excess: usize,
 }
@@ -50,7 +52,8 @@ impl Life {
         if let Some(notice) = notices.first() {
             return broken(Guarantee::Acknowledged, notice.clone());
         }
-        let mut life = Self { event_loop, shadows: BTreeMap::new(), tickets: Vec::new(), excess: 0 };
+        let (shadows, fact_watches) = (BTreeMap::new(), FactWatches::default());
+        let mut life = Self { event_loop, shadows, tickets: Vec::new(), fact_watches, excess: 0 };
         life.shadows_of(disk)?;
         Ok(life)
     }

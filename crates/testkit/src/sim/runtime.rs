@@ -35,6 +35,7 @@ struct Attempt {
     task: Box<Task>,
     state: State,
     told_to_end: bool,
+    killed: bool,
 }
 
 enum State {
@@ -97,13 +98,14 @@ impl Runtime {
         }
         let delay = if self.draw.chance(20) { 0 } else { self.draw.below(30) };
         calendar.put(now.saturating_add(ticks(delay)), Event::Task(id, Moment::Begin));
-        self.attempts.insert(id, Attempt { task, state: State::Starting, told_to_end: false });
+        self.attempts.insert(id, Attempt { task, state: State::Starting, told_to_end: false, killed: false });
         Ok(())
     }
 
     fn end(&mut self, id: AttemptId, now: Time, calendar: &mut Calendar, at_once: bool) {
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         attempt.told_to_end = true;
+        attempt.killed |= at_once;
         let (moment, wait) = if at_once {
             (Moment::Killed, ticks(1))
         } else if answer::stubborn(&attempt.task) {
@@ -262,6 +264,11 @@ impl Runtime {
             Some(attempt) => attempt.told_to_end || matches!(attempt.state, State::Ended { .. }),
             None => true,
         }
+    }
+
+    /// An attempt that must not be given time to end was killed.
+    pub(super) fn killed(&self, id: AttemptId) -> bool {
+        self.attempts.get(&id).is_none_or(|attempt| attempt.killed || matches!(attempt.state, State::Ended { .. }))
     }
 
     pub(super) fn alive(&self) -> Vec<AttemptId> {

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use octoflow_control::Capacity;
 use octoflow_engine::{
     Command,
-    admit::admit,
-    argo::{admit::Catalog, refer::Reach},
+    admit::{Catalog, admit},
+    kinds::Kind,
 };
 use octoflow_model::{
     RunId, Time,
@@ -238,20 +238,8 @@ pub(super) fn resume() -> Command {
 pub(super) fn admitted(object: &Value) -> Result<Value, Broken> {
     struct Nothing;
     impl Catalog for Nothing {
-        fn has_config_map(&self, _: &str, _: &str) -> bool {
+        fn has_object(&self, _: &'static Kind, _: &str, _: &str) -> bool {
             false
-        }
-        fn has_secret(&self, _: &str, _: &str) -> bool {
-            false
-        }
-        fn has_claim(&self, _: &str, _: &str) -> bool {
-            false
-        }
-        fn template(&self, _: Reach, _: &str, _: &str) -> Option<Value> {
-            None
-        }
-        fn template_names(&self, _: Reach, _: &str) -> Vec<String> {
-            Vec::new()
         }
     }
     match admit(object, &Nothing) {

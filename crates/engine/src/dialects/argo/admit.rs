@@ -61,7 +61,7 @@ use crate::{
 pub use crate::admit::code;
 
 pub use self::{
-    binding::examine_binding, cron::examine_cron, name::LONGEST_WORKFLOW_NAME, unused::unused,
+    binding::examine_binding, cron::examine_cron, name::MAX_WORKFLOW_NAME_LENGTH, unused::unused,
     workflow_template::examine_template,
 };
 

@@ -127,22 +127,22 @@ fn scheduling_part(raw: &Value) -> Value {
 impl Run {
     /// Returns what the scheduler is told of a task. Tasks of one template share it.
     pub(super) fn demand_of(&self, at: NodeIx) -> Arc<Demand> {
-        let recipe = self.compiled_of(at);
-        let filled = recipe.ask.raw.as_ref().map(|raw| self.filled_part(at, recipe, raw));
+        let compiled = self.compiled_of(at);
+        let filled = compiled.ask.raw.as_ref().map(|raw| self.filled_part(at, compiled, raw));
         let around = self.state.node(at).boundary.filter(|_| self.program.places_calls);
         let around = around.map(|boundary| self.compiled_of(boundary)).filter(|around| around.ask.is_constrained());
         let key = Key {
-            template: recipe.key.clone(),
+            template: compiled.key.clone(),
             boundary: around.map(|around| around.key.clone()),
             // A deadline is a better bound than history.
-            estimate: self.estimate(Some(at)).filter(|_| recipe.ask.bound.is_none()).map(power),
+            estimate: self.estimate(Some(at)).filter(|_| compiled.ask.bound.is_none()).map(power),
             filled: filled.as_ref().map(Value::to_string),
         };
         if let Some(known) = self.demands.borrow().get(&key) {
             return known.clone();
         }
         let template = filled.and_then(|filled| Template::deserialize(filled).ok());
-        let own = template.map_or_else(|| recipe.ask.clone(), |template| Ask::read(&template));
+        let own = template.map_or_else(|| compiled.ask.clone(), |template| Ask::read(&template));
         let demand = Arc::new(self.new_demand(own, around, key.estimate));
         self.demands.borrow_mut().insert(key, demand.clone());
         demand
@@ -150,7 +150,7 @@ impl Run {
 
     /// Fills the variables of a node into the fields that the scheduler is told. Variables of the call site of an inline
     /// template are known only while its caller is, so such fields are left out.
-    fn filled_part(&self, at: NodeIx, recipe: &CompiledTemplate, raw: &Value) -> Value {
+    fn filled_part(&self, at: NodeIx, compiled: &CompiledTemplate, raw: &Value) -> Value {
         let node = self.state.node(at);
         let mut locals = vec![("node.name", node.name.to_string())];
         if let Role::Attempt(number) = &node.role {
@@ -158,7 +158,7 @@ impl Run {
         }
         let scope = Scope {
             inputs: node.inputs.as_deref(),
-            template: Some(&recipe.template),
+            template: Some(&compiled.template),
             locals: &locals,
             ..Scope::of_node(self, node.created_at, at)
         };

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{
     Run, Turn,
-    admit::{self, LONGEST_WORKFLOW_NAME},
+    admit::{self, MAX_WORKFLOW_NAME_LENGTH},
     display::ObjectView,
     ended, explain, garbage,
     kinds::{WORKFLOW, summary_cells},
@@ -54,7 +54,7 @@ pub static DIALECT: Dialect = Dialect {
         PhaseWord::new("Error", PhaseClass::Failed),
     ],
     status: StatusFields { phase: "phase", message: "message", started: "startedAt", finished: "finishedAt" },
-    max_name_length: LONGEST_WORKFLOW_NAME,
+    max_name_length: MAX_WORKFLOW_NAME_LENGTH,
     pod_label: "workflows.argoproj.io/workflow",
     view: &ObjectView,
     follow: &Progress,

@@ -85,10 +85,10 @@ impl Turn<'_> {
     fn requeue(&mut self, at: NodeIx, log_bytes: u64) {
         let node = self.run.state.node(at);
         let (name, kind) = (node.name.clone(), node.kind);
-        let recipe = self.run.compiled_of(at).clone();
+        let compiled = self.run.compiled_of(at).clone();
         let inputs = node.inputs.as_deref().cloned().unwrap_or_default();
         // The time a task may be pending counts anew, as its deadline does when it starts.
-        let wake = self.view().first_wake(&name, kind, &inputs, &recipe).unwrap_or_default();
+        let wake = self.view().first_wake(&name, kind, &inputs, &compiled).unwrap_or_default();
         let attempt = self.run.state.attempt_number(at) + 1;
         self.decide(WorkflowFact::Requeued { node: at, at: self.now, attempt, wake, log_bytes });
     }

@@ -18,7 +18,7 @@ pub const MAX_BYTES: usize = 1 << 20;
 /// Maximum size of one entry. Larger outputs are not cached: one entry must not evict all others.
 pub const MAX_ENTRY_BYTES: usize = MAX_BYTES / 4;
 /// Maximum length of a ConfigMap's key.
-const LONGEST_KEY: usize = 253;
+const MAX_KEY_LENGTH: usize = 253;
 
 /// A cache entry as serialized in the ConfigMap.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ struct CachedParameter {
 /// Whether a text can be the key of an entry.
 pub(crate) fn is_key(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    text.len() <= LONGEST_KEY && text.bytes().all(fits) && !text.starts_with('-') && !text.is_empty()
+    text.len() <= MAX_KEY_LENGTH && text.bytes().all(fits) && !text.starts_with('-') && !text.is_empty()
 }
 
 impl Turn<'_> {
@@ -142,7 +142,7 @@ fn named(memoize: &Memoize) -> Result<(String, String), String> {
         return Ok((cache, key));
     }
     Err(format!(
-        "invalid cache key: '{}'; use letters, digits and '-', at most {LONGEST_KEY}",
+        "invalid cache key: '{}'; use letters, digits and '-', at most {MAX_KEY_LENGTH}",
         crate::admit::shape::short(&key)
     ))
 }

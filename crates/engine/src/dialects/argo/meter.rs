@@ -4,7 +4,7 @@
 use octoflow_model::{
     Fact, NodeIx, RunFact, RunPhase, Time,
     argo::{
-        Metrics, NodeKind, Role, WorkflowFact,
+        LifecycleFact, Metrics, NodeKind, Role, WorkflowFact,
         body::{Gauge, Histogram, Prometheus},
     },
     meter::{Metered, Reading},
@@ -44,7 +44,7 @@ enum Pass {
 }
 
 /// Maximum length of the name of a metric or label.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME_LENGTH: usize = 256;
 
 impl Turn<'_> {
     /// Returns the trigger that a fact is for metrics, before it is folded.
@@ -52,17 +52,8 @@ impl Turn<'_> {
         if !self.run.program.metered {
             return None;
         }
-        match fact {
-            Fact::Workflow(WorkflowFact::Began { .. }) => Some(MeterTrigger::Begin),
-            Fact::Run(RunFact::Ended { phase, .. }) => Some(MeterTrigger::End(*phase)),
-            // A reused node was metered in the previous run.
-            Fact::Workflow(WorkflowFact::Added(added)) if added.reused => None,
-            Fact::Workflow(WorkflowFact::Finished(finished)) if self.run.state.node(finished.node).untouched() => None,
-            Fact::Workflow(WorkflowFact::Added(added)) if added.phase.fulfilled() => {
-                Some(MeterTrigger::NodeFinished(self.view().next_node()))
-            }
-            Fact::Workflow(WorkflowFact::Added(_)) => Some(MeterTrigger::NodeAdded(self.view().next_node())),
-            Fact::Workflow(WorkflowFact::Finished(finished)) => Some(MeterTrigger::NodeFinished(finished.node)),
+        let fact = match fact {
+            Fact::Run(RunFact::Ended { phase, .. }) => return Some(MeterTrigger::End(*phase)),
             Fact::Run(
                 RunFact::Submitted(_)
                 | RunFact::Suspended { .. }
@@ -71,31 +62,20 @@ impl Turn<'_> {
                 | RunFact::DeadlinePassed { .. }
                 | RunFact::Marked { .. },
             )
-            | Fact::Workflow(
-                WorkflowFact::Wanted { .. }
-                | WorkflowFact::Waiting { .. }
-                | WorkflowFact::Locked { .. }
-                | WorkflowFact::Expanded { .. }
-                | WorkflowFact::Launched { .. }
-                | WorkflowFact::Preempted { .. }
-                | WorkflowFact::Requeued { .. }
-                | WorkflowFact::Started { .. }
-                | WorkflowFact::Progressed { .. }
-                | WorkflowFact::Daemoned { .. }
-                | WorkflowFact::Dismissed { .. }
-                | WorkflowFact::Stopping { .. }
-                | WorkflowFact::Backoff { .. }
-                | WorkflowFact::Supplied { .. }
-                | WorkflowFact::Settled { .. }
-                | WorkflowFact::Due { .. }
-                | WorkflowFact::Recalled { .. }
-                | WorkflowFact::Memoized { .. }
-                | WorkflowFact::Exported { .. }
-                | WorkflowFact::Metered(_)
-                | WorkflowFact::Unmetered { .. }
-                | WorkflowFact::Expired { .. },
-            )
-            | Fact::TaskSet(_) => None,
+            | Fact::TaskSet(_) => return None,
+            Fact::Workflow(fact) => fact,
+        };
+        match fact.lifecycle()? {
+            LifecycleFact::Began => Some(MeterTrigger::Begin),
+            // A reused node was metered in the previous run.
+            LifecycleFact::Added(added) if added.reused => None,
+            LifecycleFact::Finished(finished) if self.run.state.node(finished.node).untouched() => None,
+            LifecycleFact::Added(added) if added.phase.fulfilled() => {
+                Some(MeterTrigger::NodeFinished(self.view().next_node()))
+            }
+            LifecycleFact::Added(_) => Some(MeterTrigger::NodeAdded(self.view().next_node())),
+            LifecycleFact::Finished(finished) => Some(MeterTrigger::NodeFinished(finished.node)),
+            LifecycleFact::Launched(_) | LifecycleFact::Requeued(_) => None,
         }
     }
 
@@ -364,7 +344,7 @@ pub(super) fn buckets(histogram: &Histogram) -> Result<Vec<f64>, String> {
 pub(super) const BAD_NAME: &str = "metric name is invalid: names may only contain alphanumeric characters, '_', or ':'";
 
 pub(super) fn is_metric_name(name: &str) -> bool {
-    name.len() <= LONGEST_NAME
+    name.len() <= MAX_NAME_LENGTH
         && !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':'))

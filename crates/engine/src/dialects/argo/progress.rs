@@ -2,7 +2,7 @@
 
 use octoflow_model::{
     Fact, NodeIx, RunPhase, Time,
-    argo::{NodeAdded, NodeKind, Phase, Role, WorkflowFact},
+    argo::{LifecycleFact, NodeAdded, NodeKind, Phase, Role, WorkflowFact},
 };
 
 use super::ident::{display_name, node_id};
@@ -115,35 +115,14 @@ impl Follow for Progress {
 
     fn task_event(&self, run: &FollowedRun, fact: &Fact) -> Option<TaskEvent> {
         let Fact::Workflow(fact) = fact else { return None };
-        match fact {
-            WorkflowFact::Launched { node, .. } => {
-                let attempt = run.nodes.get(node.at()).map_or(0, |seen| seen.preempted);
-                Some(TaskEvent::Launched { task: *node, attempt: Some(attempt), label: run.label(*node) })
+        match fact.lifecycle()? {
+            LifecycleFact::Launched(task) => {
+                let attempt = run.nodes.get(task.at()).map_or(0, |seen| seen.preempted);
+                Some(TaskEvent::Launched { task, attempt: Some(attempt), label: run.label(task) })
             }
-            WorkflowFact::Finished(end) => Some(TaskEvent::Ended { task: end.node }),
-            WorkflowFact::Requeued { node, .. } => Some(TaskEvent::Ended { task: *node }),
-            WorkflowFact::Began { .. }
-            | WorkflowFact::Added(_)
-            | WorkflowFact::Wanted { .. }
-            | WorkflowFact::Waiting { .. }
-            | WorkflowFact::Locked { .. }
-            | WorkflowFact::Expanded { .. }
-            | WorkflowFact::Preempted { .. }
-            | WorkflowFact::Started { .. }
-            | WorkflowFact::Progressed { .. }
-            | WorkflowFact::Daemoned { .. }
-            | WorkflowFact::Dismissed { .. }
-            | WorkflowFact::Stopping { .. }
-            | WorkflowFact::Backoff { .. }
-            | WorkflowFact::Supplied { .. }
-            | WorkflowFact::Settled { .. }
-            | WorkflowFact::Due { .. }
-            | WorkflowFact::Recalled { .. }
-            | WorkflowFact::Memoized { .. }
-            | WorkflowFact::Exported { .. }
-            | WorkflowFact::Metered(_)
-            | WorkflowFact::Unmetered { .. }
-            | WorkflowFact::Expired { .. } => None,
+            LifecycleFact::Finished(end) => Some(TaskEvent::Ended { task: end.node }),
+            LifecycleFact::Requeued(task) => Some(TaskEvent::Ended { task }),
+            LifecycleFact::Began | LifecycleFact::Added(_) => None,
         }
     }
 }

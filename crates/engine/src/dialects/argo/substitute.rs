@@ -77,7 +77,7 @@ pub(super) fn shortened(text: &str) -> Cow<'_, str> {
 const NESTED: usize = 8;
 
 /// Maximum length of a name in bytes. What opens and does not close within it is not a tag.
-const LONGEST_NAME: usize = 4096;
+const MAX_NAME_LENGTH: usize = 4096;
 
 pub(crate) fn fill<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing) -> Result<Cow<'t, str>, Error> {
     fill_at(text, scope, missing, 0)
@@ -134,7 +134,7 @@ fn exhausted(error: expr::Error) -> Error {
 fn closing_of(text: &str, open: usize) -> Option<usize> {
     let mut depth = 0;
     let mut at = open + 2;
-    let end = text.floor_char_boundary(at + LONGEST_NAME);
+    let end = text.floor_char_boundary(at + MAX_NAME_LENGTH);
     loop {
         let rest = &text.as_bytes()[at..end];
         at += rest.windows(2).position(|pair| matches!(pair, b"{{" | b"}}"))?;
@@ -268,9 +268,9 @@ mod tests {
             ("{{{a}}}".to_owned(), Some(4)),
             ("{{a{{b}}".to_owned(), None),
             ("{{ä".to_owned(), None),
-            (format!("{{{{{}}}}}", "n".repeat(LONGEST_NAME - 2)), Some(LONGEST_NAME)),
-            (format!("{{{{{}}}}}", "n".repeat(LONGEST_NAME - 1)), None),
-            (format!("{{{{{}}}}}", "ä".repeat(LONGEST_NAME)), None),
+            (format!("{{{{{}}}}}", "n".repeat(MAX_NAME_LENGTH - 2)), Some(MAX_NAME_LENGTH)),
+            (format!("{{{{{}}}}}", "n".repeat(MAX_NAME_LENGTH - 1)), None),
+            (format!("{{{{{}}}}}", "ä".repeat(MAX_NAME_LENGTH)), None),
             (deep(NESTED + 1), Some(4 * NESTED + 3)),
             (deep(NESTED + 2), None),
         ] {

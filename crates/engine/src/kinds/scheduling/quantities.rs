@@ -1,8 +1,9 @@
-//! Amounts of resources as objects of scheduling write them. Reads and renders; compares nothing.
+//! Amounts of resources as objects of scheduling write them. Reads them; compares nothing.
 
 use octoflow_manifest::{Path, Problem};
 use serde_json::Value;
 
+pub use crate::pod::quantity::render;
 use crate::{
     admit::shape::{code::OUT_OF_RANGE, short},
     pod::quantity::thousandths,
@@ -28,17 +29,6 @@ pub fn parse_all(text: &str) -> Result<Quantities, String> {
         }
     }
     Ok(quantities)
-}
-
-/// Renders an amount as Kubernetes does: thousandths of cpu as `500m`, bytes as `16Gi` where that is exact.
-pub fn render(resource: &str, amount: u64) -> String {
-    if resource == "cpu" {
-        return if amount.is_multiple_of(1000) { (amount / 1000).to_string() } else { format!("{amount}m") };
-    }
-    let bytes = resource == "memory" || resource.ends_with("storage") || resource.starts_with("hugepages-");
-    let units = [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
-    let exact = units.into_iter().find(|(_, bits)| bytes && amount > 0 && amount.is_multiple_of(1 << bits));
-    exact.map_or_else(|| amount.to_string(), |(unit, bits)| format!("{}{unit}", amount >> bits))
 }
 
 /// Reads a map of amounts; what is wrong is reported at its key.

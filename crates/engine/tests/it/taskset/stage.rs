@@ -10,7 +10,8 @@ use std::{
 
 use octoflow_engine::{
     Capacity, Command, Engine, Input, Outcome, Refusal,
-    argo::{admit::Catalog, refer::Reach},
+    admit::Catalog,
+    kinds::Kind,
     taskset::{Run, State, admit::examine, status},
 };
 use octoflow_model::{
@@ -78,24 +79,12 @@ pub(crate) enum Told {
 pub(crate) struct Groups(pub(crate) Vec<(&'static str, u32)>);
 
 impl Catalog for Groups {
-    fn has_config_map(&self, _: &str, _: &str) -> bool {
-        true
-    }
-    fn has_secret(&self, _: &str, _: &str) -> bool {
-        true
-    }
-    fn has_claim(&self, _: &str, _: &str) -> bool {
+    fn has_object(&self, _: &'static Kind, _: &str, _: &str) -> bool {
         true
     }
     fn pod_group(&self, _: &str, name: &str) -> Option<Value> {
         let (_, least) = self.0.iter().find(|(group, _)| *group == name)?;
         Some(json!({"spec": {"minMember": least}}))
-    }
-    fn template(&self, _: Reach, _: &str, _: &str) -> Option<Value> {
-        None
-    }
-    fn template_names(&self, _: Reach, _: &str) -> Vec<String> {
-        Vec::new()
     }
 }
 
@@ -367,7 +356,7 @@ impl Stage {
 
     /// The engine died before these pods were ordered to start.
     pub(crate) fn restart_without(&mut self, unsent: &BTreeSet<AttemptId>) {
-        let (engine, believed, outcome) = self.taken_up(self.capacity);
+        let (engine, believed, outcome) = self.restored(self.capacity);
         self.engine = engine;
         let known: BTreeSet<AttemptId> = believed.iter().map(|(attempt, _)| *attempt).collect();
         let there: BTreeSet<AttemptId> = self.pods.keys().copied().collect();
@@ -382,7 +371,7 @@ impl Stage {
     }
 
     /// A second engine that has read the facts, what it believes to be alive, and what it decides on going on.
-    pub(crate) fn taken_up(&self, capacity: Capacity) -> (Engine, Vec<(AttemptId, Box<Task>)>, Outcome) {
+    pub(crate) fn restored(&self, capacity: Capacity) -> (Engine, Vec<(AttemptId, Box<Task>)>, Outcome) {
         let mut engine = Engine::new(capacity);
         for (run, facts) in &self.facts {
             inputs::restore(&mut engine, *run, facts.iter().cloned());

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn being_asked_to_go_leaves_the_work_to_be_taken_up() {
+    fn being_asked_to_go_leaves_the_work_to_be_restored() {
         assert_eq!(Interrupts::default().signal(Signal::Terminate).0, Step::Leave);
     }
 }

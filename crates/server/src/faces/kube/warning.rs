@@ -5,10 +5,10 @@ use axum::http::{HeaderName, HeaderValue};
 use crate::answer::Answer;
 
 /// Maximum bytes of warnings in one answer; clients limit their headers.
-const MOST: usize = 4096;
+const MAX_WARNING_BYTES: usize = 4096;
 
 pub(super) fn warn(mut answer: Answer, warnings: &[String]) -> Answer {
-    let mut room = MOST;
+    let mut room = MAX_WARNING_BYTES;
     for text in warnings {
         let clean: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
         let value = format!("299 - \"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""));

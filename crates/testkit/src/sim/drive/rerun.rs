@@ -16,7 +16,7 @@ use crate::sim::{
 /// The number of a retry is that of the run and so much more.
 const NEXT: u64 = 100;
 /// How often one run is retried.
-const MOST: u64 = 2;
+const MAX_RETRIES: u64 = 2;
 
 impl Sim<'_> {
     /// Submits the next retry, if somebody wants one. False when nobody does.
@@ -68,7 +68,7 @@ impl Sim<'_> {
         let Some(life) = &mut self.life else {
             return broken(Guarantee::Owned, "the controller is down and nobody brings it up");
         };
-        let acceptance = Acceptance { claim: None, replaces: Some(old) };
+        let acceptance = Acceptance { replaces: Some(old), ..Acceptance::default() };
         drop(life.event_loop.submit(run, Box::new(submission), None, acceptance));
         self.step()?;
         Ok(true)
@@ -78,7 +78,7 @@ impl Sim<'_> {
         let seen = self.disk.seen(run).and_then(|run| run.of::<octoflow_engine::argo::Run>());
         let failed = seen.is_some_and(|run| run.state.phase != RunPhase::Succeeded);
         let mut draw = Draw::new(self.world.seed, "again");
-        failed && run.0 < NEXT * MOST && draw.chance(40) && !self.disk.knows(RunId(run.0 + NEXT))
+        failed && run.0 < NEXT * MAX_RETRIES && draw.chance(40) && !self.disk.knows(RunId(run.0 + NEXT))
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
 use crate::{admit::shape::short, expr::nearest};
 
 /// Maximum length of a workflow name: labels carry the name, and labels hold no more.
-pub const LONGEST_WORKFLOW_NAME: usize = 63;
+pub const MAX_WORKFLOW_NAME_LENGTH: usize = 63;
 
 /// Maximum length of the names of templates, steps and tasks, which become parts of node names; longer ones are
 /// unreadable.

@@ -73,7 +73,7 @@ fn metadata(subject: &Subject<'_>, report: &mut Findings) {
         (None, None) => {}
     }
     if let Some(namespace) = metadata.namespace.as_deref().filter(|namespace| !namespace.is_empty())
-        && (!name::is_label(namespace) || namespace.len() > name::LONGEST_WORKFLOW_NAME)
+        && (!name::is_label(namespace) || namespace.len() > name::MAX_WORKFLOW_NAME_LENGTH)
     {
         report.error(&at.key("namespace"), code::NAME, || {
             format!("metadata.namespace '{}' is invalid", short(namespace))
@@ -82,9 +82,9 @@ fn metadata(subject: &Subject<'_>, report: &mut Findings) {
 }
 
 fn object_name(report: &mut Findings, at: &At<'_>, name: &str) {
-    if name.len() > name::LONGEST_WORKFLOW_NAME {
+    if name.len() > name::MAX_WORKFLOW_NAME_LENGTH {
         report.error(at, code::NAME, || {
-            let most = name::LONGEST_WORKFLOW_NAME;
+            let most = name::MAX_WORKFLOW_NAME_LENGTH;
             format!(
                 "workflow name \"{}\" must not be more than {most} characters long (currently {})",
                 short(name),

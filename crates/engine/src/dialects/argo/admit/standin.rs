@@ -128,7 +128,13 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::dialects::argo::{admit::admit, refer::Reach};
+    use crate::{
+        dialects::argo::admit::admit,
+        kinds::{
+            Kind,
+            core::{CONFIG_MAP, SECRET},
+        },
+    };
 
     #[derive(Default)]
     struct Objects {
@@ -137,26 +143,15 @@ mod tests {
     }
 
     impl Catalog for Objects {
-        fn has_config_map(&self, _: &str, name: &str) -> bool {
-            self.map.as_ref().is_some_and(|map| map["metadata"]["name"] == name)
-        }
-        fn has_secret(&self, _: &str, name: &str) -> bool {
-            self.secrets.contains(&name)
-        }
-        fn has_claim(&self, _: &str, _: &str) -> bool {
-            false
+        fn has_object(&self, kind: &'static Kind, _: &str, name: &str) -> bool {
+            let map = *kind == CONFIG_MAP && self.map.as_ref().is_some_and(|map| map["metadata"]["name"] == name);
+            map || *kind == SECRET && self.secrets.contains(&name)
         }
         fn has_config_key(&self, _: &str, _: &str, key: &str) -> bool {
             self.map.as_ref().is_some_and(|map| map["data"].get(key).is_some())
         }
         fn config_map(&self, _: &str, _: &str) -> Option<Value> {
             self.map.clone()
-        }
-        fn template(&self, _: Reach, _: &str, _: &str) -> Option<Value> {
-            None
-        }
-        fn template_names(&self, _: Reach, _: &str) -> Vec<String> {
-            Vec::new()
         }
     }
 

@@ -13,7 +13,10 @@ use octoflow_manifest::{Limits, Problem, Problems, read};
 use serde_json::Value;
 
 use super::{Admitted, Catalog, admit};
-use crate::dialects::argo::refer::Reach;
+use crate::{
+    dialects::argo::refer::Reach,
+    kinds::{Kind, core::CONFIG_MAP},
+};
 
 /// A catalog that contains only what is listed.
 #[derive(Default)]
@@ -23,16 +26,8 @@ struct Objects {
 }
 
 impl Catalog for Objects {
-    fn has_config_map(&self, namespace: &str, name: &str) -> bool {
-        namespace == "default" && self.config_maps.contains(&name)
-    }
-
-    fn has_secret(&self, _namespace: &str, _name: &str) -> bool {
-        false
-    }
-
-    fn has_claim(&self, _namespace: &str, _name: &str) -> bool {
-        false
+    fn has_object(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
+        *kind == CONFIG_MAP && namespace == "default" && self.config_maps.contains(&name)
     }
 
     fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {

@@ -4,7 +4,7 @@ use octoflow_manifest::{Problem, Severity};
 use serde_json::{Value, json};
 
 use super::examine;
-use crate::dialects::argo::{admit::Catalog, refer::Reach};
+use crate::{dialects::argo::admit::Catalog, kinds::Kind};
 
 /// Returns the warnings about a TaskSet, assuming that everything it refers to exists.
 pub fn advice(object: &Value) -> Vec<Problem> {
@@ -17,28 +17,12 @@ pub fn advice(object: &Value) -> Vec<Problem> {
 struct Everything;
 
 impl Catalog for Everything {
-    fn has_config_map(&self, _: &str, _: &str) -> bool {
-        true
-    }
-
-    fn has_secret(&self, _: &str, _: &str) -> bool {
-        true
-    }
-
-    fn has_claim(&self, _: &str, _: &str) -> bool {
+    fn has_object(&self, _: &'static Kind, _: &str, _: &str) -> bool {
         true
     }
 
     fn pod_group(&self, _: &str, _: &str) -> Option<Value> {
         Some(json!({}))
-    }
-
-    fn template(&self, _: Reach, _: &str, _: &str) -> Option<Value> {
-        None
-    }
-
-    fn template_names(&self, _: Reach, _: &str) -> Vec<String> {
-        Vec::new()
     }
 }
 

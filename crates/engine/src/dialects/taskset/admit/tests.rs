@@ -4,30 +4,18 @@ use octoflow_manifest::{Limits, Problem, Severity, read};
 use serde_json::json;
 
 use super::*;
-use crate::dialects::argo::refer::Reach;
+use crate::kinds::{Kind, core::CONFIG_MAP};
 
 /// The PodGroups that are there, with their `minMember`.
 struct Objects(&'static [(&'static str, u64)]);
 
 impl Catalog for Objects {
-    fn has_config_map(&self, _: &str, name: &str) -> bool {
-        name == "there"
-    }
-    fn has_secret(&self, _: &str, _: &str) -> bool {
-        false
-    }
-    fn has_claim(&self, _: &str, _: &str) -> bool {
-        false
+    fn has_object(&self, kind: &'static Kind, _: &str, name: &str) -> bool {
+        *kind == CONFIG_MAP && name == "there"
     }
     fn pod_group(&self, _: &str, name: &str) -> Option<Value> {
         let (_, least) = self.0.iter().find(|(group, _)| *group == name)?;
         Some(json!({"spec": {"minMember": least}}))
-    }
-    fn template(&self, _: Reach, _: &str, _: &str) -> Option<Value> {
-        None
-    }
-    fn template_names(&self, _: Reach, _: &str) -> Vec<String> {
-        Vec::new()
     }
 }
 

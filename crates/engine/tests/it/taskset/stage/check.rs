@@ -135,7 +135,7 @@ impl Stage {
     /// Checks that the facts fold to the same state, and that a restored run decides nothing new.
     fn folds(&self, runs: &[RunId]) {
         // Without room nothing that waits can go, however the queue is ordered.
-        let (engine, believed, outcome) = self.taken_up(Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 });
+        let (engine, believed, outcome) = self.restored(Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 });
         for id in runs {
             let live = self.run(*id);
             match engine.run(*id).and_then(|run| run.of::<Run>()) {
