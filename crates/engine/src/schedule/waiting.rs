@@ -7,8 +7,9 @@ use octoflow_model::{RunId, Time};
 
 use super::{
     TaskRef,
+    preempt::Harm,
     reserve::Reservation,
-    shapes::ShapeIx,
+    shapes::{Offer, ShapeIx},
     units::{Rank, Unit, UnitIx},
     usage::{TenantIx, UsageKey},
 };
@@ -34,16 +35,27 @@ pub(super) struct Leaf {
     lines: BTreeMap<ShapeIx, Line>,
     usage: HashMap<TenantIx, UsageKey>,
     deadlines: BTreeSet<(Time, TaskRef, UnitIx)>,
-    /// True if something may have become startable since the queue was last looked at.
+    /// True if something may have become startable since the queue was last looked at. Set by the tree, which lists these.
     pub dirty: bool,
-    /// Count of what had been freed above it when it was last looked at.
-    pub seen_freed: u64,
+    /// The last offer of room that was considered here.
+    pub seen: Offer,
+    /// The first unit of each shape in order, until something changes that.
+    ranked: Option<Ranked>,
     /// The room that the first unit waits for.
     pub reservation: Option<Reservation>,
     /// When it has to be looked at again although nothing happens.
     pub wake: Option<Time>,
     /// The first unit, and when victims for it may be looked for again.
     pub next_preemption: Option<(UnitIx, Time)>,
+    /// Tasks that run here and may be ended for others, least harm first.
+    pub victims: BTreeSet<Harm>,
+}
+
+/// The first unit of each shape, in order, and until when this holds.
+#[derive(Debug, Default)]
+pub(super) struct Ranked {
+    pub units: Vec<(Order, UnitIx, ShapeIx)>,
+    pub until: Option<Time>,
 }
 
 #[derive(Debug, Default)]
@@ -87,14 +99,14 @@ impl Leaf {
             units.insert((unit.rank, unit.task, at));
         });
         self.deadlines.insert((unit.deadline, unit.task, at));
-        self.dirty = true;
+        self.ranked = None;
     }
 
     pub(super) fn remove(&mut self, at: UnitIx, unit: &Unit, turn: Turn) {
         if !self.deadlines.remove(&(unit.deadline, unit.task, at)) {
             return;
         }
-        self.dirty = true;
+        self.ranked = None;
         if self.reservation.as_ref().is_some_and(|reservation| reservation.unit == at) {
             self.reservation = None;
         }
@@ -125,7 +137,7 @@ impl Leaf {
     fn retenant(&mut self, tenant: TenantIx, usage: UsageKey) {
         let before = self.usage.insert(tenant, usage).unwrap_or_default();
         if before != usage {
-            self.dirty = true;
+            self.ranked = None;
             for line in self.lines.values_mut().filter(|line| line.of.contains_key(&tenant)) {
                 line.tenants.remove(&(before, tenant));
                 line.tenants.insert((usage, tenant));
@@ -133,11 +145,14 @@ impl Leaf {
         }
     }
 
-    /// Moves a tenant that waits here to the place of its usage.
-    pub(super) fn retenant_waiting(&mut self, tenant: TenantIx, usage: UsageKey) {
-        if self.usage.contains_key(&tenant) {
+    /// Moves a tenant that waits here to the place of its usage. Returns whether the order may have changed.
+    pub(super) fn retenant_waiting(&mut self, tenant: TenantIx, usage: UsageKey) -> bool {
+        let moves = self.usage.get(&tenant).is_some_and(|before| *before != usage);
+        if moves {
             self.retenant(tenant, usage);
         }
+        // One tenant alone is where it was.
+        moves && self.usage.len() > 1
     }
 
     /// Moves a run to the place of its turn.
@@ -147,7 +162,7 @@ impl Leaf {
             if level.of.contains_key(&run) {
                 level.change(run, turn, |_| ());
                 // Somebody else may be first now.
-                self.dirty = true;
+                self.ranked = None;
             }
         }
     }
@@ -156,17 +171,31 @@ impl Leaf {
         self.usage.keys().copied()
     }
 
+    /// Takes the known order, if it still holds.
+    pub(super) fn take_ranked(&mut self, now: Time) -> Option<Ranked> {
+        self.ranked.take().filter(|ranked| ranked.until.is_none_or(|until| now < until))
+    }
+
+    pub(super) fn set_ranked(&mut self, ranked: Ranked) {
+        self.ranked = Some(ranked);
+    }
+
     /// Returns the first unit of a shape that is `ready`, and its place in the queue.
     pub(super) fn first(&self, shape: ShapeIx, ready: &impl Fn(UnitIx) -> bool) -> Option<(Order, UnitIx)> {
         let line = self.lines.get(&shape)?;
         line.tenants.iter().find_map(|(usage, tenant)| {
-            let mut levels: Vec<(Rank, &Level)> =
-                line.of.get(tenant)?.values().filter_map(|level| Some((level.rank()?, level))).collect();
-            levels.sort_unstable_by_key(|(rank, _)| *rank);
-            levels.into_iter().find_map(|(rank, level)| {
+            let first = |(rank, level): (Rank, &Level)| {
                 let (turn, task, unit) = level.first(ready)?;
                 Some(((Overdue::No, *usage, rank, turn, task), unit))
-            })
+            };
+            let levels = line.of.get(tenant)?;
+            let mut ranks = levels.values().filter_map(|level| Some((level.rank()?, level)));
+            if levels.len() == 1 {
+                return ranks.next().and_then(first);
+            }
+            let mut ranks: Vec<(Rank, &Level)> = ranks.collect();
+            ranks.sort_unstable_by_key(|(rank, _)| *rank);
+            ranks.into_iter().find_map(first)
         })
     }
 
