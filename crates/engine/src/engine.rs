@@ -8,8 +8,8 @@ pub mod slice;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use octoflow_model::{
-    AttemptId, Claim, Fact, Limit, Order, Report, RunFact, RunId, Task, Time, meta::KeyedData,
-    submission::Submission, task::placement::Assignment,
+    AttemptId, Claim, Fact, Limit, Order, Report, RunFact, RunId, Task, Time, meta::KeyedData, submission::Submission,
+    task::placement::Assignment,
 };
 
 use crate::{

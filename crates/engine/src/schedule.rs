@@ -115,6 +115,7 @@ pub struct Scheduler {
 #[derive(Debug)]
 struct Waiting {
     demand: Arc<Demand>,
+    leaf: QueueIx,
     since: Time,
     /// `None` while it waits for its gang.
     unit: Option<UnitIx>,
@@ -202,7 +203,9 @@ impl Scheduler {
         self.decided.retain(|decision| !matches!(decision, Decision::Start { task: started, .. } if *started == task));
         let rank = Rank::new(since, self.priority(&demand));
         let gathers = demand.gang.as_ref().and_then(|gang| self.gangs.gather(task, rank, gang));
-        self.waiting.insert(task, Waiting { demand, since, unit: None });
+        let leaf = self.tree.find_or_remember(&demand.queue);
+        self.tree.leaf(leaf).tasks += 1;
+        self.waiting.insert(task, Waiting { demand, leaf, since, unit: None });
         match gathers {
             Some(gang) => self.reform(gang, false),
             None => self.insert_unit(task, None, std::slice::from_ref(&task)),
@@ -247,8 +250,7 @@ impl Scheduler {
 
     fn insert_unit(&mut self, task: TaskRef, gang: Option<GangIx>, members: &[TaskRef]) {
         let Some(waiting) = self.waiting.get(&task) else { return };
-        let demand = waiting.demand.clone();
-        let leaf = self.tree.find_or_remember(&demand.queue);
+        let (demand, leaf) = (waiting.demand.clone(), waiting.leaf);
         let longest = demand.longest_wait.or(self.tree.get(leaf).spec.longest_wait).unwrap_or(LONGEST_WAIT);
         let mut since = waiting.since;
         let mut priority = self.priority(&demand);
@@ -338,9 +340,15 @@ impl Scheduler {
         Some(unit)
     }
 
+    fn take_waiting(&mut self, task: TaskRef) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&task)?;
+        self.tree.leaf(waiting.leaf).tasks -= 1;
+        Some(waiting)
+    }
+
     /// Removes a waiting task.
     fn dequeue(&mut self, task: TaskRef) {
-        let Some(waiting) = self.waiting.remove(&task) else { return };
+        let Some(waiting) = self.take_waiting(task) else { return };
         match self.gangs.withdraw(task) {
             Some(gang) if waiting.unit.is_some() => self.reform(gang, true),
             Some(_) => {}
@@ -377,6 +385,7 @@ impl Scheduler {
         let tenant = self.usage.tenant(&demand.tenant);
         let class = self.class(&demand).map(|class| class.value);
         self.tree.allocate(leaf, &amounts);
+        self.tree.leaf(leaf).tasks += 1;
         self.gangs.runs(task, true);
         self.runs.entry(task.run).or_default().running += 1;
         let record = Running {
@@ -441,6 +450,7 @@ impl Scheduler {
         let (names, amounts, assignment) = (&mut self.names, &running.amounts, &running.assignment);
         self.room.change(running.node, |node| node.release(task, amounts, running.end, assignment, names));
         self.tree.free(running.leaf, &running.amounts);
+        self.tree.leaf(running.leaf).tasks -= 1;
         if self.tree.get(running.leaf).leaf.waits() {
             // It may be entitled to more now.
             self.tree.mark(running.leaf);
@@ -490,7 +500,7 @@ impl Scheduler {
         }
         for (gang, left) in self.gangs.leave(run) {
             for task in left {
-                self.waiting.remove(&task);
+                self.take_waiting(task);
             }
             self.reform(gang, true);
             self.gangs.drop_empty(gang);

@@ -30,8 +30,7 @@ impl PreemptionKind {
 }
 
 /// Upper bounds in milliseconds: from what nobody notices to the longest wait of a queue that says nothing.
-const BOUNDS: [u64; 14] =
-    [1, 5, 10, 20, 50, 100, 250, 500, 1_000, 5_000, 10_000, 60_000, 600_000, 3_600_000];
+const BOUNDS: [u64; 14] = [1, 5, 10, 20, 50, 100, 250, 500, 1_000, 5_000, 10_000, 60_000, 600_000, 3_600_000];
 
 /// How long tasks waited until they were started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

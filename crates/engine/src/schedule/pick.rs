@@ -364,7 +364,7 @@ impl Scheduler {
             next += count;
         }
         for task in &members {
-            let Some(waiting) = self.waiting.remove(task) else { continue };
+            let Some(waiting) = self.take_waiting(*task) else { continue };
             let since = self.requeued.remove(task).unwrap_or(waiting.since).max(waiting.since);
             self.counters.latency.add(now.since(since));
             let demand = waiting.demand;

@@ -69,12 +69,8 @@ impl Scheduler {
 
     /// Reports whether tasks run or wait in a queue or below it, members of incomplete gangs included.
     pub fn has_work(&self, queue: &str) -> bool {
-        let at = self.tree.find(queue);
-        let counted =
-            at.map(|at| self.tree.get(at)).is_some_and(|found| found.pending > 0 || !found.allocated().is_zero());
-        let gathers = || self.waiting.values().any(|one| one.unit.is_none() && one.demand.queue.as_ref() == queue);
-        let runs = || self.running.values().any(|one| Some(one.leaf) == at);
-        counted || gathers() || runs()
+        let found = self.tree.find(queue).map(|at| self.tree.get(at));
+        found.is_some_and(|found| found.leaf.tasks > 0 || found.pending > 0 || !found.allocated().is_zero())
     }
 
     /// Returns a task that waits although nothing keeps it from starting. There is none between two decisions.

@@ -17,8 +17,7 @@ pub struct Eviction {
 impl Scheduler {
     /// Computes again when the tasks of a node leave it, after its taints may have changed.
     pub(super) fn plan_evictions(&mut self, at: NodeIx) {
-        let tasks: Vec<TaskRef> =
-            self.room.get(at).into_iter().flat_map(|node| node.running.iter().copied()).collect();
+        let tasks: Vec<TaskRef> = self.room.get(at).into_iter().flat_map(|node| node.running.iter().copied()).collect();
         tasks.into_iter().for_each(|task| self.plan_eviction(task));
     }
 

@@ -47,6 +47,8 @@ pub(super) struct Leaf {
     pub wake: Option<Time>,
     /// The first unit, and when victims for it may be looked for again.
     pub next_preemption: Option<(UnitIx, Time)>,
+    /// How many tasks of it wait or run, members of incomplete gangs included.
+    pub tasks: usize,
     /// Tasks that run here and may be ended for others, least harm first.
     pub victims: BTreeSet<Harm>,
 }

@@ -334,8 +334,9 @@ fn taint(play: &mut Play, added: Option<octoflow_model::Time>) {
 
 #[test]
 fn a_taint_ends_those_who_do_not_tolerate_it_and_others_when_their_time_is_over() {
-    let script =
-        ["work", "tolerant", "patient"].into_iter().fold(Script::default(), |script, name| script.on(name, exit(0).after(100)));
+    let script = ["work", "tolerant", "patient"]
+        .into_iter()
+        .fold(Script::default(), |script, name| script.on(name, exit(0).after(100)));
     let mut play = Play::with(TOLERANT, script);
     play.tell_all();
     play.advance(seconds(5));
@@ -364,9 +365,12 @@ fn a_taint_ends_those_who_do_not_tolerate_it_and_others_when_their_time_is_over(
 
 #[test]
 fn a_taint_that_is_taken_away_in_time_ends_nobody_and_a_restart_forgets_none() {
-    let mut play = Play::with(TOLERANT, ["work", "tolerant", "patient"].into_iter().fold(Script::default(), |script, name| {
-        script.on(name, exit(0).after(100))
-    }));
+    let mut play = Play::with(
+        TOLERANT,
+        ["work", "tolerant", "patient"]
+            .into_iter()
+            .fold(Script::default(), |script, name| script.on(name, exit(0).after(100))),
+    );
     play.advance(seconds(5));
     let now = play.now;
     taint(&mut play, Some(now));

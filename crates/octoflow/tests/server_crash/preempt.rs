@@ -195,7 +195,11 @@ fn a_server_killed_twenty_times_while_queues_take_from_each_other_keeps_every_pr
     assert!(over, "something is stuck: {}", status(server.address, "root"));
     for queue in ["root", "small", "large"] {
         let told = status(server.address, queue);
-        assert_eq!((&told["running"], &told["pending"], &told["allocated"]), (&json!(0), &json!(0), &json!({})), "{queue}");
+        assert_eq!(
+            (&told["running"], &told["pending"], &told["allocated"]),
+            (&json!(0), &json!(0), &json!({})),
+            "{queue}"
+        );
     }
     let (runs, sets) = (check::listed(server.address), check::sets(server.address));
     assert_eq!((runs.len(), sets.len()), (FLOODS, made + 1), "lost, or made twice");
@@ -232,7 +236,9 @@ fn broken_promises(runs: &BTreeMap<String, Value>, sets: &BTreeMap<String, Value
             let (begins, ends) = (ran(&format!("{mark} begins")), ran(&format!("{mark} ends")));
             // Somebody may be ended before its first line, or between its last line and its end.
             if begins == 0 || begins > 1 + again || ends == 0 || ends > begins {
-                broken.push(format!("`{mark}` began {begins} times and ended {ends} times, ended for others {again} times"));
+                broken.push(format!(
+                    "`{mark}` began {begins} times and ended {ends} times, ended for others {again} times"
+                ));
             }
         }
     }
@@ -244,7 +250,8 @@ fn broken_promises(runs: &BTreeMap<String, Value>, sets: &BTreeMap<String, Value
             let mark = format!("{name} {index}");
             let (begins, ends) = (ran(&format!("{mark} begins")), ran(&format!("{mark} ends")));
             if (begins, ends) != (1, 1) {
-                broken.push(format!("`{mark}` began {begins} times and ended {ends} times, and its queue owes nothing"));
+                broken
+                    .push(format!("`{mark}` began {begins} times and ended {ends} times, and its queue owes nothing"));
             }
         }
     }

@@ -119,12 +119,8 @@ fn of_scheduling(page: &mut Page, scrape: &Scrape) {
     page.one(attempts, "counter", "How often victims were looked for.", counters.preemption_attempts as f64);
     let ended = "octoflow_preemptions_total";
     page.head(ended, "counter", "Tasks that were ended and wait again, by the reason.");
-    let kinds = [
-        PreemptionKind::Reclaimed,
-        PreemptionKind::LowerClass,
-        PreemptionKind::Drained,
-        PreemptionKind::Tainted,
-    ];
+    let kinds =
+        [PreemptionKind::Reclaimed, PreemptionKind::LowerClass, PreemptionKind::Drained, PreemptionKind::Tainted];
     for kind in kinds {
         let count = counters.preemptions.get(&kind).copied().unwrap_or(0);
         page.row(ended, &[("reason", kind.word())], count as f64);

@@ -146,9 +146,7 @@ pub fn play(words: &[String]) -> Result<String, Box<dyn std::error::Error + Send
         Role::Victims { running, gang } => sched::victims(running, gang).map(told),
         Role::Waiters { count, dir } => sched::leave(count, &dir).map(|()| String::new()),
         Role::Back { dir } => sched::back(&dir).map(told),
-        Role::Queued { groups, steps, queues, dir } => {
-            sched::null(groups, steps, queues, &dir).map(|()| String::new())
-        }
+        Role::Queued { groups, steps, queues, dir } => sched::null(groups, steps, queues, &dir).map(|()| String::new()),
         Role::Hello => hello::serve().map(|()| String::new()),
     }
 }

@@ -163,7 +163,9 @@ pub(super) fn leave(count: u32, dir: &Path) -> Outcome<()> {
     for run in 0..RUNS {
         controller::submit(registry.controller(), &format!("waits-{run}"), shape::layers(1, count / RUNS))?;
     }
-    until(|| Ok(registry.gauges().map_err(|fault| fault.to_string())?.tasks_waiting >= (count / RUNS * RUNS) as usize))?;
+    until(
+        || Ok(registry.gauges().map_err(|fault| fault.to_string())?.tasks_waiting >= (count / RUNS * RUNS) as usize),
+    )?;
     Ok(registry.close()?)
 }
 

@@ -10,7 +10,10 @@ use octoflow_engine::{
     },
     schedule::spec::{NodeSpec, Quantities},
 };
-use octoflow_model::{Revision, task::placement::{Taint, TaintEffect}};
+use octoflow_model::{
+    Revision,
+    task::placement::{Taint, TaintEffect},
+};
 use serde_json::{Map, Value, json};
 
 use super::{Fault, Kind, Registry, uid};
