@@ -1,21 +1,26 @@
 //! Decides what starts next: queues in their order, in each the first unit that fits and may. Costs as much as there are
 //! queues and shapes, never as much as there are waiting tasks.
 
-use std::{cell::Cell, collections::BTreeMap, time::Duration};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use octoflow_model::{RunId, Time};
 
 use super::{
-    Decision, Nominee, Scheduler, TaskRef,
+    Decision, Nominee, Scheduler, TaskRef, Waiting,
     amounts::Amounts,
     counters::PreemptionKind,
+    gang::Gangs,
     node::Node,
     preempt::PreemptionReason,
     reserve::{Reservation, UNKNOWN},
     room::{NodeIx, Placement},
     shapes::{Place, ShapeIx},
     tree::QueueIx,
-    units::UnitIx,
+    units::{Unit, UnitIx},
     waiting::{Order, Ranked},
 };
 
@@ -80,14 +85,7 @@ impl Scheduler {
 
     /// Returns the tasks of a unit.
     pub(super) fn members(&self, at: UnitIx) -> Vec<TaskRef> {
-        let Some(unit) = self.units.get(at) else { return Vec::new() };
-        match unit.gang.and_then(|gang| self.gangs.get(gang)) {
-            None => vec![unit.task],
-            Some(gang) => {
-                let of_unit = |task: &TaskRef| self.waiting.get(task).is_some_and(|waiting| waiting.unit == Some(at));
-                gang.members().filter(of_unit).collect()
-            }
-        }
+        self.units.get(at).map_or_else(Vec::new, |unit| members(at, unit, &self.gangs, &self.waiting))
     }
 
     fn wake_due(&mut self, now: Time) {
@@ -222,34 +220,30 @@ impl Scheduler {
             return ranked;
         }
         let skipped = Cell::new(false);
-        let units = self.candidates(leaf, now, &|run| {
+        let ready = |run| {
             let is_ready = ready(run);
             skipped.set(skipped.get() || !is_ready);
             is_ready
-        });
+        };
+        let overdue = self.tree.get(leaf).leaf.overdue(now).filter(|(_, unit)| self.is_ready(*unit, &ready));
+        let overdue = overdue.take(MAX_OVERDUE).filter_map(|(at, unit)| Some((at, unit, self.units.get(unit)?.shape)));
+        let mut units: Vec<(Order, UnitIx, ShapeIx)> = overdue.collect();
+        let (all, gangs, waiting) = (&self.units, &self.gangs, &self.waiting);
+        let is_ready = |at| all.get(at).is_some_and(|unit| is_unit_ready(at, unit, gangs, waiting, &ready));
+        units.extend(self.tree.leaf(leaf).firsts(&is_ready));
+        units.sort_unstable();
         // An order without those who are not ready holds for this moment only.
-        let until = if skipped.get() { Some(now) } else { self.tree.get(leaf).leaf.next_deadline(now) };
+        let until = if skipped.get() {
+            self.tree.leaf(leaf).forget_firsts();
+            Some(now)
+        } else {
+            self.tree.get(leaf).leaf.next_deadline(now)
+        };
         Ranked { units, until }
     }
 
     fn is_ready(&self, at: UnitIx, ready: &impl Fn(RunId) -> bool) -> bool {
-        match self.units.get(at) {
-            Some(unit) if unit.gang.is_none() => ready(unit.run),
-            Some(_) => self.members(at).iter().all(|task| ready(task.run)),
-            None => false,
-        }
-    }
-
-    /// Returns the first unit of each shape of a queue, in order; all of it that can start next is among them.
-    fn candidates(&self, leaf: QueueIx, now: Time, ready: &impl Fn(RunId) -> bool) -> Vec<(Order, UnitIx, ShapeIx)> {
-        let queue = &self.tree.get(leaf).leaf;
-        let is_ready = |at: UnitIx| self.is_ready(at, ready);
-        let overdue = queue.overdue(now).filter(|(_, unit)| is_ready(*unit)).take(MAX_OVERDUE);
-        let first = queue.shapes().filter_map(|shape| queue.first(shape, &is_ready));
-        let mut found: Vec<(Order, UnitIx, ShapeIx)> =
-            overdue.chain(first).filter_map(|(order, unit)| Some((order, unit, self.units.get(unit)?.shape))).collect();
-        found.sort_unstable();
-        found
+        self.units.get(at).is_some_and(|unit| is_unit_ready(at, unit, &self.gangs, &self.waiting, ready))
     }
 
     /// Finds room for a unit, or says what it lacks.
@@ -368,18 +362,23 @@ impl Scheduler {
             let since = self.requeued.remove(task).unwrap_or(waiting.since).max(waiting.since);
             self.counters.latency.add(now.since(since));
             let demand = waiting.demand;
-            let wanted = self.names.of_task(&demand.resources);
-            let part = nodes
-                .iter()
-                .position(|(part, left)| *left > 0 && part.amounts == wanted && part.constraints == demand.constraints);
+            let part = if let [_] = nodes[..] {
+                Some(0)
+            } else {
+                let wanted = self.names.of_task(&demand.resources);
+                nodes.iter().position(|(part, left)| {
+                    *left > 0 && part.amounts == wanted && part.constraints == demand.constraints
+                })
+            };
             let Some(part) = part else { continue };
             nodes[part].1 -= 1;
+            let wanted = &nodes[part].0.amounts;
             let node = placement[offsets[part]];
             offsets[part] += 1;
             let end = demand.bound.map_or(UNKNOWN, |bound| now.saturating_add(bound));
             let names = &self.names;
             let occupied = self.room.change(node, |node| {
-                let amounts = node.fitted(&wanted);
+                let amounts = node.fitted(wanted);
                 let assignment = node.occupy(*task, &amounts, end, names);
                 (amounts, assignment)
             });
@@ -448,5 +447,30 @@ impl Scheduler {
                 self.freed(node);
             }
         }
+    }
+}
+
+/// Returns the tasks of a unit.
+fn members(at: UnitIx, unit: &Unit, gangs: &Gangs, waiting: &HashMap<TaskRef, Waiting>) -> Vec<TaskRef> {
+    match unit.gang.and_then(|gang| gangs.get(gang)) {
+        None => vec![unit.task],
+        Some(gang) => {
+            let of_unit = |task: &TaskRef| waiting.get(task).is_some_and(|waiting| waiting.unit == Some(at));
+            gang.members().filter(of_unit).collect()
+        }
+    }
+}
+
+/// Reports whether the runs of all tasks of a unit are ready.
+fn is_unit_ready(
+    at: UnitIx,
+    unit: &Unit,
+    gangs: &Gangs,
+    waiting: &HashMap<TaskRef, Waiting>,
+    ready: &impl Fn(RunId) -> bool,
+) -> bool {
+    match unit.gang {
+        None => ready(unit.run),
+        Some(_) => members(at, unit, gangs, waiting).iter().all(|task| ready(task.run)),
     }
 }

@@ -303,6 +303,7 @@ impl Tree {
             }
             self.recount_path(parent);
         }
+        self.outdate();
         let path: Vec<QueueIx> = self.path(at).collect();
         path.into_iter().for_each(|at| self.place(at));
     }

@@ -64,6 +64,8 @@ pub(super) struct Ranked {
 struct Line {
     tenants: BTreeSet<(UsageKey, TenantIx)>,
     of: HashMap<TenantIx, BTreeMap<i32, Level>>,
+    /// Its first unit and that one's place, until something changes that.
+    first: Option<(Order, UnitIx)>,
 }
 
 /// The units of one tenant, shape and priority. Its rank is that of its first unit, so that a level whose units wait long
@@ -86,10 +88,6 @@ impl Leaf {
         !self.deadlines.is_empty()
     }
 
-    pub(super) fn shapes(&self) -> impl Iterator<Item = ShapeIx> + '_ {
-        self.lines.keys().copied()
-    }
-
     pub(super) fn insert(&mut self, at: UnitIx, unit: &Unit, usage: UsageKey, turn: Turn) {
         self.retenant(unit.tenant, usage);
         let line = self.lines.entry(unit.shape).or_default();
@@ -100,6 +98,7 @@ impl Leaf {
         levels.entry(unit.priority).or_default().change(unit.run, turn, |units| {
             units.insert((unit.rank, unit.task, at));
         });
+        line.first = None;
         self.deadlines.insert((unit.deadline, unit.task, at));
         self.ranked = None;
     }
@@ -113,6 +112,7 @@ impl Leaf {
             self.reservation = None;
         }
         let Some(line) = self.lines.get_mut(&unit.shape) else { return };
+        line.first = None;
         let Some(levels) = line.of.get_mut(&unit.tenant) else { return };
         if let Some(level) = levels.get_mut(&unit.priority) {
             level.change(unit.run, turn, |units| {
@@ -141,8 +141,17 @@ impl Leaf {
         if before != usage {
             self.ranked = None;
             for line in self.lines.values_mut().filter(|line| line.of.contains_key(&tenant)) {
+                let first = line.tenants.first().map(|(_, tenant)| *tenant);
                 line.tenants.remove(&(before, tenant));
                 line.tenants.insert((usage, tenant));
+                let now = line.tenants.first().map(|(_, tenant)| *tenant);
+                if first != now {
+                    line.first = None;
+                } else if now == Some(tenant)
+                    && let Some((order, _)) = &mut line.first
+                {
+                    order.1 = usage;
+                }
             }
         }
     }
@@ -159,11 +168,12 @@ impl Leaf {
 
     /// Moves a run to the place of its turn.
     pub(super) fn rerun(&mut self, shape: ShapeIx, tenant: TenantIx, run: RunId, turn: Turn) {
-        let levels = self.lines.get_mut(&shape).and_then(|line| line.of.get_mut(&tenant));
-        for level in levels.into_iter().flat_map(BTreeMap::values_mut) {
+        let Some(line) = self.lines.get_mut(&shape) else { return };
+        for level in line.of.get_mut(&tenant).into_iter().flat_map(BTreeMap::values_mut) {
             if level.of.contains_key(&run) {
                 level.change(run, turn, |_| ());
                 // Somebody else may be first now.
+                line.first = None;
                 self.ranked = None;
             }
         }
@@ -182,23 +192,19 @@ impl Leaf {
         self.ranked = Some(ranked);
     }
 
-    /// Returns the first unit of a shape that is `ready`, and its place in the queue.
-    pub(super) fn first(&self, shape: ShapeIx, ready: &impl Fn(UnitIx) -> bool) -> Option<(Order, UnitIx)> {
-        let line = self.lines.get(&shape)?;
-        line.tenants.iter().find_map(|(usage, tenant)| {
-            let first = |(rank, level): (Rank, &Level)| {
-                let (turn, task, unit) = level.first(ready)?;
-                Some(((Overdue::No, *usage, rank, turn, task), unit))
-            };
-            let levels = line.of.get(tenant)?;
-            let mut ranks = levels.values().filter_map(|level| Some((level.rank()?, level)));
-            if levels.len() == 1 {
-                return ranks.next().and_then(first);
-            }
-            let mut ranks: Vec<(Rank, &Level)> = ranks.collect();
-            ranks.sort_unstable_by_key(|(rank, _)| *rank);
-            ranks.into_iter().find_map(first)
-        })
+    /// Returns the first unit of each shape that is `ready`, with its place in the queue, in no particular order.
+    pub(super) fn firsts(&mut self, ready: &impl Fn(UnitIx) -> bool) -> Vec<(Order, UnitIx, ShapeIx)> {
+        let first = |(shape, line): (&ShapeIx, &mut Line)| {
+            let known = line.first.filter(|(_, unit)| ready(*unit)).or_else(|| line.find(ready));
+            line.first = known;
+            known.map(|(order, unit)| (order, unit, *shape))
+        };
+        self.lines.iter_mut().filter_map(first).collect()
+    }
+
+    /// Forgets the first units: they were found while somebody before them was not ready.
+    pub(super) fn forget_firsts(&mut self) {
+        self.lines.values_mut().for_each(|line| line.first = None);
     }
 
     /// Iterates over the units that have waited too long, the longest waiting first.
@@ -252,6 +258,26 @@ impl Leaf {
 /// The least place behind everything with a deadline up to now.
 fn after(now: Time) -> (Time, TaskRef, UnitIx) {
     (Time(now.0.saturating_add(1)), TaskRef::FIRST, UnitIx::FIRST)
+}
+
+impl Line {
+    /// Finds the first unit that is `ready`, and its place.
+    fn find(&self, ready: &impl Fn(UnitIx) -> bool) -> Option<(Order, UnitIx)> {
+        self.tenants.iter().find_map(|(usage, tenant)| {
+            let first = |(rank, level): (Rank, &Level)| {
+                let (turn, task, unit) = level.first(ready)?;
+                Some(((Overdue::No, *usage, rank, turn, task), unit))
+            };
+            let levels = self.of.get(tenant)?;
+            let mut ranks = levels.values().filter_map(|level| Some((level.rank()?, level)));
+            if levels.len() == 1 {
+                return ranks.next().and_then(first);
+            }
+            let mut ranks: Vec<(Rank, &Level)> = ranks.collect();
+            ranks.sort_unstable_by_key(|(rank, _)| *rank);
+            ranks.into_iter().find_map(first)
+        })
+    }
 }
 
 impl Level {

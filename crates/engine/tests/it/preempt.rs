@@ -371,6 +371,7 @@ fn a_taint_that_is_taken_away_in_time_ends_nobody_and_a_restart_forgets_none() {
             .into_iter()
             .fold(Script::default(), |script, name| script.on(name, exit(0).after(100))),
     );
+    play.tell_all();
     play.advance(seconds(5));
     let now = play.now;
     taint(&mut play, Some(now));

@@ -172,7 +172,7 @@ fn whoever_is_looked_for_again_after_its_node_is_gone_is_not_stuck() {
     stage.scheduler.put_queue(QueueSpec::new("poor"));
     (0..8).for_each(|node| stage.enqueue(task(1, node), Demand { queue: "rich".into(), ..demand(1000) }));
     assert_eq!(stage.started().len(), 8);
-    stage.enqueue(task(2, 0), Demand { queue: "poor".into(), ..demand(2000) });
+    stage.enqueue(task(2, 0), Demand { queue: "poor".into(), ..demand(1000) });
     let victims: Vec<TaskRef> = stage
         .decisions()
         .into_iter()
@@ -181,7 +181,7 @@ fn whoever_is_looked_for_again_after_its_node_is_gone_is_not_stuck() {
             Decision::Start { task, .. } => panic!("{task:?}"),
         })
         .collect();
-    assert_eq!(victims.len(), 2);
+    assert_eq!(victims.len(), 1);
     let gone = stage.node_of(1, victims[0].node.0).to_owned();
     stage.scheduler.remove_node(&gone);
     (0..8)

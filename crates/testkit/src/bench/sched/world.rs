@@ -147,8 +147,11 @@ impl World {
             while self.waiting.len() < self.wanted {
                 self.tasks += 1;
                 let task = TaskRef { run: RunId(u64::from(self.tasks / TASKS)), node: NodeIx(self.tasks) };
-                let drawn = self.draw() as usize % self.demands.len();
-                let demand = self.demands[drawn].clone();
+                // All tasks of a run are in one queue and of one tenant; their shapes differ.
+                let place = (self.tasks / TASKS).wrapping_mul(2_654_435_761);
+                let (queue, tenant) = (place % QUEUES, place / QUEUES % TENANTS);
+                let shape = self.draw() as u32 % SHAPES;
+                let demand = self.demands[((tenant * SHAPES + shape) * QUEUES + queue) as usize].clone();
                 self.scheduler.enqueue(task, demand.clone(), self.now);
                 self.waiting.push(Known { task, demand, since: self.now, node: 0 });
             }
