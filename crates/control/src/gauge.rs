@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use octoflow_engine::schedule::{QueueReport, spec::Quantities};
+pub use octoflow_engine::schedule::{Counters, PreemptionKind, QueueReport, spec::Quantities};
 use octoflow_model::RunId;
 use octoflow_runtime::port::{Condition, ConditionKind};
 use octoflow_store::{Change, Filter};
@@ -33,6 +33,8 @@ pub struct Gauges {
     pub tasks_waiting: usize,
     /// Queues as they stand.
     pub queues: Vec<QueueReport>,
+    /// What the scheduler has counted since the controller was opened.
+    pub scheduling: Counters,
     pub locks_held: usize,
     pub lock_waiters: usize,
     /// Number of runs that entered each phase since the controller was opened.

@@ -5,11 +5,11 @@ pub mod input;
 pub mod locks;
 pub mod slice;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use octoflow_model::{
-    AttemptId, Claim, Fact, Limit, NodeIx, Order, Report, RunFact, RunId, Task, Time, meta::KeyedData,
-    submission::Submission, task::placement::Assignment,
+    AttemptId, Claim, Fact, Limit, Order, Report, RunFact, RunId, Task, Time, meta::KeyedData, submission::Submission,
+    task::placement::Assignment,
 };
 
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
         OpenError, Run,
         effect::{Change, Decided, Effects},
     },
-    schedule::{Scheduler, TaskRef, spec::NodeSpec},
+    schedule::{PreemptionKind, Scheduler, TaskRef, spec::NodeSpec},
 };
 
 pub(crate) mod capacity;
@@ -35,9 +35,11 @@ pub use capacity::Capacity;
 
 mod command;
 mod place;
+mod timers;
 
 use command::ChildRuns;
 use place::enqueue;
+use timers::Timers;
 
 /// Kinds of objects whose values tasks and parameters can reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,7 +102,7 @@ pub struct Engine {
     shared: SharedState,
     scheduler: Scheduler,
     locks: Locks,
-    wakes: BTreeSet<(Time, RunId, Option<NodeIx>)>,
+    wakes: Timers,
     /// Work that one input may do.
     slice: Work,
     /// Work left for the current input.
@@ -162,7 +164,7 @@ impl Engine {
             shared,
             scheduler,
             locks: Locks::default(),
-            wakes: BTreeSet::new(),
+            wakes: Timers::default(),
             slice,
             left: slice,
             unsettled: VecDeque::new(),
@@ -241,7 +243,7 @@ impl Engine {
         if self.has_more() {
             return Some(Time(i64::MIN));
         }
-        let timer = self.wakes.first().map(|(at, _, _)| *at);
+        let timer = self.wakes.first().map(|(at, _, _)| at);
         timer.into_iter().chain(self.scheduler.wake_at()).min()
     }
 
@@ -250,7 +252,7 @@ impl Engine {
         released.iter().for_each(|run| self.children.remove(run));
         self.locks.release_run(run);
         self.scheduler.leave(run);
-        self.wakes.retain(|(_, owner, _)| *owner != run);
+        self.wakes.remove_run(run);
         self.deferred.remove(&run);
         self.postponed.remove(&run);
         released
@@ -292,7 +294,10 @@ impl Engine {
                 None => self.scheduler.remove_node(&name),
             },
             Input::Drain { node } => self.drain(&node, now, &mut outcome),
-            Input::Evict { task, why } => self.turn(task.run, now, &mut outcome, |turn| turn.preempt(task.node, why)),
+            Input::Evict { task, why } => {
+                self.scheduler.note_ending(task, PreemptionKind::Drained);
+                self.turn(task.run, now, &mut outcome, |turn| turn.preempt(task.node, why));
+            }
             Input::Queue { name, spec } => match spec {
                 Some(spec) => self.scheduler.put_queue(*spec),
                 None => self.scheduler.remove_queue(&name),
@@ -329,10 +334,10 @@ impl Engine {
 
     /// Removes timers at the head that have become pointless; they would only wake the caller for nothing.
     fn prune_timers(&mut self) {
-        while let Some((at, id, node)) = self.wakes.first().copied()
+        while let Some(timer @ (at, id, node)) = self.wakes.first()
             && self.runs.get(&id).is_none_or(|run| !run.awaits(run.local(at), node))
         {
-            self.wakes.pop_first();
+            self.wakes.remove(&timer);
         }
     }
 
@@ -354,8 +359,7 @@ impl Engine {
     }
 
     fn tick(&mut self, now: Time, outcome: &mut Outcome) {
-        let due = self.wakes.iter().take_while(|(at, _, _)| *at <= now);
-        let due: Vec<_> = due.filter(|(_, run, _)| !self.is_unsettled(*run)).copied().collect();
+        let due: Vec<_> = self.wakes.due(now).filter(|(_, run, _)| !self.is_unsettled(*run)).copied().collect();
         for wake @ (_, run, node) in due {
             if self.left == 0 {
                 break;
@@ -489,7 +493,9 @@ impl Engine {
             enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
         }
         let wakes = run.take_wakes();
-        self.wakes.extend(wakes.into_iter().map(|(at, node)| (run.engine_time(at), id, node)));
+        for (at, node) in wakes {
+            self.wakes.insert((run.engine_time(at), id, node));
+        }
     }
 
     /// Applies the effects of a turn outside its run, and adds its facts and orders to the outcome.

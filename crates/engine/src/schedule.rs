@@ -3,7 +3,9 @@
 //! so nothing starves. `docs/scheduling.md` tells the whole rule.
 
 mod amounts;
+mod charge;
 mod config;
+mod counters;
 mod gang;
 mod node;
 mod pick;
@@ -13,6 +15,7 @@ mod reserve;
 mod room;
 mod shapes;
 pub mod spec;
+mod taint;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -40,10 +43,12 @@ use units::{Rank, Unit, UnitIx, Units};
 use usage::{TenantIx, Usage};
 use waiting::Turn;
 
+pub use counters::{Counters, Latency, PreemptionKind};
 pub use node::Misfit;
 pub use preempt::{Preemption, PreemptionReason};
 pub use report::{GangReport, NodeReport, QueueReport};
 pub use spec::Gang;
+pub use taint::Eviction;
 pub use tree::MAX_DEPTH;
 pub use usage::UsageRecord;
 pub use why::{Level, Remedy, WaitReason};
@@ -61,9 +66,6 @@ impl TaskRef {
 
 /// After this wait a task is first in its queue, unless the run or the queue says otherwise.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-
-/// Usage is charged for this much time in advance, so that it counts from the start.
-const CHARGED_AHEAD: Duration = Duration::from_secs(60);
 
 /// What the scheduler decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,9 +95,16 @@ pub struct Scheduler {
     /// Tasks that use no resources; they never wait behind one that does.
     weightless: VecDeque<TaskRef>,
     /// Units whose victims are ending, and the nodes that keep room for them.
-    nominees: BTreeMap<UnitIx, Vec<NodeIx>>,
+    nominees: BTreeMap<UnitIx, Nominee>,
     /// When running tasks are charged again.
     charges: BTreeSet<(Time, TaskRef)>,
+    /// When running tasks have to leave their nodes.
+    evictions: BTreeSet<(Time, TaskRef)>,
+    /// Tasks that were ended for others, and when: they wait again since then.
+    requeued: BTreeMap<TaskRef, Time>,
+    counters: Counters,
+    /// When usages were last handed out to be persisted.
+    usage_taken: Option<Time>,
     /// When a queue has to be looked at again although nothing happens.
     wakes: BTreeSet<(Time, QueueIx)>,
     last_turn: u64,
@@ -106,9 +115,18 @@ pub struct Scheduler {
 #[derive(Debug)]
 struct Waiting {
     demand: Arc<Demand>,
+    leaf: QueueIx,
     since: Time,
     /// `None` while it waits for its gang.
     unit: Option<UnitIx>,
+}
+
+/// A unit whose victims are ending.
+#[derive(Debug)]
+struct Nominee {
+    nodes: Vec<NodeIx>,
+    /// True if something was freed for it since it was last tried.
+    retry: bool,
 }
 
 #[derive(Debug)]
@@ -126,6 +144,15 @@ struct Running {
     /// True if it is being ended for another.
     ending: bool,
     charged_until: Time,
+    /// When it has to leave its node.
+    leaves: Option<Time>,
+}
+
+impl Running {
+    /// Returns the place of the task among possible victims.
+    fn harm(&self, task: TaskRef) -> preempt::Harm {
+        (self.class.unwrap_or(0), std::cmp::Reverse(self.started), task)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -157,6 +184,10 @@ impl Default for Scheduler {
             weightless: VecDeque::new(),
             nominees: BTreeMap::new(),
             charges: BTreeSet::new(),
+            evictions: BTreeSet::new(),
+            requeued: BTreeMap::new(),
+            counters: Counters::default(),
+            usage_taken: None,
             wakes: BTreeSet::new(),
             last_turn: 0,
             clock: Time(0),
@@ -172,7 +203,9 @@ impl Scheduler {
         self.decided.retain(|decision| !matches!(decision, Decision::Start { task: started, .. } if *started == task));
         let rank = Rank::new(since, self.priority(&demand));
         let gathers = demand.gang.as_ref().and_then(|gang| self.gangs.gather(task, rank, gang));
-        self.waiting.insert(task, Waiting { demand, since, unit: None });
+        let leaf = self.tree.find_or_remember(&demand.queue);
+        self.tree.leaf(leaf).tasks += 1;
+        self.waiting.insert(task, Waiting { demand, leaf, since, unit: None });
         match gathers {
             Some(gang) => self.reform(gang, false),
             None => self.insert_unit(task, None, std::slice::from_ref(&task)),
@@ -217,8 +250,7 @@ impl Scheduler {
 
     fn insert_unit(&mut self, task: TaskRef, gang: Option<GangIx>, members: &[TaskRef]) {
         let Some(waiting) = self.waiting.get(&task) else { return };
-        let demand = waiting.demand.clone();
-        let leaf = self.tree.find_or_remember(&demand.queue);
+        let (demand, leaf) = (waiting.demand.clone(), waiting.leaf);
         let longest = demand.longest_wait.or(self.tree.get(leaf).spec.longest_wait).unwrap_or(LONGEST_WAIT);
         let mut since = waiting.since;
         let mut priority = self.priority(&demand);
@@ -253,6 +285,7 @@ impl Scheduler {
         let at = self.units.insert(unit.clone());
         self.tree.leaf(leaf).insert(at, &unit, usage, turn);
         self.tree.count(leaf, true);
+        self.tree.mark(leaf);
         if self.tree.get(leaf).leaf.wake.is_none_or(|wake| unit.deadline < wake) {
             self.set_wake(leaf);
         }
@@ -298,6 +331,7 @@ impl Scheduler {
         }
         self.tree.leaf(unit.leaf).remove(at, &unit, turn);
         self.tree.count(unit.leaf, false);
+        self.tree.mark(unit.leaf);
         if !self.tree.get(unit.leaf).leaf.waits() {
             self.set_wake(unit.leaf);
         }
@@ -306,9 +340,15 @@ impl Scheduler {
         Some(unit)
     }
 
+    fn take_waiting(&mut self, task: TaskRef) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&task)?;
+        self.tree.leaf(waiting.leaf).tasks -= 1;
+        Some(waiting)
+    }
+
     /// Removes a waiting task.
     fn dequeue(&mut self, task: TaskRef) {
-        let Some(waiting) = self.waiting.remove(&task) else { return };
+        let Some(waiting) = self.take_waiting(task) else { return };
         match self.gangs.withdraw(task) {
             Some(gang) if waiting.unit.is_some() => self.reform(gang, true),
             Some(_) => {}
@@ -345,6 +385,7 @@ impl Scheduler {
         let tenant = self.usage.tenant(&demand.tenant);
         let class = self.class(&demand).map(|class| class.value);
         self.tree.allocate(leaf, &amounts);
+        self.tree.leaf(leaf).tasks += 1;
         self.gangs.runs(task, true);
         self.runs.entry(task.run).or_default().running += 1;
         let record = Running {
@@ -358,10 +399,17 @@ impl Scheduler {
             end,
             class,
             ending: false,
-            charged_until: started,
+            charged_until: self.usage.charged_before(started),
+            leaves: None,
         };
+        if record.demand.preemptable != Some(false) {
+            self.tree.leaf(leaf).victims.insert(record.harm(task));
+        }
+        self.charges.insert((record.charged_until, task));
         self.running.insert(task, record);
-        self.charges.insert((started, task));
+        if self.room.get(node).is_some_and(|node| !node.spec.taints.is_empty()) {
+            self.plan_eviction(task);
+        }
     }
 
     /// Notes that a run had its turn: its waiting units go behind those of all other runs.
@@ -371,6 +419,7 @@ impl Scheduler {
         state.turn = Turn(self.last_turn);
         for (leaf, shape, tenant) in state.waits.keys() {
             self.tree.leaf(*leaf).rerun(*shape, *tenant, run, state.turn);
+            self.tree.mark(*leaf);
         }
     }
 
@@ -388,23 +437,40 @@ impl Scheduler {
         self.dequeue(task);
         let Some(running) = self.running.remove(&task) else { return };
         self.charges.remove(&(running.charged_until, task));
+        if let Some(at) = running.leaves {
+            self.evictions.remove(&(at, task));
+        }
+        if running.ending {
+            self.requeued.insert(task, now);
+        } else {
+            self.tree.complete(running.leaf);
+        }
+        self.tree.leaf(running.leaf).victims.remove(&running.harm(task));
         self.settle_charge(&running, now);
         let (names, amounts, assignment) = (&mut self.names, &running.amounts, &running.assignment);
         self.room.change(running.node, |node| node.release(task, amounts, running.end, assignment, names));
         self.tree.free(running.leaf, &running.amounts);
+        self.tree.leaf(running.leaf).tasks -= 1;
+        if self.tree.get(running.leaf).leaf.waits() {
+            // It may be entitled to more now.
+            self.tree.mark(running.leaf);
+        }
         self.gangs.runs(task, false);
         self.count_ended(task.run);
         self.freed(running.node);
     }
 
-    /// Wakes the shapes that have room on this node again, and only those.
+    /// Offers room that was freed on a node to the shapes that lacked it, and to nobody else.
     fn freed(&mut self, node: NodeIx) {
-        let names = &self.names;
-        let fits = self.shapes.inactive().filter(|(_, shape, _)| self.room.may_fit(shape, node, names));
-        let woken: Vec<ShapeIx> = fits.map(|(at, _, _)| at).collect();
+        let (room, names) = (&self.room, &self.names);
+        let fits = self.shapes.asking().filter(|(_, shape)| room.may_fit(shape, node, names));
+        let woken: Vec<ShapeIx> = fits.map(|(at, _)| at).collect();
         for shape in woken {
-            for leaf in self.shapes.activate(shape) {
-                self.tree.leaf(leaf).dirty = true;
+            self.shapes.offer(shape, node);
+        }
+        for unit in self.room.get(node).into_iter().flat_map(|node| node.nominees()) {
+            if let Some(nominee) = self.nominees.get_mut(&unit) {
+                nominee.retry = true;
             }
         }
     }
@@ -427,9 +493,14 @@ impl Scheduler {
 
     /// Removes the tasks of a run from all gangs, when it is over or begins a new attempt.
     pub fn leave(&mut self, run: RunId) {
+        let of_run = TaskRef { run, node: TaskIx(0) }..=TaskRef { run, node: TaskIx(u32::MAX) };
+        let requeued: Vec<TaskRef> = self.requeued.range(of_run).map(|(task, _)| *task).collect();
+        for task in requeued {
+            self.requeued.remove(&task);
+        }
         for (gang, left) in self.gangs.leave(run) {
             for task in left {
-                self.waiting.remove(&task);
+                self.take_waiting(task);
             }
             self.reform(gang, true);
             self.gangs.drop_empty(gang);
@@ -452,13 +523,17 @@ impl Scheduler {
 
     /// Returns when to look again if nothing happens before.
     pub fn wake_at(&self) -> Option<Time> {
-        self.wakes.first().map(|(at, _)| *at)
+        let queues = self.wakes.first().map(|(at, _)| *at);
+        queues.into_iter().chain(self.evictions.first().map(|(at, _)| *at)).min()
     }
 
     /// Sets the timer of a queue anew.
     fn set_wake(&mut self, leaf: QueueIx) {
         let queue = self.tree.leaf(leaf);
         let next = queue.next_change(self.clock);
+        if queue.wake == next {
+            return;
+        }
         if let Some(before) = std::mem::replace(&mut queue.wake, next) {
             self.wakes.remove(&(before, leaf));
         }
@@ -474,56 +549,5 @@ impl Scheduler {
             let name = assignment.map_or("", |assignment| assignment.node.as_str());
             self.room.insert(config::absent(name), &mut self.names)
         })
-    }
-
-    fn settle_charge(&mut self, running: &Running, now: Time) {
-        let paid = running.charged_until.0.saturating_sub(running.started.0);
-        let used = now.0.saturating_sub(running.started.0).max(0);
-        self.charge(running.leaf, running.tenant, &running.amounts.clone(), (used - paid) as f64 / 1e6, now);
-    }
-
-    /// Charges a tenant for using amounts for some seconds: the largest part of all nodes counts.
-    fn charge(&mut self, leaf: QueueIx, tenant: TenantIx, amounts: &Amounts, seconds: f64, now: Time) {
-        let total = self.tree.total();
-        let part = |(index, amount): (usize, u64)| match total.get(index) {
-            0 => 0.0,
-            all => amount as f64 / all as f64,
-        };
-        let share = amounts.iter().map(part).fold(0.0, f64::max);
-        if self.usage.charge(leaf, tenant, share * seconds, now) {
-            self.retenant_all();
-        }
-        let key = self.usage.key(leaf, tenant);
-        if self.tree.get(leaf).leaf.waits() {
-            self.tree.leaf(leaf).retenant_waiting(tenant, key);
-        }
-    }
-
-    fn retenant_all(&mut self) {
-        let leaves: Vec<QueueIx> = self.tree.all().map(|(at, _)| at).collect();
-        for leaf in leaves {
-            let tenants: Vec<TenantIx> = self.tree.get(leaf).leaf.tenants().collect();
-            for tenant in tenants {
-                let key = self.usage.key(leaf, tenant);
-                self.tree.leaf(leaf).retenant_waiting(tenant, key);
-            }
-        }
-    }
-
-    /// Charges running tasks whose time paid in advance is over.
-    fn charge_due(&mut self, now: Time) {
-        while let Some(&(at, task)) = self.charges.first()
-            && at <= now
-        {
-            self.charges.pop_first();
-            let Some(running) = self.running.get_mut(&task) else { continue };
-            // However long nothing happened, it is charged in one go.
-            let until = now.max(at).saturating_add(CHARGED_AHEAD);
-            let seconds = until.0.saturating_sub(running.charged_until.0) as f64 / 1e6;
-            running.charged_until = until;
-            let (leaf, tenant, amounts) = (running.leaf, running.tenant, running.amounts.clone());
-            self.charges.insert((until, task));
-            self.charge(leaf, tenant, &amounts, seconds, now);
-        }
     }
 }

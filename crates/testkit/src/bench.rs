@@ -13,6 +13,7 @@ mod restart;
 mod role;
 mod row;
 mod rows;
+mod sched;
 mod serve;
 mod shape;
 mod spawn;

@@ -26,6 +26,7 @@ impl EventLoop {
             slots_used: scheduler.running(),
             tasks_waiting: scheduler.waiting(),
             queues: scheduler.queues(),
+            scheduling: scheduler.counters().clone(),
             locks_held,
             lock_waiters,
             entered: self.entered.iter().map(|(key, count)| (key.clone(), *count)).collect(),

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     run::Run,
-    schedule::{Decision, Preemption, PreemptionReason, Scheduler, TaskRef},
+    schedule::{Decision, Eviction, Preemption, PreemptionKind, PreemptionReason, Scheduler, TaskRef},
 };
 
 impl Engine {
@@ -50,6 +50,15 @@ impl Engine {
         self.turn(victim.run, now, outcome, |turn| turn.preempt(victim.node, why));
     }
 
+    /// Ends a task that has to leave its node because of a taint; it waits again.
+    fn evict(&mut self, eviction: &Eviction, now: Time, outcome: &mut Outcome) {
+        let Eviction { task, node, taint } = eviction;
+        if !self.withdraw_postponed(*task, now) {
+            let why = format!("Node {node} has the taint {taint}, which is not tolerated");
+            self.turn(task.run, now, outcome, |turn| turn.preempt(task.node, why));
+        }
+    }
+
     /// Queues a task again that was admitted and could not be launched yet; returns whether it was one.
     fn withdraw_postponed(&mut self, task: TaskRef, now: Time) -> bool {
         let Some(postponed) = self.postponed.get_mut(&task.run) else { return false };
@@ -68,6 +77,7 @@ impl Engine {
             if self.withdraw_postponed(task, now) {
                 continue;
             }
+            self.scheduler.note_ending(task, PreemptionKind::Drained);
             self.turn(task.run, now, outcome, |turn| turn.preempt(task.node, format!("Node {node} is drained")));
         }
     }
@@ -106,6 +116,9 @@ impl Engine {
         // However much was decided before, every input considers at least one waiter.
         self.left = self.left.max(1);
         self.unscheduled = false;
+        for eviction in self.scheduler.take_evictions(now) {
+            self.evict(&eviction, now, outcome);
+        }
         loop {
             self.grant(now, outcome);
             if self.left == 0 {

@@ -138,6 +138,7 @@ fn toleration(value: &Value) -> Toleration {
             Some("NoExecute") => Some(TaintEffect::NoExecute),
             _ => None,
         },
+        seconds: value["tolerationSeconds"].as_i64().map(|seconds| u64::try_from(seconds).unwrap_or(0)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Changes of what the scheduler works with: nodes, queues, priority classes, usage of earlier days. Changing them starts
 //! and ends nothing by itself.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use octoflow_model::Time;
 
@@ -12,6 +12,9 @@ use super::{
     spec::{ClassSpec, NodeSpec, QueueSpec},
     usage::UsageRecord,
 };
+
+/// How often the usage of tenants is persisted while tasks run.
+const USAGE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Describes a node that tasks run on and that has not been heard of.
 pub(super) fn absent(name: &str) -> NodeSpec {
@@ -25,8 +28,10 @@ impl Scheduler {
             Some(at) => {
                 let held: Vec<_> =
                     self.tasks_on(at).filter_map(|task| Some(self.running.get(&task)?.assignment.clone())).collect();
+                self.give_up_node(at);
                 let names = &mut self.names;
                 self.room.change(at, |node| node.update(spec, held.into_iter(), names));
+                self.plan_evictions(at);
                 self.room.measure();
                 at
             }
@@ -38,8 +43,20 @@ impl Scheduler {
     /// Removes a node. Its tasks keep counting for their queues until they are released.
     pub fn remove_node(&mut self, name: &str) {
         if let Some(at) = self.room.find(name) {
+            self.give_up_node(at);
             self.room.remove(at);
             self.nodes_changed(None);
+        }
+    }
+
+    /// Gives up the room that is kept on a node which changes: whoever waits for it looks for room again.
+    fn give_up_node(&mut self, at: NodeIx) {
+        let units: Vec<_> = self.room.get(at).into_iter().flat_map(|node| node.nominees()).collect();
+        for unit in units {
+            self.give_up(unit);
+            if let Some(leaf) = self.units.get(unit).map(|unit| unit.leaf) {
+                self.tree.mark(leaf);
+            }
         }
     }
 
@@ -58,6 +75,7 @@ impl Scheduler {
             self.tree.all().filter(|(_, queue)| queue.leaf.reservation.is_some()).map(|(at, _)| at).collect();
         for leaf in gone {
             self.tree.leaf(leaf).reservation = None;
+            self.tree.mark(leaf);
         }
         // A node that cannot hold a shape does not wake it, and one that was removed wakes nobody.
         if let Some(at) = changed {
@@ -65,10 +83,10 @@ impl Scheduler {
         }
         // Everybody may be larger than all nodes now, or no longer.
         let groups: Vec<ShapeIx> =
-            self.shapes.inactive().filter(|(_, shape, _)| shape.single().is_none()).map(|(at, _, _)| at).collect();
+            self.shapes.asking().filter(|(_, shape)| shape.single().is_none()).map(|(at, _)| at).collect();
         for shape in groups {
             for leaf in self.shapes.activate(shape) {
-                self.tree.leaf(leaf).dirty = true;
+                self.tree.mark(leaf);
             }
         }
     }
@@ -80,7 +98,7 @@ impl Scheduler {
     }
 
     pub fn remove_queue(&mut self, name: &str) {
-        self.tree.remove(name);
+        self.tree.remove(name, &mut self.names);
     }
 
     /// Creates, changes or removes a priority class.
@@ -107,8 +125,16 @@ impl Scheduler {
         self.usage.restore(queue, record);
     }
 
-    /// Returns the usages that have changed since the last call.
+    /// Returns the usages that have changed since the last call and are to be persisted: at intervals while tasks run, and
+    /// when nothing runs or waits any more. Writing them with every start would cost more than the start; a crash forgets
+    /// at most one interval.
     pub fn take_usage(&mut self, now: Time) -> Vec<UsageRecord> {
+        let since = *self.usage_taken.get_or_insert(now);
+        let idle = self.running.is_empty() && self.waiting.is_empty();
+        if !self.usage.has_touched() || !(idle || now >= since.saturating_add(USAGE_INTERVAL)) {
+            return Vec::new();
+        }
+        self.usage_taken = Some(now);
         let touched = self.usage.take_touched(now);
         let record = |(queue, tenant, value): (_, Arc<str>, f64)| UsageRecord {
             queue: self.tree.get(queue).spec.name.to_string(),

@@ -2,7 +2,7 @@
 //! first; the queue finds room for them. Every operation costs as much as its own gang has members.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -26,7 +26,8 @@ pub(super) struct Gangs {
     all: HashMap<GangIx, GangState>,
     index: HashMap<Key, GangIx>,
     of_task: HashMap<TaskRef, GangIx>,
-    of_run: HashMap<RunId, HashSet<GangIx>>,
+    /// Every task of a run that ever belonged to a gang of now.
+    of_run: HashMap<RunId, BTreeSet<(GangIx, TaskRef)>>,
     last: u32,
 }
 
@@ -57,7 +58,7 @@ impl Gangs {
         state.least_of = gang.least_of.clone();
         state.started.remove(&task);
         self.of_task.insert(task, at);
-        self.of_run.entry(task.run).or_default().insert(at);
+        self.of_run.entry(task.run).or_default().insert((at, task));
         if state.formed {
             state.started.insert(task, gang.part.clone());
             return None;
@@ -122,7 +123,7 @@ impl Gangs {
     pub(super) fn join(&mut self, task: TaskRef, gang: &Gang) {
         let at = self.find(gang);
         self.of_task.insert(task, at);
-        self.of_run.entry(task.run).or_default().insert(at);
+        self.of_run.entry(task.run).or_default().insert((at, task));
         if let Some(state) = self.all.get_mut(&at) {
             state.started.insert(task, gang.part.clone());
             state.formed |= state.is_enough(state.started.values());
@@ -164,7 +165,12 @@ impl Gangs {
     /// Removes the tasks of a run from all gangs. Returns the gangs, with the tasks that waited in them.
     pub(super) fn leave(&mut self, run: RunId) -> Vec<(GangIx, Vec<TaskRef>)> {
         let mut changed = Vec::new();
-        for at in self.of_run.remove(&run).into_iter().flatten() {
+        let members = self.of_run.remove(&run).unwrap_or_default();
+        for (_, task) in &members {
+            self.of_task.remove(task);
+        }
+        let gangs: BTreeSet<GangIx> = members.into_iter().map(|(gang, _)| gang).collect();
+        for at in gangs {
             let Some(state) = self.all.get_mut(&at) else { continue };
             let left: Vec<TaskRef> =
                 state.waiting.keys().map(|(_, task)| *task).filter(|task| task.run == run).collect();
@@ -172,7 +178,6 @@ impl Gangs {
             state.ranks.retain(|task, _| task.run != run);
             state.started.retain(|task, _| task.run != run);
             state.running.retain(|task| task.run != run);
-            self.of_task.retain(|task, of| task.run != run || *of != at);
             if state.waiting.is_empty() && state.started.is_empty() {
                 self.index.remove(&state.key);
             } else {

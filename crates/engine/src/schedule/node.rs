@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_model::{
     Time,
-    task::placement::{Assignment, NodeConstraints},
+    task::placement::{Assignment, NodeConstraints, Taint},
 };
 
 use super::{
@@ -122,6 +122,12 @@ impl Node {
         Some(Misfit::TooLarge(names.name(lacking.0).to_string()))
     }
 
+    /// Returns when a running task has to leave because of a taint, and which; `None` if it may stay.
+    pub(super) fn leaves_at(&self, constraints: &NodeConstraints) -> Option<(Time, &Taint)> {
+        let concerned = self.spec.taints.iter().filter_map(|taint| Some((constraints.stays_until(taint)?, taint)));
+        concerned.min_by_key(|(at, _)| *at)
+    }
+
     /// Returns the first resource of which not enough is free. Room that is kept for other units is not.
     pub(super) fn shortage(&self, wanted: &Amounts, unit: Option<UnitIx>) -> Option<usize> {
         wanted
@@ -133,6 +139,40 @@ impl Node {
                 })
             })
             .map(|(index, _)| index)
+    }
+
+    /// Reports whether a task fits beside what is left once so much is freed. Room that is kept for others is not counted.
+    pub(super) fn holds_without(&self, wanted: &Amounts, freed: &Amounts) -> bool {
+        wanted.iter().all(|(index, amount)| {
+            self.capacity(index).is_none_or(|has| {
+                let amount = if has.declared { amount } else { amount.min(has.amount) };
+                self.used.get(index).saturating_sub(freed.get(index)).saturating_add(amount) <= has.amount
+            })
+        })
+    }
+
+    /// Returns how many tasks of these amounts fit if so much were freed.
+    pub(super) fn slots(&self, wanted: &Amounts, unit: Option<UnitIx>, freed: Option<&Amounts>) -> u64 {
+        self.slots_beside(wanted, unit, freed, None)
+    }
+
+    /// Returns how many tasks of these amounts fit if so much were freed and so much were taken.
+    pub(super) fn slots_beside(
+        &self,
+        wanted: &Amounts,
+        unit: Option<UnitIx>,
+        freed: Option<&Amounts>,
+        taken: Option<&Amounts>,
+    ) -> u64 {
+        let of = |of: Option<&Amounts>, index| of.map_or(0, |amounts| amounts.get(index));
+        let slots = wanted.iter().filter_map(|(index, amount)| {
+            let has = self.capacity(index)?;
+            let amount = if has.declared { amount } else { amount.min(has.amount) };
+            let used = self.used.get(index).saturating_add(self.kept(index, unit)).saturating_add(of(taken, index));
+            let free = has.amount.saturating_add(of(freed, index)).saturating_sub(used);
+            free.checked_div(amount)
+        });
+        slots.min().unwrap_or(u64::MAX)
     }
 
     fn kept(&self, index: usize, unit: Option<UnitIx>) -> u64 {
@@ -164,6 +204,11 @@ impl Node {
 
     pub(super) fn nominate(&mut self, unit: UnitIx, amounts: Amounts) {
         self.nominated.insert(unit, amounts);
+    }
+
+    /// Iterates over the units that room is kept for.
+    pub(super) fn nominees(&self) -> impl Iterator<Item = UnitIx> + '_ {
+        self.nominated.keys().copied()
     }
 
     /// Gives up the room kept for a unit and returns how much that was.

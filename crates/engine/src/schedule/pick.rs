@@ -1,25 +1,35 @@
 //! Decides what starts next: queues in their order, in each the first unit that fits and may. Costs as much as there are
 //! queues and shapes, never as much as there are waiting tasks.
 
-use std::{cell::Cell, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use octoflow_model::{RunId, Time};
 
 use super::{
-    Decision, Scheduler, TaskRef,
+    Decision, Nominee, Scheduler, TaskRef, Waiting,
     amounts::Amounts,
+    counters::PreemptionKind,
+    gang::Gangs,
+    node::Node,
+    preempt::PreemptionReason,
     reserve::{Reservation, UNKNOWN},
-    room::Placement,
-    shapes::ShapeIx,
+    room::{NodeIx, Placement},
+    shapes::{Place, ShapeIx},
     tree::QueueIx,
-    units::UnitIx,
-    waiting::Order,
+    units::{Unit, UnitIx},
+    waiting::{Order, Ranked},
 };
 
 /// Victims for one queue are looked for this often.
 const PREEMPTION_PAUSE: Duration = Duration::from_secs(1);
 /// Units that have waited too long and are tried before the others of their queue.
 const MAX_OVERDUE: usize = 8;
+/// Freed room is offered to so many queues before it is looked at whether some of it is left.
+const OFFERED_TO: usize = 8;
 
 /// What keeps the first unit of a queue from starting.
 enum Block {
@@ -56,6 +66,7 @@ impl Scheduler {
             self.tree.refresh();
             self.charge_due(now);
             self.wake_due(now);
+            self.tree.mark_reclaimers();
             match self.find(now, &ready) {
                 Some((unit, placement)) => match self.stale_member(unit, &mut waits) {
                     Some(task) => self.dequeue(task),
@@ -74,65 +85,105 @@ impl Scheduler {
 
     /// Returns the tasks of a unit.
     pub(super) fn members(&self, at: UnitIx) -> Vec<TaskRef> {
-        let Some(unit) = self.units.get(at) else { return Vec::new() };
-        match unit.gang.and_then(|gang| self.gangs.get(gang)) {
-            None => vec![unit.task],
-            Some(gang) => {
-                let of_unit = |task: &TaskRef| self.waiting.get(task).is_some_and(|waiting| waiting.unit == Some(at));
-                gang.members().filter(of_unit).collect()
-            }
-        }
+        self.units.get(at).map_or_else(Vec::new, |unit| members(at, unit, &self.gangs, &self.waiting))
     }
 
     fn wake_due(&mut self, now: Time) {
         while let Some(&(at, leaf)) = self.wakes.first()
             && at <= now
         {
-            self.tree.leaf(leaf).dirty = true;
+            self.tree.mark(leaf);
             self.set_wake(leaf);
         }
     }
 
-    /// Finds the next unit that may start, with its nodes. Decides preemptions only when nobody may.
+    /// Finds the next unit that may start, with its nodes.
     fn find(&mut self, now: Time, ready: &impl Fn(RunId) -> bool) -> Option<(UnitIx, Placement)> {
-        let nominees: Vec<UnitIx> = self.nominees.keys().copied().collect();
+        let nominees: Vec<UnitIx> =
+            self.nominees.iter().filter(|(_, nominee)| nominee.retry).map(|(unit, _)| *unit).collect();
         for unit in nominees {
             if let Some(placement) = self.try_nominee(unit) {
                 return Some((unit, placement));
             }
         }
-        let leaves: Vec<QueueIx> = self.tree.leaves().filter(|leaf| self.has_news(*leaf)).collect();
-        for leaf in &leaves {
-            let skipped = Cell::new(false);
-            let ready = |run| {
-                let is_ready = ready(run);
-                skipped.set(skipped.get() || !is_ready);
-                is_ready
-            };
-            if let Some(found) = self.look(*leaf, now, &ready) {
-                return Some(found);
-            }
-            let freed = self.tree.freed(*leaf);
-            let queue = self.tree.leaf(*leaf);
-            // Whoever was not ready may be so next time, and nobody says when.
-            queue.dirty = skipped.get();
-            queue.seen_freed = freed;
-            self.set_wake(*leaf);
-        }
-        None
+        let (room, names) = (&self.room, &self.names);
+        self.shapes.prune(|shape, node| room.may_fit(shape, node, names));
+        let mut again = Vec::new();
+        let found = self.find_in_queues(now, ready, &mut again);
+        // Whoever was not ready may be so next time, and nobody says when.
+        again.into_iter().for_each(|leaf| self.tree.mark(leaf));
+        found
     }
 
-    /// Reports whether something may have become startable in a queue since it was last looked at.
-    fn has_news(&self, leaf: QueueIx) -> bool {
-        let queue = self.tree.get(leaf);
-        queue.exists && (queue.leaf.dirty || queue.leaf.seen_freed != self.tree.freed(leaf))
+    fn find_in_queues(
+        &mut self,
+        now: Time,
+        ready: &impl Fn(RunId) -> bool,
+        again: &mut Vec<QueueIx>,
+    ) -> Option<(UnitIx, Placement)> {
+        loop {
+            let leaves = self.leaves_with_news();
+            if leaves.is_empty() {
+                self.shapes.settle_offers();
+                return None;
+            }
+            for leaf in leaves {
+                let skipped = Cell::new(false);
+                let ready = |run| {
+                    let is_ready = ready(run);
+                    skipped.set(skipped.get() || !is_ready);
+                    is_ready
+                };
+                if let Some(found) = self.look(leaf, now, &ready) {
+                    return Some(found);
+                }
+                self.tree.unmark(leaf);
+                self.tree.leaf(leaf).seen = self.shapes.last_offer();
+                if skipped.get() {
+                    again.push(leaf);
+                }
+                self.set_wake(leaf);
+            }
+        }
+    }
+
+    /// Returns queues in which something may have become startable, in the order of service. While room is on offer, those
+    /// are all that have not considered it; only the next of them are returned, because it may soon be taken.
+    fn leaves_with_news(&mut self) -> Vec<QueueIx> {
+        if let Some(offer) = self.shapes.offer_on_the_table() {
+            let has_news = |leaf: &QueueIx| {
+                let queue = self.tree.get(*leaf);
+                queue.exists && (queue.leaf.dirty || queue.leaf.seen < offer)
+            };
+            return self.tree.leaves().filter(has_news).take(OFFERED_TO).collect();
+        }
+        let news: Vec<QueueIx> = self.tree.news().iter().copied().collect();
+        let (mut leaves, idle): (Vec<QueueIx>, Vec<QueueIx>) = news.into_iter().partition(|leaf| {
+            let queue = self.tree.get(*leaf);
+            queue.exists && queue.leaf.waits()
+        });
+        idle.into_iter().for_each(|leaf| self.tree.unmark(leaf));
+        if leaves.len() > 1 {
+            leaves.sort_by(|one, other| self.tree.compare(*one, *other));
+        }
+        leaves
     }
 
     /// Finds the first unit of a queue that may start now.
     fn look(&mut self, leaf: QueueIx, now: Time, ready: &impl Fn(RunId) -> bool) -> Option<(UnitIx, Placement)> {
-        let candidates = self.candidates(leaf, now, ready);
-        let mut candidates = candidates.into_iter();
-        let (_, head, shape) = candidates.next()?;
+        let ranked = self.ranked(leaf, now, ready);
+        let found = self.look_at(leaf, &ranked.units, now);
+        self.tree.leaf(leaf).set_ranked(ranked);
+        found
+    }
+
+    fn look_at(
+        &mut self,
+        leaf: QueueIx,
+        ranked: &[(Order, UnitIx, ShapeIx)],
+        now: Time,
+    ) -> Option<(UnitIx, Placement)> {
+        let &(_, head, shape) = ranked.first()?;
         if self.nominees.contains_key(&head) {
             return None;
         }
@@ -140,10 +191,16 @@ impl Scheduler {
             Ok(placement) => return Some((head, placement)),
             Err(block) => block,
         };
-        if !self.tree.get(leaf).spec.strict {
-            for (_, unit, shape) in candidates {
-                if !self.nominees.contains_key(&unit)
-                    && let Some(placement) = self.try_behind(leaf, shape, unit, head, &block, now)
+        let queue = self.tree.get(leaf);
+        if !queue.spec.strict {
+            // If nothing has changed here, only room on offer matters.
+            let reserved = |known: &Reservation| known.is_for(head, now);
+            let offered = !queue.leaf.dirty && queue.leaf.reservation.as_ref().is_none_or(reserved);
+            for &(_, unit, shape) in &ranked[1..] {
+                if self.shapes.is_active(shape)
+                    && !(offered && self.shapes.offered(shape).is_empty())
+                    && !self.nominees.contains_key(&unit)
+                    && let Some(placement) = self.try_behind(leaf, shape, unit, head, &block, now, offered)
                 {
                     return Some((unit, placement));
                 }
@@ -155,40 +212,80 @@ impl Scheduler {
         None
     }
 
-    /// Returns the first unit of each shape of a queue, in order; all of it that can start next is among them.
-    fn candidates(&self, leaf: QueueIx, now: Time, ready: &impl Fn(RunId) -> bool) -> Vec<(Order, UnitIx, ShapeIx)> {
-        let queue = &self.tree.get(leaf).leaf;
-        let is_ready = |at: UnitIx| match self.units.get(at) {
-            Some(unit) if unit.gang.is_none() => ready(unit.run),
-            Some(_) => self.members(at).iter().all(|task| ready(task.run)),
-            None => false,
+    /// Returns the first unit of each shape of a queue, as it is known or computed anew.
+    fn ranked(&mut self, leaf: QueueIx, now: Time, ready: &impl Fn(RunId) -> bool) -> Ranked {
+        if let Some(ranked) = self.tree.leaf(leaf).take_ranked(now)
+            && ranked.units.iter().all(|(_, unit, _)| self.is_ready(*unit, ready))
+        {
+            return ranked;
+        }
+        let skipped = Cell::new(false);
+        let ready = |run| {
+            let is_ready = ready(run);
+            skipped.set(skipped.get() || !is_ready);
+            is_ready
         };
-        let overdue = queue.overdue(now).filter(|(_, unit)| is_ready(*unit)).take(MAX_OVERDUE);
-        let first = queue.shapes().filter_map(|shape| queue.first(shape, &is_ready));
-        let mut found: Vec<(Order, UnitIx, ShapeIx)> =
-            overdue.chain(first).filter_map(|(order, unit)| Some((order, unit, self.units.get(unit)?.shape))).collect();
-        found.sort_unstable();
-        found
+        let overdue = self.tree.get(leaf).leaf.overdue(now).filter(|(_, unit)| self.is_ready(*unit, &ready));
+        let overdue = overdue.take(MAX_OVERDUE).filter_map(|(at, unit)| Some((at, unit, self.units.get(unit)?.shape)));
+        let mut units: Vec<(Order, UnitIx, ShapeIx)> = overdue.collect();
+        let (all, gangs, waiting) = (&self.units, &self.gangs, &self.waiting);
+        let is_ready = |at| all.get(at).is_some_and(|unit| is_unit_ready(at, unit, gangs, waiting, &ready));
+        units.extend(self.tree.leaf(leaf).firsts(&is_ready));
+        units.sort_unstable();
+        // An order without those who are not ready holds for this moment only.
+        let until = if skipped.get() {
+            self.tree.leaf(leaf).forget_firsts();
+            Some(now)
+        } else {
+            self.tree.get(leaf).leaf.next_deadline(now)
+        };
+        Ranked { units, until }
+    }
+
+    fn is_ready(&self, at: UnitIx, ready: &impl Fn(RunId) -> bool) -> bool {
+        self.units.get(at).is_some_and(|unit| is_unit_ready(at, unit, &self.gangs, &self.waiting, ready))
     }
 
     /// Finds room for a unit, or says what it lacks.
     fn try_unit(&mut self, leaf: QueueIx, shape: ShapeIx, unit: Option<UnitIx>) -> Result<Placement, Block> {
-        if let Some(limit) = self.tree.limit(leaf, &self.shapes.total(shape)) {
-            let never = self.tree.is_too_large(&limit, &self.shapes.total(shape));
-            return Err(if never { Block::Never } else { Block::Quota(limit.resource) });
-        }
-        if !self.shapes.is_active(shape) {
-            return Err(Block::Room);
+        let total = self.shapes.total(shape);
+        if let Some(limit) = self.tree.limit(leaf, &total) {
+            if self.tree.is_too_large(&limit, &total) {
+                return Err(Block::Never);
+            }
+            self.tree.block(leaf, &limit);
+            return Err(Block::Quota(limit.resource));
         }
         let spread = self.tree.get(leaf).spec.spread;
-        let wanted = self.shapes.get(shape);
-        self.room.place(&wanted, unit, spread, &self.names, &|_, _| true).ok_or_else(|| {
+        let found = self.place_shape(shape, unit, spread, false, &|_, _| true);
+        if found.is_none() && self.shapes.place(shape) == Place::Anywhere {
             self.shapes.deactivate(shape);
-            Block::Room
-        })
+        }
+        found.ok_or(Block::Room)
+    }
+
+    /// Finds nodes for a unit of a shape where that may fit at all, or only where room is on `offer`.
+    fn place_shape(
+        &mut self,
+        shape: ShapeIx,
+        unit: Option<UnitIx>,
+        spread: bool,
+        offered: bool,
+        allowed: &impl Fn(NodeIx, &Node) -> bool,
+    ) -> Option<Placement> {
+        let wanted = self.shapes.get(shape);
+        match (self.shapes.place(shape), wanted.single()) {
+            (Place::Nowhere, _) => None,
+            (place, Some(task)) if offered || place == Place::Offered => {
+                let nodes = self.shapes.offered(shape);
+                self.room.find_among(nodes, task, unit, spread, &self.names, allowed).map(|at| vec![at])
+            }
+            (Place::Offered | Place::Anywhere, _) => self.room.place(&wanted, unit, spread, &self.names, allowed),
+        }
     }
 
     /// Finds room for a unit behind one that is blocked, without taking what that one waits for.
+    #[expect(clippy::too_many_arguments, reason = "who wants to pass whom, and where")]
     fn try_behind(
         &mut self,
         leaf: QueueIx,
@@ -197,6 +294,7 @@ impl Scheduler {
         head: UnitIx,
         block: &Block,
         now: Time,
+        offered: bool,
     ) -> Option<Placement> {
         let placement = self.try_unit(leaf, shape, Some(unit)).ok()?;
         let wanted = self.shapes.get(shape);
@@ -208,35 +306,41 @@ impl Scheduler {
             Block::Room => {}
         }
         self.reserve(leaf, head, now);
-        let spread = self.tree.get(leaf).spec.spread;
-        let Some(reservation) = self.tree.get(leaf).leaf.reservation.as_ref() else { return Some(placement) };
+        let queue = self.tree.get(leaf);
+        let spread = queue.spec.spread;
+        let reservation = queue.leaf.reservation.clone()?;
         let passes = |node| match wanted.single() {
             Some(task) => reservation.lets_pass(task, wanted.bound, node, now),
             None => !reservation.concerns(node) || reservation.is_after(wanted.bound, now),
         };
-        self.room.place(&wanted, Some(unit), spread, &self.names, &|node, _| passes(node))
+        let found = self.place_shape(shape, Some(unit), spread, offered, &|node, _| passes(node));
+        if found.is_none() {
+            self.shapes.hold_back(shape);
+        }
+        found
     }
 
     /// Makes the reservation of the first unit of a queue, unless it has one that is still to come.
     fn reserve(&mut self, leaf: QueueIx, head: UnitIx, now: Time) {
-        let valid = |known: &Reservation| known.unit == head && known.at.is_none_or(|at| at > now);
-        if self.tree.get(leaf).leaf.reservation.as_ref().is_some_and(valid) {
+        if self.tree.get(leaf).leaf.reservation.as_ref().is_some_and(|known| known.is_for(head, now)) {
             return;
         }
         let Some(unit) = self.units.get(head) else { return };
         let shape = self.shapes.get(unit.shape);
         let found = Reservation::find(head, &shape, &self.room, &self.names, |task| &self.running[&task].amounts);
-        self.tree.leaf(leaf).reservation = found;
+        self.tree.leaf(leaf).reservation = Some(found.unwrap_or_else(|| Reservation::nowhere(head)));
     }
 
     fn try_nominee(&mut self, at: UnitIx) -> Option<Placement> {
         let unit = self.units.get(at)?;
         let (leaf, shape) = (unit.leaf, self.shapes.get(unit.shape));
+        // A quota may be free again at any time; room is only where something was freed.
         if self.tree.limit(leaf, &shape.total()).is_some() {
             return None;
         }
-        let nodes = self.nominees.get(&at)?;
-        self.room.place_nominee(&shape, at, nodes, &self.names)
+        let nominee = self.nominees.get_mut(&at)?;
+        nominee.retry = false;
+        self.room.place_nominee(&shape, at, &nominee.nodes, &self.names)
     }
 
     /// Starts a unit on its nodes.
@@ -254,20 +358,27 @@ impl Scheduler {
             next += count;
         }
         for task in &members {
-            let Some(waiting) = self.waiting.remove(task) else { continue };
+            let Some(waiting) = self.take_waiting(*task) else { continue };
+            let since = self.requeued.remove(task).unwrap_or(waiting.since).max(waiting.since);
+            self.counters.latency.add(now.since(since));
             let demand = waiting.demand;
-            let wanted = self.names.of_task(&demand.resources);
-            let part = nodes
-                .iter()
-                .position(|(part, left)| *left > 0 && part.amounts == wanted && part.constraints == demand.constraints);
+            let part = if let [_] = nodes[..] {
+                Some(0)
+            } else {
+                let wanted = self.names.of_task(&demand.resources);
+                nodes.iter().position(|(part, left)| {
+                    *left > 0 && part.amounts == wanted && part.constraints == demand.constraints
+                })
+            };
             let Some(part) = part else { continue };
             nodes[part].1 -= 1;
+            let wanted = &nodes[part].0.amounts;
             let node = placement[offsets[part]];
             offsets[part] += 1;
             let end = demand.bound.map_or(UNKNOWN, |bound| now.saturating_add(bound));
             let names = &self.names;
             let occupied = self.room.change(node, |node| {
-                let amounts = node.fitted(&wanted);
+                let amounts = node.fitted(wanted);
                 let assignment = node.occupy(*task, &amounts, end, names);
                 (amounts, assignment)
             });
@@ -294,17 +405,17 @@ impl Scheduler {
 
     /// Looks for victims of the first unit of a queue, if it is entitled to any, and keeps their room for it.
     fn preempt_for(&mut self, leaf: QueueIx, head: UnitIx, now: Time) {
+        if self.tree.get(leaf).leaf.next_preemption.is_some_and(|(unit, next)| unit == head && next > now) {
+            return;
+        }
         let Some(unit) = self.units.get(head) else { return };
-        let wanted: Arc<_> = self.shapes.total(unit.shape);
-        let reclaims =
-            self.tree.is_entitled(leaf, &wanted) && self.tree.all().any(|(at, queue)| at != leaf && queue.is_over());
-        if !(unit.preempts || reclaims)
-            || self.tree.get(leaf).leaf.next_preemption.is_some_and(|(unit, next)| unit == head && next > now)
-        {
+        let reclaims = self.tree.has_over() && self.tree.is_entitled(leaf, &self.shapes.total(unit.shape));
+        if !(unit.preempts || reclaims) {
             return;
         }
         let next = now.saturating_add(PREEMPTION_PAUSE);
         self.tree.leaf(leaf).next_preemption = Some((head, next));
+        self.counters.preemption_attempts += 1;
         let Some((victims, placement)) = self.victims(head) else { return };
         let Some(shape) = self.units.get(head).map(|unit| self.shapes.get(unit.shape)) else { return };
         let mut nodes = placement.into_iter();
@@ -315,24 +426,51 @@ impl Scheduler {
                 kept.entry(node).or_default().add(&amounts);
             }
         }
-        self.nominees.insert(head, kept.keys().copied().collect());
+        self.nominees.insert(head, Nominee { nodes: kept.keys().copied().collect(), retry: false });
         for (node, amounts) in kept {
             self.room.change(node, |node| node.nominate(head, amounts));
         }
         for victim in victims {
-            if let Some(running) = self.running.get_mut(&victim.victim) {
-                running.ending = true;
-            }
+            let kind = match victim.reason {
+                PreemptionReason::Reclaimed => PreemptionKind::Reclaimed,
+                PreemptionReason::LowerClass => PreemptionKind::LowerClass,
+            };
+            self.note_ending(victim.victim, kind);
             self.decided.push_back(Decision::Preempt(victim));
         }
     }
 
     /// Gives up the room that was kept for a unit.
     pub(super) fn give_up(&mut self, at: UnitIx) {
-        for node in self.nominees.remove(&at).unwrap_or_default() {
+        for node in self.nominees.remove(&at).map(|nominee| nominee.nodes).unwrap_or_default() {
             if self.room.change(node, |node| node.withdraw(at)).flatten().is_some() {
                 self.freed(node);
             }
         }
+    }
+}
+
+/// Returns the tasks of a unit.
+fn members(at: UnitIx, unit: &Unit, gangs: &Gangs, waiting: &HashMap<TaskRef, Waiting>) -> Vec<TaskRef> {
+    match unit.gang.and_then(|gang| gangs.get(gang)) {
+        None => vec![unit.task],
+        Some(gang) => {
+            let of_unit = |task: &TaskRef| waiting.get(task).is_some_and(|waiting| waiting.unit == Some(at));
+            gang.members().filter(of_unit).collect()
+        }
+    }
+}
+
+/// Reports whether the runs of all tasks of a unit are ready.
+fn is_unit_ready(
+    at: UnitIx,
+    unit: &Unit,
+    gangs: &Gangs,
+    waiting: &HashMap<TaskRef, Waiting>,
+    ready: &impl Fn(RunId) -> bool,
+) -> bool {
+    match unit.gang {
+        None => ready(unit.run),
+        Some(_) => members(at, unit, gangs, waiting).iter().all(|task| ready(task.run)),
     }
 }

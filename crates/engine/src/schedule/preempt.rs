@@ -1,7 +1,10 @@
 //! Finds victims: running tasks whose end makes room for a unit that is entitled to it. It decides only whom to end; nobody
 //! is chosen unless the unit then starts.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
+};
 
 use octoflow_model::Time;
 
@@ -11,7 +14,7 @@ use super::{
     gang::GangIx,
     room::NodeIx,
     shapes::Shape,
-    tree::{QueueIx, Tree},
+    tree::QueueIx,
     units::{Unit, UnitIx},
 };
 
@@ -40,15 +43,22 @@ pub struct Preemption {
 struct Group {
     tasks: Vec<TaskRef>,
     reason: PreemptionReason,
-    harm: Harm,
 }
 
-/// How much is lost by ending a group. Less is chosen first: single tasks before gangs, distant queues last, lower classes,
-/// younger tasks.
-type Harm = (bool, usize, i32, std::cmp::Reverse<Time>);
+/// A queue whose tasks may be ended for a unit, why, and how distant it is.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    leaf: QueueIx,
+    reason: PreemptionReason,
+    distance: usize,
+}
+
+/// Possible victims of one queue in the order of the harm that ending them does: lower classes, younger tasks.
+pub(super) type Harm = (i32, Reverse<Time>, TaskRef);
 
 impl Scheduler {
-    /// Returns the victims that make room for a unit, with the nodes it then gets; `None` if there are none.
+    /// Returns the victims that make room for a unit, with the nodes it then gets; `None` if there are none. Looks at the
+    /// tasks of queues that something may be taken from, least harm first, and stops when there is room.
     pub(super) fn victims(&mut self, at: UnitIx) -> Option<(Vec<Preemption>, Vec<NodeIx>)> {
         let unit = self.units.get(at)?.clone();
         let shape = self.shapes.get(unit.shape);
@@ -56,8 +66,9 @@ impl Scheduler {
         if self.tree.limit(unit.leaf, &wanted).is_some_and(|limit| !limit.guarantee) {
             return None;
         }
-        let groups = self.groups(&unit, &wanted);
-        let (chosen, placement) = self.least_harm(at, &shape, groups)?;
+        let sources = self.sources(&unit, &wanted);
+        let chosen = self.choose(at, &unit, &shape, &sources)?;
+        let (chosen, placement) = self.least_harm(at, &shape, chosen)?;
         let queue = self.tree.get(unit.leaf).spec.name.to_string();
         let victims = chosen.into_iter().flat_map(|group| {
             let queue = queue.clone();
@@ -71,157 +82,303 @@ impl Scheduler {
         Some((victims.collect(), placement))
     }
 
-    /// Returns everything that may be ended for a unit, least harm first.
-    fn groups(&self, unit: &Unit, wanted: &Amounts) -> Vec<Group> {
-        let mut legal: HashMap<TaskRef, (PreemptionReason, usize)> = HashMap::new();
-        for (task, running) in &self.running {
-            if !running.ending
-                && running.demand.preemptable != Some(false)
-                && let Some(found) = self.may_end(unit, wanted, running)
-            {
-                legal.insert(*task, found);
-            }
+    /// Returns the queues that something may be taken from for a unit, nearest first.
+    fn sources(&self, unit: &Unit, wanted: &Amounts) -> Vec<Source> {
+        let mut sources = Vec::new();
+        if unit.preempts {
+            sources.push(Source { leaf: unit.leaf, reason: PreemptionReason::LowerClass, distance: 0 });
         }
-        let harm = |task: &TaskRef, whole: bool, distance: usize| {
-            let running = &self.running[task];
-            (whole, distance, running.class.unwrap_or(0), std::cmp::Reverse(running.started))
-        };
-        let mut groups = Vec::new();
-        let mut gangs: BTreeSet<GangIx> = BTreeSet::new();
-        for (task, (reason, distance)) in &legal {
-            match self.gangs.of(*task).filter(|gang| self.gangs.get(*gang).is_some_and(|gang| gang.formed)) {
-                Some(gang) => {
-                    gangs.insert(gang);
-                }
-                None => groups.push(Group { tasks: vec![*task], reason: *reason, harm: harm(task, false, *distance) }),
-            }
-        }
-        for gang in gangs.into_iter().filter_map(|gang| self.gangs.get(gang)) {
-            let mut members: Vec<TaskRef> = gang.running.iter().copied().collect();
-            members.sort_by_key(|task| std::cmp::Reverse(self.running.get(task).map(|running| running.started)));
-            // Members above the least go one by one, the rest together or not at all.
-            let spare = members.len().saturating_sub(gang.least as usize);
-            for task in &members[..spare] {
-                if let Some((reason, distance)) = legal.get(task) {
-                    groups.push(Group { tasks: vec![*task], reason: *reason, harm: harm(task, false, *distance) });
-                }
-            }
-            if let Some(found) = members.iter().map(|task| legal.get(task)).collect::<Option<Vec<_>>>()
-                && let (Some((reason, distance)), Some(first)) = (found.first(), members.first())
-            {
-                groups.push(Group { reason: *reason, harm: harm(first, true, *distance), tasks: members });
-            }
-        }
-        groups.sort_by(|one, other| (&one.harm, &one.tasks).cmp(&(&other.harm, &other.tasks)));
-        groups
-    }
-
-    /// Returns why a running task may be ended for a unit, and how distant its queue is.
-    fn may_end(&self, unit: &Unit, wanted: &Amounts, running: &Running) -> Option<(PreemptionReason, usize)> {
-        let queue = self.tree.get(running.leaf);
-        if running.leaf == unit.leaf {
-            let lower = unit.preempts && unit.class? > running.class.unwrap_or(0);
-            let may = running.demand.preemptable == Some(true) || queue.is_over();
-            return (lower && may).then_some((PreemptionReason::LowerClass, 0));
-        }
-        let (ours, theirs) = below_common(&self.tree, unit.leaf, running.leaf);
-        let entitled = ours.iter().all(|at| self.tree.is_entitled(*at, wanted));
-        let over = theirs.last().is_some_and(|at| {
-            let queue = self.tree.get(*at);
-            wanted.iter().any(|(index, _)| queue.allocated().get(index) > queue.deserved().get(index))
-        });
-        let allowed = theirs.iter().all(|at| self.tree.get(*at).spec.reclaimable);
-        (entitled && over && allowed).then_some((PreemptionReason::Reclaimed, ours.len()))
-    }
-
-    /// Ends groups one by one, on trial, until the unit fits; then leaves out whoever was not needed. Nothing is changed.
-    fn least_harm(&mut self, at: UnitIx, shape: &Shape, groups: Vec<Group>) -> Option<(Vec<Group>, Vec<NodeIx>)> {
-        let mut freed: BTreeMap<QueueIx, Amounts> = BTreeMap::new();
-        let mut chosen: Vec<Group> = Vec::new();
-        let mut placement = None;
-        for group in groups {
-            if !self.spares_guarantees(&group, &mut freed) {
-                continue;
-            }
-            self.lift(&group);
-            chosen.push(group);
-            placement = self.trial(at, shape);
-            if placement.is_some() {
+        let mut below = unit.leaf;
+        for distance in 1.. {
+            // Every queue on the way to the common ancestor must be entitled to it.
+            let Some(parent) = self.tree.get(below).parent.filter(|_| self.tree.is_entitled(below, wanted)) else {
                 break;
+            };
+            for relative in self.tree.get(parent).live().filter(|relative| *relative != below) {
+                let queue = self.tree.get(relative);
+                if wanted.iter().any(|(index, _)| queue.allocated().get(index) > queue.deserved().get(index)) {
+                    self.leaves_below(relative, distance, &mut sources);
+                }
+            }
+            below = parent;
+        }
+        sources
+    }
+
+    /// Adds the leaves below a queue that let go of what they have.
+    fn leaves_below(&self, top: QueueIx, distance: usize, sources: &mut Vec<Source>) {
+        let mut open = vec![top];
+        while let Some(at) = open.pop() {
+            let queue = self.tree.get(at);
+            if queue.spec.reclaimable {
+                if !queue.leaf.victims.is_empty() {
+                    sources.push(Source { leaf: at, reason: PreemptionReason::Reclaimed, distance });
+                }
+                open.extend(queue.live());
             }
         }
-        if placement.is_some() {
-            // Whoever was taken first may not have been needed after all.
-            for index in (0..chosen.len()).rev() {
-                self.put_back(&chosen[index]);
-                match self.trial(at, shape) {
-                    Some(found) => {
-                        placement = Some(found);
-                        chosen.remove(index);
+    }
+
+    /// Reports whether a running task of a source may be ended for a unit.
+    fn may_end(&self, unit: &Unit, source: &Source, running: &Running) -> bool {
+        let free = !running.ending && running.demand.preemptable != Some(false);
+        free && match source.reason {
+            PreemptionReason::LowerClass => {
+                unit.class.is_some_and(|class| class > running.class.unwrap_or(0))
+                    && (running.demand.preemptable == Some(true) || self.tree.get(source.leaf).is_over())
+            }
+            PreemptionReason::Reclaimed => true,
+        }
+    }
+
+    /// Chooses groups, least harm first, until the unit fits: single tasks and members above a gang's least, near queues
+    /// first; then whole gangs.
+    fn choose(&self, at: UnitIx, unit: &Unit, shape: &Shape, sources: &[Source]) -> Option<Vec<Group>> {
+        let mut search = Search::new(self, at, shape);
+        let mut gangs: BTreeMap<GangIx, BTreeSet<TaskRef>> = BTreeMap::new();
+        let mut rest = sources;
+        while let Some(first) = rest.first() {
+            let (near, further) = rest.split_at(rest.partition_point(|source| source.distance == first.distance));
+            rest = further;
+            let mut lines: Vec<_> = near.iter().map(|source| self.tree.get(source.leaf).leaf.victims.iter()).collect();
+            let mut next: BinaryHeap<Reverse<(Harm, usize)>> = BinaryHeap::new();
+            for (index, line) in lines.iter_mut().enumerate() {
+                next.extend(line.next().map(|harm| Reverse((*harm, index))));
+            }
+            while let Some(Reverse(((_, _, task), index))) = next.pop() {
+                next.extend(lines[index].next().map(|harm| Reverse((*harm, index))));
+                let source = &near[index];
+                let Some(running) = self.running.get(&task).filter(|running| self.may_end(unit, source, running))
+                else {
+                    continue;
+                };
+                if let Some(gang) = self.formed_gang(task) {
+                    // Members above the least go one by one, the rest together or not at all.
+                    if !gangs.entry(gang).or_insert_with(|| self.spare(gang)).contains(&task) {
+                        continue;
                     }
-                    None => self.lift(&chosen[index]),
+                }
+                search.end(Group { tasks: vec![task], reason: source.reason }, &[running]);
+                if search.fits() {
+                    return Some(search.chosen);
                 }
             }
         }
-        chosen.iter().for_each(|group| self.put_back(group));
+        let mut whole: Vec<_> = gangs.keys().filter_map(|gang| self.whole(*gang, unit, sources)).collect();
+        whole.sort_by_key(|(harm, _)| *harm);
+        for (_, group) in whole {
+            // Spare members may have been chosen before.
+            let tasks: Vec<TaskRef> = group.tasks.into_iter().filter(|task| !search.ended.contains(task)).collect();
+            let running: Vec<&Running> = tasks.iter().filter_map(|task| self.running.get(task)).collect();
+            search.end(Group { tasks, reason: group.reason }, &running);
+            if search.fits() {
+                return Some(search.chosen);
+            }
+        }
+        None
+    }
+
+    fn formed_gang(&self, task: TaskRef) -> Option<GangIx> {
+        self.gangs.of(task).filter(|gang| self.gangs.get(*gang).is_some_and(|gang| gang.formed))
+    }
+
+    /// Returns the members of a gang that run, the youngest first.
+    fn youngest_first(&self, gang: GangIx) -> Vec<TaskRef> {
+        let running = self.gangs.get(gang).into_iter().flat_map(|gang| gang.running.iter().copied());
+        let mut members: Vec<TaskRef> = running.collect();
+        members.sort_by_key(|task| Reverse(self.running.get(task).map(|running| running.started)));
+        members
+    }
+
+    fn spare(&self, gang: GangIx) -> BTreeSet<TaskRef> {
+        let members = self.youngest_first(gang);
+        let least = self.gangs.get(gang).map_or(0, |gang| gang.least as usize);
+        members[..members.len().saturating_sub(least)].iter().copied().collect()
+    }
+
+    /// Returns a whole gang, if each of its members may be ended.
+    fn whole(&self, gang: GangIx, unit: &Unit, sources: &[Source]) -> Option<((usize, Harm), Group)> {
+        let tasks = self.youngest_first(gang);
+        let source_of = |task: &TaskRef| {
+            let running = self.running.get(task)?;
+            let source = sources.iter().find(|source| source.leaf == running.leaf)?;
+            self.may_end(unit, source, running).then_some((source, running))
+        };
+        let found: Vec<_> = tasks.iter().map(source_of).collect::<Option<_>>()?;
+        let (source, running) = found.first()?;
+        let harm = (running.class.unwrap_or(0), Reverse(running.started), *tasks.first()?);
+        Some(((source.distance, harm), Group { reason: source.reason, tasks }))
+    }
+
+    /// Leaves out whoever need not be ended for the unit, the most harm first. Nothing is changed.
+    fn least_harm(&mut self, at: UnitIx, shape: &Shape, mut chosen: Vec<Group>) -> Option<(Vec<Group>, Vec<NodeIx>)> {
+        let lifted = chosen.clone();
+        lifted.iter().flat_map(|group| &group.tasks).for_each(|task| self.lift(*task));
+        let placement = self.room.place(shape, Some(at), false, &self.names, &|_, _| true);
+        if let Some(nodes) = &placement {
+            // With the unit on its nodes, whoever still has room beside it stays.
+            let mut places = nodes.iter();
+            let mut taken = Vec::with_capacity(nodes.len());
+            for (task, count) in &shape.parts {
+                for node in places.by_ref().take(*count as usize) {
+                    let amounts = self.room.get(*node).map(|node| node.fitted(&task.amounts)).unwrap_or_default();
+                    self.room.change(*node, |node| node.take(&amounts));
+                    taken.push((*node, amounts));
+                }
+            }
+            for index in (0..chosen.len()).rev() {
+                if self.stays(at, &chosen[index]) {
+                    chosen.remove(index);
+                }
+            }
+            for (node, amounts) in taken {
+                self.room.change(node, |node| node.give_back(&amounts));
+            }
+        }
+        chosen.iter().flat_map(|group| &group.tasks).for_each(|task| self.put_back(*task));
         placement.filter(|_| !chosen.is_empty()).map(|placement| (chosen, placement))
     }
 
-    fn trial(&mut self, at: UnitIx, shape: &Shape) -> Option<Vec<NodeIx>> {
-        self.room.place(shape, Some(at), false, &self.names, &|_, _| true)
+    /// Puts a group back if there is room for all of it beside the unit.
+    fn stays(&mut self, at: UnitIx, group: &Group) -> bool {
+        for (index, task) in group.tasks.iter().enumerate() {
+            let fits = self.running.get(task).is_some_and(|running| {
+                self.room.get(running.node).is_none_or(|node| node.shortage(&running.amounts, Some(at)).is_none())
+            });
+            if !fits {
+                group.tasks[..index].iter().for_each(|task| self.lift(*task));
+                return false;
+            }
+            self.put_back(*task);
+        }
+        true
     }
 
-    fn lift(&mut self, group: &Group) {
-        for running in group.tasks.iter().filter_map(|task| self.running.get(task)) {
+    fn lift(&mut self, task: TaskRef) {
+        if let Some(running) = self.running.get(&task) {
             self.room.change(running.node, |node| node.give_back(&running.amounts));
         }
     }
 
-    fn put_back(&mut self, group: &Group) {
-        for running in group.tasks.iter().filter_map(|task| self.running.get(task)) {
+    fn put_back(&mut self, task: TaskRef) {
+        if let Some(running) = self.running.get(&task) {
             self.room.change(running.node, |node| node.take(&running.amounts));
         }
     }
-
-    /// Reports whether every queue keeps its guarantee, and one that is reclaimed from something of what it has above its
-    /// share, when the group ends with those chosen before. If so, the group is counted.
-    fn spares_guarantees(&self, group: &Group, freed: &mut BTreeMap<QueueIx, Amounts>) -> bool {
-        let mut after = freed.clone();
-        for running in group.tasks.iter().filter_map(|task| self.running.get(task)) {
-            for at in self.tree.path(running.leaf) {
-                after.entry(at).or_default().add(&running.amounts);
-            }
-        }
-        let kept = after.iter().all(|(at, gone)| {
-            let queue = self.tree.get(*at);
-            let above =
-                |index: usize, least: u64| queue.allocated().get(index).saturating_sub(gone.get(index)) >= least;
-            queue.guarantee().iter().all(|(index, least)| gone.get(index) == 0 || above(index, least))
-        });
-        let over = group.reason == PreemptionReason::LowerClass
-            || group.tasks.iter().filter_map(|task| self.running.get(task)).all(|running| {
-                let queue = self.tree.get(running.leaf);
-                let gone = freed.get(&running.leaf);
-                running.amounts.iter().any(|(index, _)| {
-                    let gone = gone.map_or(0, |gone| gone.get(index));
-                    queue.allocated().get(index).saturating_sub(gone) > queue.deserved().get(index)
-                })
-            });
-        if kept && over {
-            *freed = after;
-        }
-        kept && over
-    }
 }
 
-/// Returns the paths from two queues up to, and without, their nearest common ancestor.
-fn below_common(tree: &Tree, one: QueueIx, other: QueueIx) -> (Vec<QueueIx>, Vec<QueueIx>) {
-    let (mut ours, mut theirs): (Vec<_>, Vec<_>) = (tree.path(one).collect(), tree.path(other).collect());
-    while let (Some(above), Some(same)) = (ours.last(), theirs.last())
-        && above == same
-    {
-        ours.pop();
-        theirs.pop();
+/// Who is ended on trial, and whether the unit fits then. Each further task costs as much as its queue is deep.
+struct Search<'s> {
+    scheduler: &'s Scheduler,
+    unit: UnitIx,
+    shape: &'s Shape,
+    /// What would be freed on each node, and in each queue.
+    on_nodes: BTreeMap<NodeIx, Amounts>,
+    in_queues: BTreeMap<QueueIx, Amounts>,
+    /// For each part of the shape, how many of its tasks each node then holds, and their sum.
+    slots: Vec<(BTreeMap<NodeIx, u64>, u64)>,
+    chosen: Vec<Group>,
+    ended: BTreeSet<TaskRef>,
+}
+
+impl<'s> Search<'s> {
+    fn new(scheduler: &'s Scheduler, unit: UnitIx, shape: &'s Shape) -> Self {
+        let mut search = Self {
+            scheduler,
+            unit,
+            shape,
+            on_nodes: BTreeMap::new(),
+            in_queues: BTreeMap::new(),
+            slots: vec![(BTreeMap::new(), 0); shape.parts.len()],
+            chosen: Vec::new(),
+            ended: BTreeSet::new(),
+        };
+        let nodes: Vec<NodeIx> = scheduler.room.all().map(|(at, _)| at).collect();
+        nodes.into_iter().for_each(|node| search.recount(node));
+        search
     }
-    (ours, theirs)
+
+    /// Ends a group, unless a queue would lose its guarantee, or more than it has above its share.
+    fn end(&mut self, group: Group, running: &[&Running]) {
+        let tree = &self.scheduler.tree;
+        let mut more: BTreeMap<QueueIx, Amounts> = BTreeMap::new();
+        for one in running {
+            for at in tree.path(one.leaf) {
+                more.entry(at).or_default().add(&one.amounts);
+            }
+        }
+        let gone = |at: QueueIx, index: usize| self.in_queues.get(&at).map_or(0, |gone| gone.get(index));
+        let kept = more.iter().all(|(at, more)| {
+            let queue = tree.get(*at);
+            queue.guarantee().iter().all(|(index, least)| {
+                let gone = gone(*at, index) + more.get(index);
+                gone == 0 || queue.allocated().get(index).saturating_sub(gone) >= least
+            })
+        });
+        let over = group.reason == PreemptionReason::LowerClass
+            || running.iter().all(|one| {
+                let queue = tree.get(one.leaf);
+                one.amounts.iter().any(|(index, _)| {
+                    queue.allocated().get(index).saturating_sub(gone(one.leaf, index)) > queue.deserved().get(index)
+                })
+            });
+        if !(kept && over) {
+            return;
+        }
+        for (at, more) in more {
+            self.in_queues.entry(at).or_default().add(&more);
+        }
+        for one in running {
+            self.on_nodes.entry(one.node).or_default().add(&one.amounts);
+        }
+        for one in running {
+            self.recount(one.node);
+        }
+        self.ended.extend(group.tasks.iter().copied());
+        self.chosen.push(group);
+    }
+
+    /// Counts again how many tasks of each part a node holds.
+    fn recount(&mut self, at: NodeIx) {
+        let Some(node) = self.scheduler.room.get(at) else { return };
+        let freed = self.on_nodes.get(&at);
+        for ((task, count), (slots, sum)) in self.shape.parts.iter().zip(&mut self.slots) {
+            let now = if node.spec.cordoned
+                || node.excludes(&task.amounts, &task.constraints, &self.scheduler.names).is_some()
+            {
+                0
+            } else {
+                node.slots(&task.amounts, Some(self.unit), freed).min(u64::from(*count))
+            };
+            let before = slots.insert(at, now).unwrap_or(0);
+            *sum = *sum - before + now;
+        }
+    }
+
+    /// Reports whether there is room for every part. Parts that want the same room are told apart when they are placed.
+    fn fits(&self) -> bool {
+        !self.chosen.is_empty()
+            && self.shape.parts.iter().zip(&self.slots).all(|((_, count), (_, sum))| *sum >= u64::from(*count))
+            && (self.shape.parts.len() == 1 || self.fits_together())
+    }
+
+    /// Places all parts on trial, in the order in which they are placed for good.
+    fn fits_together(&self) -> bool {
+        let mut freed = self.on_nodes.clone();
+        let mut used: BTreeMap<NodeIx, Amounts> = BTreeMap::new();
+        self.shape.parts.iter().all(|(task, count)| {
+            (0..*count).all(|_| {
+                let found = self.scheduler.room.all().find(|(at, node)| {
+                    !node.spec.cordoned
+                        && node.excludes(&task.amounts, &task.constraints, &self.scheduler.names).is_none()
+                        && node.slots_beside(&task.amounts, Some(self.unit), freed.get(at), used.get(at)) > 0
+                });
+                found.is_some_and(|(at, node)| {
+                    used.entry(at).or_default().add(&node.fitted(&task.amounts));
+                    freed.entry(at).or_default();
+                    true
+                })
+            })
+        })
+    }
 }

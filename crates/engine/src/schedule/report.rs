@@ -4,7 +4,7 @@ use super::{
     Scheduler, TaskRef,
     amounts::{Amounts, PODS},
     spec::{NodeSpec, Quantities, QueueSpec},
-    tree::{Queue, WHOLE},
+    tree::{Queue, QueueIx, WHOLE},
 };
 
 /// A queue as it stands.
@@ -20,6 +20,8 @@ pub struct QueueReport {
     pub running: usize,
     /// Tasks and gangs that wait here or below.
     pub pending: usize,
+    /// Tasks that have ended here or below since the scheduler was made; those that were ended for others are not counted.
+    pub completed: u64,
 }
 
 /// A node as it stands.
@@ -44,33 +46,31 @@ pub struct GangReport {
 impl Scheduler {
     /// Returns all queues that exist, in no particular order.
     pub fn queues(&self) -> Vec<QueueReport> {
-        self.tree.all().filter(|(_, queue)| queue.exists).map(|(_, queue)| self.report(queue)).collect()
+        self.tree.all().filter(|(_, queue)| queue.exists).map(|(at, queue)| self.report(at, queue)).collect()
     }
 
     pub fn queue(&self, name: &str) -> Option<QueueReport> {
-        let queue = self.tree.get(self.tree.find(name)?);
-        queue.exists.then(|| self.report(queue))
+        let at = self.tree.find(name)?;
+        let queue = self.tree.get(at);
+        queue.exists.then(|| self.report(at, queue))
     }
 
-    fn report(&self, queue: &Queue) -> QueueReport {
+    fn report(&self, at: QueueIx, queue: &Queue) -> QueueReport {
         QueueReport {
             spec: queue.spec.clone(),
-            deserved: self.quantities(queue.deserved()),
+            deserved: self.quantities(&self.tree.deserved_of(at)),
             allocated: self.quantities(queue.allocated()),
             share: queue.share().0 as f64 / WHOLE.0 as f64,
             running: usize::try_from(queue.allocated().get(PODS)).unwrap_or(usize::MAX),
             pending: queue.pending,
+            completed: queue.completed,
         }
     }
 
     /// Reports whether tasks run or wait in a queue or below it, members of incomplete gangs included.
     pub fn has_work(&self, queue: &str) -> bool {
-        let at = self.tree.find(queue);
-        let counted =
-            at.map(|at| self.tree.get(at)).is_some_and(|found| found.pending > 0 || !found.allocated().is_zero());
-        let gathers = || self.waiting.values().any(|one| one.unit.is_none() && one.demand.queue.as_ref() == queue);
-        let runs = || self.running.values().any(|one| Some(one.leaf) == at);
-        counted || gathers() || runs()
+        let found = self.tree.find(queue).map(|at| self.tree.get(at));
+        found.is_some_and(|found| found.leaf.tasks > 0 || found.pending > 0 || !found.allocated().is_zero())
     }
 
     /// Returns a task that waits although nothing keeps it from starting. There is none between two decisions.

@@ -44,13 +44,19 @@ impl Reservation {
                 && shape.parts.iter().any(|(task, _)| node.excludes(&task.amounts, &task.constraints, names).is_none())
         };
         let nodes: Vec<(NodeIx, &Node)> = room.all().filter(|(_, node)| allowed(node)).take(MAX_NODES).collect();
-        let mut ends: Vec<Time> = nodes.iter().flat_map(|(_, node)| node.ends.iter().map(|(end, _)| *end)).collect();
-        ends.sort_unstable();
-        ends.dedup();
-        // Whoever fits at some time fits later: the first such time is found by halving.
-        let at_end = |end: Time| fill(shape, &nodes, end, names, &amounts);
-        let first = ends.partition_point(|end| at_end(*end).is_none());
-        let found = ends.get(first).and_then(|end| Some((*end, at_end(*end)?)));
+        let found = match shape.single() {
+            Some(task) => earliest(task, &nodes, names, &amounts),
+            None => {
+                let each = nodes.iter().flat_map(|(_, node)| node.ends.iter().map(|(end, _)| *end));
+                let mut ends: Vec<Time> = each.collect();
+                ends.sort_unstable();
+                ends.dedup();
+                // Whoever fits at some time fits later: the first such time is found by halving.
+                let at_end = |end: Time| fill(shape, &nodes, end, names, &amounts);
+                let first = ends.partition_point(|end| at_end(*end).is_none());
+                ends.get(first).and_then(|end| Some((*end, at_end(*end)?)))
+            }
+        };
         let (end, rooms) = found.or_else(|| {
             // Larger than all nodes: it gets one that is idle, if that is possible at all.
             let node = room.node_for_alone(shape, names)?;
@@ -58,6 +64,16 @@ impl Reservation {
             Some((end, vec![(node, Amounts::default())]))
         })?;
         Some(Self { unit, at: (end != UNKNOWN).then_some(end), rooms })
+    }
+
+    /// Returns the reservation of a unit that no node could ever hold: nobody has to wait for it.
+    pub(super) fn nowhere(unit: UnitIx) -> Self {
+        Self { unit, at: None, rooms: Vec::new() }
+    }
+
+    /// Reports whether it is the reservation of this unit and still to come.
+    pub(super) fn is_for(&self, unit: UnitIx, now: Time) -> bool {
+        self.unit == unit && self.at.is_none_or(|at| at > now)
     }
 
     /// Reports whether a task of a unit behind may start on this node.
@@ -84,6 +100,40 @@ impl Reservation {
     pub(super) fn concerns(&self, node: NodeIx) -> bool {
         self.rooms.iter().any(|(at, _)| *at == node)
     }
+}
+
+/// Returns when one task fits first, and how much of its node is left then. Follows the ends on each node only as long as
+/// they come before what was found elsewhere.
+fn earliest<'a>(
+    task: &TaskShape,
+    nodes: &[(NodeIx, &Node)],
+    names: &ResourceNames,
+    amounts: &impl Fn(TaskRef) -> &'a Amounts,
+) -> Option<(Time, Vec<(NodeIx, Amounts)>)> {
+    let mut best: Option<(Time, NodeIx, &Node)> = None;
+    for &(at, node) in nodes {
+        let mut freed = Amounts::default();
+        for (end, ending) in node.ends.iter().take_while(|(end, _)| best.is_none_or(|(best, _, _)| *end < best)) {
+            freed.add(amounts(*ending));
+            if node.holds_without(&task.amounts, &freed) {
+                best = Some((*end, at, node));
+                break;
+            }
+        }
+    }
+    let (end, at, node) = best?;
+    let mut used = node.fitted(&task.amounts);
+    if end != UNKNOWN {
+        for (_, running) in node.ends.iter().rev().take_while(|(later, _)| *later > end) {
+            used.add(amounts(*running));
+        }
+    }
+    let mut left = Amounts::default();
+    for index in 0..names.len() {
+        let has = node.capacity(index).map_or(u64::MAX, |has| has.amount);
+        left.set(index, has.saturating_sub(used.get(index)));
+    }
+    Some((end, vec![(at, left)]))
 }
 
 /// Places a unit as if all tasks that end by then were gone; returns how much is left on each node it uses.

@@ -113,6 +113,28 @@ impl Room {
         found.map(|(_, _, at)| *at)
     }
 
+    /// Returns the node among these, the fullest or the emptiest, where a task fits now and which is `allowed`.
+    pub(super) fn find_among(
+        &self,
+        nodes: &[NodeIx],
+        task: &TaskShape,
+        unit: Option<UnitIx>,
+        spread: bool,
+        names: &ResourceNames,
+        allowed: &impl Fn(NodeIx, &Node) -> bool,
+    ) -> Option<NodeIx> {
+        let fitting = nodes.iter().filter_map(|at| {
+            let node = self.get(*at)?;
+            let (cpu, pods) = node.free_key()?;
+            let fits = node.shortage(&task.amounts, unit).is_none()
+                && node.excludes(&task.amounts, &task.constraints, names).is_none()
+                && allowed(*at, node);
+            fits.then_some((cpu, pods, *at))
+        });
+        let found = if spread { fitting.max() } else { fitting.min() };
+        found.map(|(_, _, at)| at)
+    }
+
     /// Finds a node for every task of a unit at once.
     pub(super) fn place(
         &mut self,

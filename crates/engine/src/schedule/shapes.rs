@@ -1,5 +1,6 @@
 //! Shapes: equal demands share one entry, so that thousands of waiting tasks are tens of shapes. A shape that fits on no
-//! node is inactive until room that it lacked is freed.
+//! node is inactive until room that it lacked is freed. Freed room is offered: every queue considers it once, until somebody
+//! has taken it.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -9,10 +10,14 @@ use std::{
 
 use octoflow_model::task::placement::NodeConstraints;
 
-use super::{amounts::Amounts, tree::QueueIx};
+use super::{amounts::Amounts, room::NodeIx, tree::QueueIx};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ShapeIx(u32);
+
+/// Offers of freed room are numbered; a queue remembers the last that it has considered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Offer(u64);
 
 /// What matters for finding room.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,9 +62,22 @@ impl Shape {
 struct Entry {
     shape: Arc<Shape>,
     total: Arc<Amounts>,
-    active: bool,
+    place: Place,
+    /// Nodes where room was freed that is on offer.
+    offered: Vec<NodeIx>,
+    /// True if a queue left room unused because it is reserved: room elsewhere may be used.
+    held_back: bool,
     /// Units of this shape in each queue.
     leaves: BTreeMap<QueueIx, u32>,
+}
+
+/// Where a shape may fit now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Nowhere,
+    /// Only on nodes that are on offer.
+    Offered,
+    Anywhere,
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +85,11 @@ pub(super) struct Shapes {
     all: Vec<Option<Entry>>,
     unused: Vec<ShapeIx>,
     index: HashMap<Arc<Shape>, ShapeIx>,
-    inactive: BTreeSet<ShapeIx>,
+    /// Shapes to ask when room is freed: those that fit nowhere or were held back.
+    asking: BTreeSet<ShapeIx>,
+    /// Shapes with room on offer.
+    offers: BTreeSet<ShapeIx>,
+    last: Offer,
 }
 
 impl Shapes {
@@ -85,7 +107,14 @@ impl Shapes {
 
     fn insert(&mut self, shape: Shape) -> ShapeIx {
         let (shape, total) = (Arc::new(shape.clone()), Arc::new(shape.total()));
-        let entry = Entry { shape: shape.clone(), total, active: true, leaves: BTreeMap::new() };
+        let entry = Entry {
+            shape: shape.clone(),
+            total,
+            place: Place::Anywhere,
+            offered: Vec::new(),
+            held_back: false,
+            leaves: BTreeMap::new(),
+        };
         let at = match self.unused.pop() {
             Some(at) => {
                 self.all[at.0 as usize] = Some(entry);
@@ -112,7 +141,8 @@ impl Shapes {
         if entry.leaves.is_empty() {
             let shape = entry.shape.clone();
             self.index.remove(&shape);
-            self.inactive.remove(&at);
+            self.asking.remove(&at);
+            self.offers.remove(&at);
             self.all[at.0 as usize] = None;
             self.unused.push(at);
         }
@@ -135,30 +165,107 @@ impl Shapes {
     }
 
     pub(super) fn is_active(&self, at: ShapeIx) -> bool {
-        self.known(at).active
+        self.known(at).place != Place::Nowhere
+    }
+
+    pub(super) fn place(&self, at: ShapeIx) -> Place {
+        self.known(at).place
+    }
+
+    pub(super) fn offered(&self, at: ShapeIx) -> &[NodeIx] {
+        &self.known(at).offered
     }
 
     /// Notes that no node has room for it.
     pub(super) fn deactivate(&mut self, at: ShapeIx) {
         if let Some(entry) = self.entry(at) {
-            entry.active = false;
-            self.inactive.insert(at);
+            entry.place = Place::Nowhere;
+            entry.offered.clear();
+            entry.held_back = false;
+            self.asking.insert(at);
+            self.offers.remove(&at);
         }
     }
 
-    pub(super) fn inactive(&self) -> impl Iterator<Item = (ShapeIx, &Arc<Shape>, &Amounts)> {
-        self.inactive.iter().map(|at| {
-            let entry = self.known(*at);
-            (*at, &entry.shape, &*entry.total)
-        })
+    /// Notes that a queue leaves room for it unused because it is reserved.
+    pub(super) fn hold_back(&mut self, at: ShapeIx) {
+        if let Some(entry) = self.entry(at).filter(|entry| !entry.held_back) {
+            entry.held_back = true;
+            self.asking.insert(at);
+        }
     }
 
-    /// Notes that there may be room for it again; returns the queues that have units of it.
+    /// Iterates over the shapes to ask when room is freed.
+    pub(super) fn asking(&self) -> impl Iterator<Item = (ShapeIx, &Arc<Shape>)> {
+        self.asking.iter().map(|at| (*at, &self.known(*at).shape))
+    }
+
+    /// Offers room on a node to a shape.
+    pub(super) fn offer(&mut self, at: ShapeIx, node: NodeIx) {
+        self.last.0 += 1;
+        if let Some(entry) = self.entry(at) {
+            // Units of several tasks need more than one node.
+            let single = entry.shape.single().is_some();
+            entry.place = match entry.place {
+                Place::Nowhere if single => Place::Offered,
+                Place::Offered => Place::Offered,
+                Place::Nowhere | Place::Anywhere => Place::Anywhere,
+            };
+            if !entry.offered.contains(&node) {
+                entry.offered.push(node);
+            }
+            self.offers.insert(at);
+        }
+    }
+
+    /// Removes offers of nodes that have no room any more.
+    pub(super) fn prune(&mut self, fits: impl Fn(&Shape, NodeIx) -> bool) {
+        let offers: Vec<ShapeIx> = self.offers.iter().copied().collect();
+        for at in offers {
+            let Some(entry) = self.entry(at) else { continue };
+            let shape = entry.shape.clone();
+            entry.offered.retain(|node| fits(&shape, *node));
+            if entry.offered.is_empty() {
+                self.offers.remove(&at);
+                if self.known(at).place == Place::Offered {
+                    self.deactivate(at);
+                }
+            }
+        }
+    }
+
+    /// Returns the last offer that is not settled.
+    pub(super) fn offer_on_the_table(&self) -> Option<Offer> {
+        (!self.offers.is_empty()).then_some(self.last)
+    }
+
+    pub(super) fn last_offer(&self) -> Offer {
+        self.last
+    }
+
+    /// Notes that every queue has considered what is on offer: whoever left it has a reason that lasts, or was held back.
+    pub(super) fn settle_offers(&mut self) {
+        for at in std::mem::take(&mut self.offers) {
+            if let Some(entry) = self.entry(at) {
+                entry.offered.clear();
+                entry.place = Place::Anywhere;
+                if !entry.held_back {
+                    self.asking.remove(&at);
+                }
+            }
+        }
+    }
+
+    /// Notes that there may be room anywhere, and returns the queues that have units of it.
     pub(super) fn activate(&mut self, at: ShapeIx) -> Vec<QueueIx> {
-        self.inactive.remove(&at);
-        self.entry(at).map_or_else(Vec::new, |entry| {
-            entry.active = true;
-            entry.leaves.keys().copied().collect()
-        })
+        self.offers.remove(&at);
+        let Some(entry) = self.entry(at) else { return Vec::new() };
+        entry.place = Place::Anywhere;
+        entry.offered.clear();
+        let leaves = entry.leaves.keys().copied().collect();
+        if !entry.held_back {
+            self.asking.remove(&at);
+        }
+        leaves
     }
 }

@@ -1,9 +1,12 @@
 //! The tree of queues: what each uses, deserves and may use, kept along the path to the root; and the order in which
 //! queues are served, level by level. It knows neither nodes nor tasks.
 
+mod order;
+mod quota;
+
 use std::{
     cmp::Reverse,
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -45,13 +48,25 @@ pub(super) struct Queue {
     allocated: Amounts,
     /// The larger of guarantee and use, for an inner queue the larger of guarantee and the sum of its children's.
     reserved: Amounts,
+    /// What its children reserve together.
+    children_reserved: Amounts,
+    /// The weights of its children together.
+    weights: u64,
+    /// The state of the tree that `deserved` was computed from.
+    version: u64,
     /// Units that wait here or below.
     pub pending: usize,
     /// Children where something waits.
     order: BTreeSet<(OrderKey, QueueIx)>,
     key: OrderKey,
-    /// Counts how often something here or below was freed.
-    freed: u64,
+    /// Children where something waits or runs.
+    live: BTreeSet<QueueIx>,
+    /// True if it uses more than it deserves.
+    over: bool,
+    /// Leaves where somebody waits until something here or below is freed.
+    blocked: BTreeSet<QueueIx>,
+    /// Tasks that have ended here or below, of their own or stopped by their run.
+    pub completed: u64,
     pub leaf: Leaf,
 }
 
@@ -59,12 +74,20 @@ pub(super) struct Queue {
 pub(super) struct Tree {
     queues: Vec<Queue>,
     by_name: HashMap<Arc<str>, QueueIx>,
-    /// True if what queues deserve has to be computed again.
+    /// True if the places of live queues have to be computed again.
     stale: bool,
-    /// Resources of which some queue has a guarantee.
-    guaranteed: BTreeSet<usize>,
+    /// Counts changes of queues and nodes. What a queue deserves is computed when it is asked for and outdated.
+    version: u64,
+    /// Resources of which queues have guarantees, and how many.
+    guaranteed: BTreeMap<usize, usize>,
     /// Everything that all nodes have.
     total: Amounts,
+    /// Leaves in which something may have become startable.
+    news: BTreeSet<QueueIx>,
+    /// How many queues use more than they deserve.
+    over: usize,
+    /// True since the first of them did, until everybody who waits has been looked at.
+    first_over: bool,
 }
 
 impl Tree {
@@ -73,8 +96,12 @@ impl Tree {
             queues: Vec::new(),
             by_name: HashMap::new(),
             stale: true,
-            guaranteed: BTreeSet::new(),
+            version: 1,
+            guaranteed: BTreeMap::new(),
             total: Amounts::default(),
+            news: BTreeSet::new(),
+            over: 0,
+            first_over: false,
         };
         tree.put(QueueSpec::new(ROOT), names);
         tree.put(QueueSpec::new(DEFAULT), names);
@@ -121,21 +148,27 @@ impl Tree {
             deserved: Amounts::default(),
             allocated: Amounts::default(),
             reserved: Amounts::default(),
+            children_reserved: Amounts::default(),
+            weights: 0,
+            version: 0,
             pending: 0,
             order: BTreeSet::new(),
             key: (false, Reverse(0), Share(0), name.clone()),
-            freed: 0,
+            live: BTreeSet::new(),
+            over: false,
+            blocked: BTreeSet::new(),
+            completed: 0,
             leaf: Leaf::default(),
         });
         self.by_name.insert(name.clone(), at);
         if let Some(parent) = parent {
             self.at(parent).children.push(at);
+            self.recount_path(parent);
         }
-        self.stale = true;
         at
     }
 
-    /// Creates or changes a queue.
+    /// Creates or changes a queue. Costs as much as the tree is deep; what others deserve is computed later.
     pub(super) fn put(&mut self, spec: QueueSpec, names: &mut ResourceNames) {
         let at = self.find_or_remember(&spec.name);
         let parent = match (&spec.parent, at == Self::ROOT) {
@@ -144,31 +177,85 @@ impl Tree {
             (Some(parent), false) => Some(self.find_or_remember(parent)),
         };
         let parent = parent.map(|parent| if self.is_below(parent, at) { Self::ROOT } else { parent });
-        let queue = self.at(at);
-        queue.exists = true;
-        queue.guarantee = names.bounds(&spec.guarantee);
-        queue.capability = names.bounds(&spec.capability);
-        queue.declared = names.bounds(&spec.deserved);
-        queue.spec = spec;
-        queue.leaf.dirty = true;
-        if queue.parent != parent {
+        self.describe(at, spec, true, names);
+        if self.get(at).parent != parent {
             self.move_below(at, parent);
         }
-        self.stale = true;
+        self.mark(at);
     }
 
     /// Removes a queue. What still waits in it keeps its place and does not start.
-    pub(super) fn remove(&mut self, name: &str) {
+    pub(super) fn remove(&mut self, name: &str, names: &mut ResourceNames) {
         if let Some(at) = self.find(name) {
-            let queue = self.at(at);
-            let spec = QueueSpec { parent: queue.spec.parent.clone(), ..QueueSpec::new(queue.spec.name.clone()) };
-            queue.exists = false;
-            queue.spec = spec;
-            queue.guarantee = Bounds::default();
-            queue.capability = Bounds::default();
-            queue.declared = Bounds::default();
-            self.stale = true;
+            let spec = &self.get(at).spec;
+            let spec = QueueSpec { parent: spec.parent.clone(), ..QueueSpec::new(spec.name.clone()) };
+            self.describe(at, spec, false, names);
         }
+    }
+
+    fn describe(&mut self, at: QueueIx, spec: QueueSpec, exists: bool, names: &mut ResourceNames) {
+        let guarantee = names.bounds(&spec.guarantee);
+        for (index, _) in self.get(at).guarantee.clone().iter() {
+            if let Some(count) = self.guaranteed.get_mut(&index) {
+                *count -= 1;
+                if *count == 0 {
+                    self.guaranteed.remove(&index);
+                }
+            }
+        }
+        for (index, _) in guarantee.iter() {
+            *self.guaranteed.entry(index).or_default() += 1;
+        }
+        let before = self.get(at).weight();
+        let queue = self.at(at);
+        queue.exists = exists;
+        queue.guarantee = guarantee;
+        queue.capability = names.bounds(&spec.capability);
+        queue.declared = names.bounds(&spec.deserved);
+        queue.spec = spec;
+        let weight = queue.weight();
+        if let Some(parent) = queue.parent {
+            let above = self.at(parent);
+            above.weights = above.weights - before + weight;
+        }
+        self.recount_path(at);
+        self.outdate();
+    }
+
+    /// Notes that what queues deserve, and with it their places, has to be computed again.
+    fn outdate(&mut self) {
+        self.version += 1;
+        self.stale = true;
+    }
+
+    /// Notes that something may have become startable in a leaf.
+    pub(super) fn mark(&mut self, leaf: QueueIx) {
+        self.at(leaf).leaf.dirty = true;
+        self.news.insert(leaf);
+    }
+
+    /// Notes that a leaf has been looked at.
+    pub(super) fn unmark(&mut self, leaf: QueueIx) {
+        self.at(leaf).leaf.dirty = false;
+        self.news.remove(&leaf);
+    }
+
+    /// Reports whether some queue uses more than it deserves: only then others can take something back.
+    pub(super) fn has_over(&self) -> bool {
+        self.over > 0
+    }
+
+    /// Marks everybody who waits if the first queue has begun to use more than it deserves.
+    pub(super) fn mark_reclaimers(&mut self) {
+        if std::mem::take(&mut self.first_over) {
+            let leaves: Vec<QueueIx> = self.leaves().collect();
+            leaves.into_iter().for_each(|leaf| self.mark(leaf));
+        }
+    }
+
+    /// Returns the leaves in which something may have become startable, in no particular order.
+    pub(super) fn news(&self) -> &BTreeSet<QueueIx> {
+        &self.news
     }
 
     fn is_below(&self, mut at: QueueIx, above: QueueIx) -> bool {
@@ -184,33 +271,47 @@ impl Tree {
 
     fn move_below(&mut self, at: QueueIx, parent: Option<QueueIx>) {
         let (allocated, pending) = (self.get(at).allocated.clone(), self.get(at).pending);
-        let mut above = self.get(at).parent;
-        while let Some(queue) = above {
-            self.at(queue).allocated.sub(&allocated);
-            self.at(queue).pending -= pending;
-            above = self.get(queue).parent;
-        }
+        let (reserved, weight) = (self.get(at).reserved.clone(), self.get(at).weight());
         if let Some(before) = self.get(at).parent {
             let key = self.get(at).key.clone();
-            self.at(before).children.retain(|child| *child != at);
-            self.at(before).order.remove(&(key, at));
+            let queue = self.at(before);
+            queue.children.retain(|child| *child != at);
+            queue.order.remove(&(key, at));
+            queue.live.remove(&at);
+            queue.weights -= weight;
+            queue.children_reserved.sub(&reserved);
+            let mut above = Some(before);
+            while let Some(queue) = above {
+                self.at(queue).allocated.sub(&allocated);
+                self.at(queue).pending -= pending;
+                self.place(queue);
+                above = self.get(queue).parent;
+            }
+            self.recount_path(before);
         }
         self.at(at).parent = parent;
-        let mut above = parent;
         if let Some(parent) = parent {
-            self.at(parent).children.push(at);
+            let queue = self.at(parent);
+            queue.children.push(at);
+            queue.weights += weight;
+            queue.children_reserved.add(&reserved);
+            let mut above = Some(parent);
+            while let Some(queue) = above {
+                self.at(queue).allocated.add(&allocated);
+                self.at(queue).pending += pending;
+                above = self.get(queue).parent;
+            }
+            self.recount_path(parent);
         }
-        while let Some(queue) = above {
-            self.at(queue).allocated.add(&allocated);
-            self.at(queue).pending += pending;
-            above = self.get(queue).parent;
-        }
+        self.outdate();
+        let path: Vec<QueueIx> = self.path(at).collect();
+        path.into_iter().for_each(|at| self.place(at));
     }
 
     pub(super) fn set_total(&mut self, total: Amounts) {
         if self.total != total {
             self.total = total;
-            self.stale = true;
+            self.outdate();
         }
     }
 
@@ -218,71 +319,120 @@ impl Tree {
         &self.total
     }
 
-    /// Computes again what queues deserve, reserve and where they stand, after a change of queues or nodes.
+    /// Computes the places of live queues again after a change of queues or nodes. Queues where nothing waits and nothing
+    /// runs are not looked at.
     pub(super) fn refresh(&mut self) {
         if !std::mem::take(&mut self.stale) {
             return;
         }
-        self.guaranteed = self.queues.iter().flat_map(|queue| queue.guarantee.iter().map(|(index, _)| index)).collect();
-        self.at(Self::ROOT).deserved = self.total.clone();
         // From the root down, without recursion: a parent comes before its children.
         let mut down = vec![Self::ROOT];
         let mut next = 0;
         while let Some(&at) = down.get(next) {
             next += 1;
-            let children = self.get(at).children.clone();
-            let weights: u64 = children.iter().map(|child| u64::from(self.get(*child).spec.weight)).sum();
-            let whole = self.get(at).deserved.clone();
-            for child in children {
-                let queue = self.at(child);
-                let mut deserved = Amounts::default();
-                for (index, amount) in whole.iter() {
-                    let part = u128::from(amount) * u128::from(queue.spec.weight) / u128::from(weights.max(1));
-                    deserved.set(index, u64::try_from(part).unwrap_or(u64::MAX));
-                }
-                for (index, amount) in queue.declared.iter() {
-                    deserved.set(index, amount);
-                }
-                queue.deserved = deserved;
-                queue.leaf.dirty = true;
-                down.push(child);
-            }
-        }
-        for &at in down.iter().rev() {
-            self.at(at).order.clear();
-            self.recount(at);
-        }
-        for &at in &down {
             self.place(at);
+            if self.get(at).leaf.waits() {
+                self.mark(at);
+            }
+            down.extend(self.get(at).live.iter().copied());
         }
     }
 
-    /// Computes what a queue reserves from its own use or from its children.
-    fn recount(&mut self, at: QueueIx) {
-        if self.guaranteed.is_empty() {
+    /// Computes what a queue deserves, if that is outdated.
+    fn renew(&mut self, at: QueueIx) {
+        if self.get(at).version == self.version {
             return;
         }
-        let queue = self.get(at);
-        let mut reserved = if queue.children.is_empty() { queue.allocated.clone() } else { Amounts::default() };
-        for child in &queue.children {
-            reserved.add(&self.get(*child).reserved);
+        if let Some(parent) = self.get(at).parent {
+            self.renew(parent);
         }
+        let deserved = self.deserved_of(at);
+        let version = self.version;
+        let queue = self.at(at);
+        queue.deserved = deserved;
+        queue.version = version;
+    }
+
+    /// Returns what a queue deserves: as declared, else its part of what its parent deserves.
+    pub(super) fn deserved_of(&self, at: QueueIx) -> Amounts {
+        let queue = self.get(at);
+        if queue.version == self.version {
+            return queue.deserved.clone();
+        }
+        let Some(parent) = queue.parent else { return self.total.clone() };
+        let mut deserved = Amounts::default();
+        let weights = u128::from(self.get(parent).weights.max(1));
+        for (index, amount) in self.deserved_of(parent).iter() {
+            let part = u128::from(amount) * u128::from(queue.weight()) / weights;
+            deserved.set(index, u64::try_from(part).unwrap_or(u64::MAX));
+        }
+        for (index, amount) in queue.declared.iter() {
+            deserved.set(index, amount);
+        }
+        deserved
+    }
+
+    /// Computes what a queue reserves from its own use or from its children. Returns whether that has changed.
+    fn recount(&mut self, at: QueueIx) -> bool {
+        let queue = self.at(at);
+        let used = if queue.children.is_empty() { &queue.allocated } else { &queue.children_reserved };
+        let mut reserved = used.clone();
         for (index, least) in queue.guarantee.iter() {
             reserved.set(index, reserved.get(index).max(least));
         }
-        self.at(at).reserved = reserved;
+        if reserved == queue.reserved {
+            return false;
+        }
+        let before = std::mem::replace(&mut queue.reserved, reserved.clone());
+        if let Some(parent) = queue.parent {
+            let sum = &mut self.at(parent).children_reserved;
+            sum.sub(&before);
+            sum.add(&reserved);
+        }
+        true
+    }
+
+    /// Computes what a queue and those above reserve.
+    fn recount_path(&mut self, at: QueueIx) {
+        let mut next = Some(at);
+        while let Some(at) = next.filter(|at| self.recount(*at)) {
+            next = self.get(at).parent;
+        }
     }
 
     /// Enters a queue into its parent's order, at its present place.
     fn place(&mut self, at: QueueIx) {
+        self.renew(at);
         let queue = self.get(at);
-        let key = (!queue.is_below_guarantee(), Reverse(queue.spec.priority), queue.share(), queue.spec.name.clone());
-        let (before, waits) = (queue.key.clone(), queue.pending > 0);
         let Some(parent) = queue.parent else { return };
-        let order = &mut self.at(parent).order;
-        order.remove(&(before, at));
-        if waits {
-            order.insert((key.clone(), at));
+        let (below, share, waits) = (!queue.is_below_guarantee(), queue.share(), queue.pending > 0);
+        let live = waits || !queue.allocated.is_zero();
+        let (over, was_over) = (share > WHOLE, queue.over);
+        let same = queue.key.0 == below && queue.key.1.0 == queue.spec.priority && queue.key.2 == share;
+        let (key, before) = ((below, Reverse(queue.spec.priority), share, queue.spec.name.clone()), queue.key.clone());
+        if over != was_over {
+            self.at(at).over = over;
+            self.over = if over { self.over + 1 } else { self.over - 1 };
+            self.first_over |= over && self.over == 1;
+        }
+        let above = self.at(parent);
+        if live {
+            above.live.insert(at);
+        } else {
+            above.live.remove(&at);
+        }
+        match (waits, same) {
+            (true, true) => {
+                above.order.insert((before, at));
+                return;
+            }
+            (true, false) => {
+                above.order.remove(&(before, at));
+                above.order.insert((key.clone(), at));
+            }
+            (false, _) => {
+                above.order.remove(&(before, at));
+            }
         }
         self.at(at).key = key;
     }
@@ -310,11 +460,25 @@ impl Tree {
         self.change(leaf, |queue| queue.allocated.add(amounts));
     }
 
+    /// Counts a task that is over.
+    pub(super) fn complete(&mut self, leaf: QueueIx) {
+        let mut next = Some(leaf);
+        while let Some(at) = next {
+            self.at(at).completed += 1;
+            next = self.get(at).parent;
+        }
+    }
+
+    /// Counts what is freed, and marks the leaves that waited for it.
     pub(super) fn free(&mut self, leaf: QueueIx, amounts: &Amounts) {
-        self.change(leaf, |queue| {
-            queue.allocated.sub(amounts);
-            queue.freed += 1;
-        });
+        self.change(leaf, |queue| queue.allocated.sub(amounts));
+        let mut next = Some(leaf);
+        while let Some(at) = next {
+            for blocked in std::mem::take(&mut self.at(at).blocked) {
+                self.mark(blocked);
+            }
+            next = self.get(at).parent;
+        }
     }
 
     fn change(&mut self, leaf: QueueIx, apply: impl Fn(&mut Queue)) {
@@ -326,95 +490,14 @@ impl Tree {
             next = self.get(at).parent;
         }
     }
-
-    /// Counts how often something was freed in the queues that limit this one.
-    pub(super) fn freed(&self, leaf: QueueIx) -> u64 {
-        self.path(leaf).map(|at| self.get(at).freed).sum()
-    }
-
-    /// Returns the queue whose capability, or the resource whose guarantees to others, leave no room for these amounts.
-    pub(super) fn limit(&self, leaf: QueueIx, wanted: &Amounts) -> Option<QuotaLimit> {
-        for at in self.path(leaf) {
-            let queue = self.get(at);
-            for (index, most) in queue.capability.iter() {
-                let amount = wanted.get(index);
-                if amount > 0 && queue.allocated.get(index).saturating_add(amount) > most {
-                    return Some(QuotaLimit { queue: at, resource: index, guarantee: false });
-                }
-            }
-        }
-        self.guaranteed_elsewhere(leaf, wanted)
-    }
-
-    /// Reports whether the quota is smaller than these amounts, however little is used of it.
-    pub(super) fn is_too_large(&self, limit: &QuotaLimit, wanted: &Amounts) -> bool {
-        let most = self.get(limit.queue).capability.get(limit.resource);
-        !limit.guarantee && most.is_some_and(|most| wanted.get(limit.resource) > most)
-    }
-
-    /// Returns the resource that must stay free for guarantees of other queues.
-    fn guaranteed_elsewhere(&self, leaf: QueueIx, wanted: &Amounts) -> Option<QuotaLimit> {
-        for &index in &self.guaranteed {
-            let amount = wanted.get(index);
-            if amount == 0 {
-                continue;
-            }
-            // How much more each queue on the way reserves: what its guarantee covers is reserved already.
-            let mut more = amount;
-            for at in self.path(leaf) {
-                let queue = self.get(at);
-                let within = if queue.children.is_empty() {
-                    queue.allocated.get(index)
-                } else {
-                    queue.children.iter().map(|child| self.get(*child).reserved.get(index)).sum()
-                };
-                let before = queue.reserved.get(index);
-                more = within.saturating_add(more).max(before) - before;
-                if more == 0 {
-                    break;
-                }
-            }
-            let root = self.get(Self::ROOT);
-            let (total, used) = (self.total.get(index), root.allocated.get(index));
-            // Without room nobody's guarantee is in the way.
-            let is_free = used.saturating_add(amount) <= total;
-            if more > 0 && is_free && root.reserved.get(index).saturating_add(more) > total {
-                return Some(QuotaLimit { queue: leaf, resource: index, guarantee: true });
-            }
-        }
-        None
-    }
-
-    /// Returns the next leaf in the order of service, after those that `skip` excludes. Costs as many steps as there are
-    /// queues before it.
-    pub(super) fn leaves(&self) -> Leaves<'_> {
-        Leaves { tree: self, open: vec![Visit::Queue(Self::ROOT)] }
-    }
-
-    /// Reports whether the queue, with these amounts more, uses no more than it deserves of any of them.
-    pub(super) fn is_entitled(&self, at: QueueIx, more: &Amounts) -> bool {
-        let queue = self.get(at);
-        more.iter().all(|(index, amount)| {
-            !self.matters(index) || queue.allocated.get(index).saturating_add(amount) <= queue.deserved.get(index)
-        })
-    }
-
-    /// A resource that no node counts, such as one of an unlimited node, is never a reason to end somebody.
-    fn matters(&self, index: usize) -> bool {
-        self.total.get(index) > 0
-    }
-}
-
-/// A quota that leaves no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct QuotaLimit {
-    pub queue: QueueIx,
-    pub resource: usize,
-    /// True if the room is there, and kept for guarantees of other queues.
-    pub guarantee: bool,
 }
 
 impl Queue {
+    /// A queue that nobody has created takes nothing from its siblings.
+    fn weight(&self) -> u64 {
+        if self.exists { u64::from(self.spec.weight) } else { 0 }
+    }
+
     fn is_below_guarantee(&self) -> bool {
         self.guarantee.iter().any(|(index, least)| self.allocated.get(index) < least)
     }
@@ -442,8 +525,13 @@ impl Queue {
         &self.allocated
     }
 
+    /// Returns what it deserves. It is up to date where something waits or runs; see [`Tree::deserved_of`].
     pub(super) fn deserved(&self) -> &Amounts {
         &self.deserved
+    }
+
+    pub(super) fn live(&self) -> impl Iterator<Item = QueueIx> + '_ {
+        self.live.iter().copied()
     }
 
     pub(super) fn capability(&self) -> &Bounds {
@@ -452,45 +540,5 @@ impl Queue {
 
     pub(super) fn guarantee(&self) -> &Bounds {
         &self.guarantee
-    }
-}
-
-/// Leaves in the order of service.
-pub(super) struct Leaves<'t> {
-    tree: &'t Tree,
-    open: Vec<Visit<'t>>,
-}
-
-enum Visit<'t> {
-    Queue(QueueIx),
-    Children(std::collections::btree_set::Iter<'t, (OrderKey, QueueIx)>),
-}
-
-impl Iterator for Leaves<'_> {
-    type Item = QueueIx;
-
-    fn next(&mut self) -> Option<QueueIx> {
-        loop {
-            match self.open.last_mut()? {
-                Visit::Children(children) => match children.next() {
-                    Some((_, child)) => {
-                        let child = *child;
-                        self.open.push(Visit::Queue(child));
-                    }
-                    None => {
-                        self.open.pop();
-                    }
-                },
-                Visit::Queue(at) => {
-                    let at = *at;
-                    self.open.pop();
-                    let queue = self.tree.get(at);
-                    self.open.push(Visit::Children(queue.order.iter()));
-                    if queue.leaf.waits() {
-                        return Some(at);
-                    }
-                }
-            }
-        }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use octoflow_model::Time;
 use serde::{Deserialize, Serialize};
 
-use super::tree::QueueIx;
+use super::{charge::CHARGED_AHEAD, tree::QueueIx};
 
 /// A tenant by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +38,8 @@ pub(super) struct Usage {
     /// Values as of the epoch.
     values: HashMap<(QueueIx, TenantIx), f64>,
     touched: BTreeSet<(QueueIx, TenantIx)>,
+    /// When the usages that were restored had been persisted.
+    restored: Option<Time>,
 }
 
 impl Default for Usage {
@@ -48,6 +50,7 @@ impl Default for Usage {
             epoch: Time(i64::MIN),
             values: HashMap::new(),
             touched: BTreeSet::new(),
+            restored: None,
         }
     }
 }
@@ -105,12 +108,26 @@ impl Usage {
         if self.epoch == Time(i64::MIN) {
             self.epoch = record.at;
         }
+        self.restored = self.restored.max(Some(record.at));
         let tenant = self.tenant(&record.tenant.as_str().into());
         let weight = self.weight(record.at);
         let value = record.value * weight;
         if value.is_finite() && value >= 0.0 {
             self.values.insert((queue, tenant), value);
         }
+    }
+
+    /// Returns until when a task that started then is charged in the usages that were restored.
+    pub(super) fn charged_before(&self, started: Time) -> Time {
+        let ahead = CHARGED_AHEAD.as_micros() as i64;
+        match self.restored.map(|at| at.0.saturating_sub(started.0)) {
+            Some(span) if span >= 0 => Time(started.0.saturating_add((span / ahead + 1).saturating_mul(ahead))),
+            Some(_) | None => started,
+        }
+    }
+
+    pub(super) fn has_touched(&self) -> bool {
+        !self.touched.is_empty()
     }
 
     /// Returns what has changed since the last call, with values as they count now.

@@ -7,8 +7,9 @@ use octoflow_model::{RunId, Time};
 
 use super::{
     TaskRef,
+    preempt::Harm,
     reserve::Reservation,
-    shapes::ShapeIx,
+    shapes::{Offer, ShapeIx},
     units::{Rank, Unit, UnitIx},
     usage::{TenantIx, UsageKey},
 };
@@ -34,22 +35,37 @@ pub(super) struct Leaf {
     lines: BTreeMap<ShapeIx, Line>,
     usage: HashMap<TenantIx, UsageKey>,
     deadlines: BTreeSet<(Time, TaskRef, UnitIx)>,
-    /// True if something may have become startable since the queue was last looked at.
+    /// True if something may have become startable since the queue was last looked at. Set by the tree, which lists these.
     pub dirty: bool,
-    /// Count of what had been freed above it when it was last looked at.
-    pub seen_freed: u64,
+    /// The last offer of room that was considered here.
+    pub seen: Offer,
+    /// The first unit of each shape in order, until something changes that.
+    ranked: Option<Ranked>,
     /// The room that the first unit waits for.
     pub reservation: Option<Reservation>,
     /// When it has to be looked at again although nothing happens.
     pub wake: Option<Time>,
     /// The first unit, and when victims for it may be looked for again.
     pub next_preemption: Option<(UnitIx, Time)>,
+    /// How many tasks of it wait or run, members of incomplete gangs included.
+    pub tasks: usize,
+    /// Tasks that run here and may be ended for others, least harm first.
+    pub victims: BTreeSet<Harm>,
+}
+
+/// The first unit of each shape, in order, and until when this holds.
+#[derive(Debug, Default)]
+pub(super) struct Ranked {
+    pub units: Vec<(Order, UnitIx, ShapeIx)>,
+    pub until: Option<Time>,
 }
 
 #[derive(Debug, Default)]
 struct Line {
     tenants: BTreeSet<(UsageKey, TenantIx)>,
     of: HashMap<TenantIx, BTreeMap<i32, Level>>,
+    /// Its first unit and that one's place, until something changes that.
+    first: Option<(Order, UnitIx)>,
 }
 
 /// The units of one tenant, shape and priority. Its rank is that of its first unit, so that a level whose units wait long
@@ -72,10 +88,6 @@ impl Leaf {
         !self.deadlines.is_empty()
     }
 
-    pub(super) fn shapes(&self) -> impl Iterator<Item = ShapeIx> + '_ {
-        self.lines.keys().copied()
-    }
-
     pub(super) fn insert(&mut self, at: UnitIx, unit: &Unit, usage: UsageKey, turn: Turn) {
         self.retenant(unit.tenant, usage);
         let line = self.lines.entry(unit.shape).or_default();
@@ -86,19 +98,21 @@ impl Leaf {
         levels.entry(unit.priority).or_default().change(unit.run, turn, |units| {
             units.insert((unit.rank, unit.task, at));
         });
+        line.first = None;
         self.deadlines.insert((unit.deadline, unit.task, at));
-        self.dirty = true;
+        self.ranked = None;
     }
 
     pub(super) fn remove(&mut self, at: UnitIx, unit: &Unit, turn: Turn) {
         if !self.deadlines.remove(&(unit.deadline, unit.task, at)) {
             return;
         }
-        self.dirty = true;
+        self.ranked = None;
         if self.reservation.as_ref().is_some_and(|reservation| reservation.unit == at) {
             self.reservation = None;
         }
         let Some(line) = self.lines.get_mut(&unit.shape) else { return };
+        line.first = None;
         let Some(levels) = line.of.get_mut(&unit.tenant) else { return };
         if let Some(level) = levels.get_mut(&unit.priority) {
             level.change(unit.run, turn, |units| {
@@ -125,29 +139,42 @@ impl Leaf {
     fn retenant(&mut self, tenant: TenantIx, usage: UsageKey) {
         let before = self.usage.insert(tenant, usage).unwrap_or_default();
         if before != usage {
-            self.dirty = true;
+            self.ranked = None;
             for line in self.lines.values_mut().filter(|line| line.of.contains_key(&tenant)) {
+                let first = line.tenants.first().map(|(_, tenant)| *tenant);
                 line.tenants.remove(&(before, tenant));
                 line.tenants.insert((usage, tenant));
+                let now = line.tenants.first().map(|(_, tenant)| *tenant);
+                if first != now {
+                    line.first = None;
+                } else if now == Some(tenant)
+                    && let Some((order, _)) = &mut line.first
+                {
+                    order.1 = usage;
+                }
             }
         }
     }
 
-    /// Moves a tenant that waits here to the place of its usage.
-    pub(super) fn retenant_waiting(&mut self, tenant: TenantIx, usage: UsageKey) {
-        if self.usage.contains_key(&tenant) {
+    /// Moves a tenant that waits here to the place of its usage. Returns whether the order may have changed.
+    pub(super) fn retenant_waiting(&mut self, tenant: TenantIx, usage: UsageKey) -> bool {
+        let moves = self.usage.get(&tenant).is_some_and(|before| *before != usage);
+        if moves {
             self.retenant(tenant, usage);
         }
+        // One tenant alone is where it was.
+        moves && self.usage.len() > 1
     }
 
     /// Moves a run to the place of its turn.
     pub(super) fn rerun(&mut self, shape: ShapeIx, tenant: TenantIx, run: RunId, turn: Turn) {
-        let levels = self.lines.get_mut(&shape).and_then(|line| line.of.get_mut(&tenant));
-        for level in levels.into_iter().flat_map(BTreeMap::values_mut) {
+        let Some(line) = self.lines.get_mut(&shape) else { return };
+        for level in line.of.get_mut(&tenant).into_iter().flat_map(BTreeMap::values_mut) {
             if level.of.contains_key(&run) {
                 level.change(run, turn, |_| ());
                 // Somebody else may be first now.
-                self.dirty = true;
+                line.first = None;
+                self.ranked = None;
             }
         }
     }
@@ -156,18 +183,28 @@ impl Leaf {
         self.usage.keys().copied()
     }
 
-    /// Returns the first unit of a shape that is `ready`, and its place in the queue.
-    pub(super) fn first(&self, shape: ShapeIx, ready: &impl Fn(UnitIx) -> bool) -> Option<(Order, UnitIx)> {
-        let line = self.lines.get(&shape)?;
-        line.tenants.iter().find_map(|(usage, tenant)| {
-            let mut levels: Vec<(Rank, &Level)> =
-                line.of.get(tenant)?.values().filter_map(|level| Some((level.rank()?, level))).collect();
-            levels.sort_unstable_by_key(|(rank, _)| *rank);
-            levels.into_iter().find_map(|(rank, level)| {
-                let (turn, task, unit) = level.first(ready)?;
-                Some(((Overdue::No, *usage, rank, turn, task), unit))
-            })
-        })
+    /// Takes the known order, if it still holds.
+    pub(super) fn take_ranked(&mut self, now: Time) -> Option<Ranked> {
+        self.ranked.take().filter(|ranked| ranked.until.is_none_or(|until| now < until))
+    }
+
+    pub(super) fn set_ranked(&mut self, ranked: Ranked) {
+        self.ranked = Some(ranked);
+    }
+
+    /// Returns the first unit of each shape that is `ready`, with its place in the queue, in no particular order.
+    pub(super) fn firsts(&mut self, ready: &impl Fn(UnitIx) -> bool) -> Vec<(Order, UnitIx, ShapeIx)> {
+        let first = |(shape, line): (&ShapeIx, &mut Line)| {
+            let known = line.first.filter(|(_, unit)| ready(*unit)).or_else(|| line.find(ready));
+            line.first = known;
+            known.map(|(order, unit)| (order, unit, *shape))
+        };
+        self.lines.iter_mut().filter_map(first).collect()
+    }
+
+    /// Forgets the first units: they were found while somebody before them was not ready.
+    pub(super) fn forget_firsts(&mut self) {
+        self.lines.values_mut().for_each(|line| line.first = None);
     }
 
     /// Iterates over the units that have waited too long, the longest waiting first.
@@ -221,6 +258,26 @@ impl Leaf {
 /// The least place behind everything with a deadline up to now.
 fn after(now: Time) -> (Time, TaskRef, UnitIx) {
     (Time(now.0.saturating_add(1)), TaskRef::FIRST, UnitIx::FIRST)
+}
+
+impl Line {
+    /// Finds the first unit that is `ready`, and its place.
+    fn find(&self, ready: &impl Fn(UnitIx) -> bool) -> Option<(Order, UnitIx)> {
+        self.tenants.iter().find_map(|(usage, tenant)| {
+            let first = |(rank, level): (Rank, &Level)| {
+                let (turn, task, unit) = level.first(ready)?;
+                Some(((Overdue::No, *usage, rank, turn, task), unit))
+            };
+            let levels = self.of.get(tenant)?;
+            let mut ranks = levels.values().filter_map(|level| Some((level.rank()?, level)));
+            if levels.len() == 1 {
+                return ranks.next().and_then(first);
+            }
+            let mut ranks: Vec<(Rank, &Level)> = ranks.collect();
+            ranks.sort_unstable_by_key(|(rank, _)| *rank);
+            ranks.into_iter().find_map(first)
+        })
+    }
 }
 
 impl Level {

@@ -141,7 +141,7 @@ impl Scheduler {
         Level {
             queue: queue.spec.name.to_string(),
             used: self.named(queue.allocated()),
-            deserved: self.named(queue.deserved()),
+            deserved: self.named(&self.tree.deserved_of(at)),
             capability: self.named_bounds(queue.capability()),
         }
     }

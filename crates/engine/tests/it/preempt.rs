@@ -5,12 +5,13 @@ use std::time::Duration;
 use octoflow_engine::{
     Capacity, Command, Input,
     argo::{Run, node::Leaf, status},
-    schedule::spec::NodeSpec,
+    schedule::{PreemptionKind, spec::NodeSpec},
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report,
     argo::WorkflowFact,
     order::{Collected, End, Exit},
+    task::placement::{Taint, TaintEffect},
 };
 use serde_json::Value;
 
@@ -347,4 +348,70 @@ templates:
     let done = play.finish();
     let names: Vec<&str> = done.started();
     assert_eq!(names, ["w[0].a", "w[0].a", "w[0].b"], "it kept its place");
+}
+
+const TOLERANT: &str = "
+templates:
+- {name: main, steps: [[{name: a, template: work}, {name: b, template: tolerant}, {name: c, template: patient}]]}
+- {name: work, container: {image: i, command: [c]}}
+- {name: tolerant, tolerations: [{operator: Exists}], container: {image: i, command: [c]}}
+- {name: patient, tolerations: [{operator: Exists, tolerationSeconds: 30}], container: {image: i, command: [c]}}";
+
+fn taint(play: &mut Play, added: Option<octoflow_model::Time>) {
+    let taint = |added| Taint { added: Some(added), ..Taint::new("broken", "", TaintEffect::NoExecute) };
+    let spec = NodeSpec { taints: added.map(taint).into_iter().collect(), ..NodeSpec::from(ROOMY) };
+    play.input(Input::Node { name: "local".to_owned(), spec: Some(Box::new(spec)) });
+}
+
+#[test]
+fn a_taint_ends_those_who_do_not_tolerate_it_and_others_when_their_time_is_over() {
+    let script = ["work", "tolerant", "patient"]
+        .into_iter()
+        .fold(Script::default(), |script, name| script.on(name, exit(0).after(100)));
+    let mut play = Play::with(TOLERANT, script);
+    play.tell_all();
+    play.advance(seconds(5));
+    let now = play.now;
+    taint(&mut play, Some(now));
+    play.advance(seconds(1));
+    let phases = |play: &Play| ["w[0].a", "w[0].b", "w[0].c"].map(|name| node(play, name)["phase"].clone());
+    assert_eq!(phases(&play), ["Pending", "Running", "Running"]);
+    let told = "Node local has the taint broken, which is not tolerated";
+    assert_eq!(node(&play, "w[0].a")["message"], told);
+    play.advance(seconds(28));
+    assert_eq!(phases(&play), ["Pending", "Running", "Running"]);
+    play.advance(seconds(2));
+    assert_eq!(phases(&play), ["Pending", "Running", "Pending"], "its time is over, and it is not started here again");
+    let counted = play.engine.scheduler().counters().preemptions.get(&PreemptionKind::Tainted).copied();
+    assert_eq!(counted, Some(2));
+    taint(&mut play, None);
+    let done = play.finish();
+    assert_eq!(done.phase(), "Succeeded");
+    let times = |name: &str| done.node(name)["preempted"]["count"].clone();
+    assert_eq!([times("w[0].a"), times("w[0].b"), times("w[0].c")], [1.into(), Value::Null, 1.into()]);
+    let events = octoflow_engine::argo::DIALECT.view.events(&done.object);
+    let told = events.iter().filter(|(_, event)| event["message"].as_str().is_some_and(|text| text.contains(told)));
+    assert_eq!(told.filter(|(_, event)| event["reason"] == "Preempted").count(), 2);
+}
+
+#[test]
+fn a_taint_that_is_taken_away_in_time_ends_nobody_and_a_restart_forgets_none() {
+    let mut play = Play::with(
+        TOLERANT,
+        ["work", "tolerant", "patient"]
+            .into_iter()
+            .fold(Script::default(), |script, name| script.on(name, exit(0).after(100))),
+    );
+    play.tell_all();
+    play.advance(seconds(5));
+    let now = play.now;
+    taint(&mut play, Some(now));
+    play.advance(seconds(20));
+    taint(&mut play, None);
+    play.advance(seconds(40));
+    assert_eq!(node(&play, "w[0].c")["phase"], "Running");
+    let now = play.now;
+    taint(&mut play, Some(now));
+    let wake = play.engine.wake_at().expect("its time will be over");
+    assert!(wake <= now.saturating_add(seconds(30)), "{wake}");
 }

@@ -1,11 +1,12 @@
 //! Where a task may run and where it went: node constraints as manifests write them, and the assignment that the fact of a
 //! launch records. Describes only; the scheduler matches and decides.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
 use super::Labels;
+use crate::Time;
 
 /// The node of an attempt, and the devices it got there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +74,9 @@ pub struct Taint {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
     pub effect: TaintEffect,
+    /// Since when the node has it; tasks that tolerate it for a time leave so long after it.
+    #[serde(default, rename = "timeAdded", with = "rfc3339", skip_serializing_if = "Option::is_none")]
+    pub added: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -100,6 +104,35 @@ pub struct Toleration {
     /// `None`: every effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<TaintEffect>,
+    /// How long a running task stays in spite of a `NoExecute` taint. `None`: as long as it runs.
+    #[serde(rename = "tolerationSeconds", skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+}
+
+/// A time as Kubernetes writes it.
+mod rfc3339 {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use crate::Time;
+
+    pub(super) fn serialize<S: Serializer>(time: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => serializer.collect_str(time),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        let parse = |text: String| Time::parse(&text).ok_or_else(|| D::Error::custom(format!("'{text}' is no time")));
+        text.map(parse).transpose()
+    }
+}
+
+impl Taint {
+    pub fn new(key: &str, value: &str, effect: TaintEffect) -> Self {
+        Self { key: key.to_owned(), value: value.to_owned(), effect, added: None }
+    }
 }
 
 impl NodeConstraints {
@@ -113,10 +146,26 @@ impl NodeConstraints {
             && (self.affinity.is_empty() || self.affinity.iter().any(|term| term.matches(name, labels)))
     }
 
-    /// Reports whether a task may be started in spite of this taint.
+    /// Reports whether a task may be started in spite of this taint. One that would have to leave again is not started.
     pub fn tolerates(&self, taint: &Taint) -> bool {
+        let for_good = |one: &Toleration| taint.effect != TaintEffect::NoExecute || one.seconds.is_none();
         taint.effect == TaintEffect::PreferNoSchedule
-            || self.tolerations.iter().any(|toleration| toleration.covers(taint))
+            || self.tolerations.iter().any(|one| one.covers(taint) && for_good(one))
+    }
+
+    /// Returns until when a running task stays in spite of this taint: `None` if it is not concerned or stays for good, and
+    /// the time at which the taint was added if it does not tolerate it.
+    pub fn stays_until(&self, taint: &Taint) -> Option<Time> {
+        if taint.effect != TaintEffect::NoExecute {
+            return None;
+        }
+        let added = taint.added.unwrap_or(Time(i64::MIN));
+        let mut covering = self.tolerations.iter().filter(|one| one.covers(taint)).peekable();
+        if covering.peek().is_none() {
+            return Some(added);
+        }
+        let seconds = covering.filter_map(|one| one.seconds).min()?;
+        Some(added.saturating_add(Duration::from_secs(seconds)))
     }
 }
 
@@ -192,7 +241,7 @@ mod tests {
 
     #[test]
     fn tolerations_cover_by_key_value_and_effect() {
-        let taint = Taint { key: "gpu".to_owned(), value: "yes".to_owned(), effect: TaintEffect::NoSchedule };
+        let taint = Taint::new("gpu", "yes", TaintEffect::NoSchedule);
         let tolerates = |toleration: Toleration| {
             NodeConstraints { tolerations: vec![toleration], ..NodeConstraints::default() }.tolerates(&taint)
         };
@@ -204,5 +253,25 @@ mod tests {
         assert!(!tolerates(Toleration { effect: Some(TaintEffect::NoExecute), ..equal }));
         let soft = Taint { effect: TaintEffect::PreferNoSchedule, ..taint.clone() };
         assert!(NodeConstraints::default().tolerates(&soft));
+    }
+
+    #[test]
+    fn a_running_task_stays_as_long_as_it_tolerates_a_taint() {
+        let added = Time::from_secs(100);
+        let taint = Taint { added: Some(added), ..Taint::new("broken", "", TaintEffect::NoExecute) };
+        let tolerating = |seconds: &[Option<u64>]| {
+            let one = |seconds: &Option<u64>| Toleration { exists: true, seconds: *seconds, ..Toleration::default() };
+            NodeConstraints { tolerations: seconds.iter().map(one).collect(), ..NodeConstraints::default() }
+        };
+        assert_eq!(tolerating(&[]).stays_until(&taint), Some(added));
+        assert_eq!(tolerating(&[None]).stays_until(&taint), None);
+        assert_eq!(tolerating(&[Some(60), None, Some(30)]).stays_until(&taint), Some(Time::from_secs(130)));
+        assert!(tolerating(&[None]).tolerates(&taint) && !tolerating(&[Some(60)]).tolerates(&taint));
+        let other = Taint { effect: TaintEffect::NoSchedule, ..taint.clone() };
+        assert_eq!(tolerating(&[]).stays_until(&other), None);
+        let text = serde_json::to_string(&taint).unwrap();
+        assert!(text.contains(r#""timeAdded":"1970-01-01T00:01:40Z""#), "{text}");
+        assert_eq!(serde_json::from_str::<Taint>(&text).unwrap(), taint);
+        assert!(serde_json::from_str::<Taint>(&text.replace("01:40Z", "soon")).is_err());
     }
 }

@@ -104,3 +104,102 @@ fn a_node_is_cordoned_labelled_tainted_and_drained() {
         rig.good(&["get", "wf", "w", "-o", "jsonpath={.status.phase}"]) == "Succeeded"
     });
 }
+
+#[test]
+fn a_taint_that_is_not_tolerated_ends_what_runs_and_keeps_it_away() {
+    let Some(rig) = Rig::with_kubectl() else { return };
+    let name = rig.good(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"]);
+    rig.good(&["apply", "-f", &rig.file("queues.yaml", QUEUES)]);
+    let gate = rig.path("gate").display().to_string();
+    rig.good(&["create", "-f", &rig.file("w.yaml", &gated("w", &gate))]);
+    let tolerant = gated("tolerant", &gate).replace(
+        "    container:",
+        "    tolerations: [{key: broken, operator: Exists, effect: NoExecute}]\n    container:",
+    );
+    rig.good(&["create", "-f", &rig.file("t.yaml", &tolerant)]);
+    let running = || rig.good(&["get", "queue", "team-a", "-o", "jsonpath={.status.running}"]);
+    eventually("both run", || running() == "2");
+    shows(&rig.good(&["taint", "node", &name, "broken=disk:NoExecute"]), &["tainted"]);
+    eventually("one is ended", || running() == "1");
+    shows(&rig.good(&["describe", "node", &name]), &["broken=disk:NoExecute"]);
+    let told = "has the taint broken, which is not tolerated";
+    shows(&rig.good(&["get", "wf", "w", "-o", "jsonpath={.status.nodes}"]), &[told, "Pending"]);
+    shows(&rig.good(&["describe", "wf", "w"]), &["Preempted", told]);
+    let metrics = rig.get("/metrics").text();
+    shows(
+        &metrics,
+        &["volcano_e2e_scheduling_latency_milliseconds_count 2", "octoflow_preemptions_total{reason=\"taint\"} 1"],
+    );
+    shows(&rig.good(&["taint", "node", &name, "broken-"]), &["untainted"]);
+    eventually("it runs again", || running() == "2");
+    std::fs::write(rig.path("gate"), "").unwrap();
+    for workflow in ["w", "tolerant"] {
+        eventually("the workflow succeeds", || {
+            rig.good(&["get", "wf", workflow, "-o", "jsonpath={.status.phase}"]) == "Succeeded"
+        });
+    }
+    eventually("what is through is counted", || {
+        rig.get("/metrics").text().contains("volcano_queue_pod_group_completed_count{queue_name=\"team\"} 2")
+    });
+}
+
+/// Everything that can be wrong with a queue is told at once, with its place, and nothing is stored.
+#[test]
+fn bad_queues_are_refused_whole_with_every_reason() {
+    let Some(rig) = Rig::with_kubectl() else { return };
+    rig.good(&["apply", "-f", &rig.file("queues.yaml", QUEUES)]);
+    let queue = |name: &str, spec: &str| {
+        format!(
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n"
+        )
+    };
+    let cases = [
+        ("deserved: {cpu: many}, capability: {memory: '-1'}", &["spec.deserved.cpu", "spec.capability.memory"][..]),
+        ("guarantee: {resource: {cpu: '-2'}}", &["spec.guarantee", "cpu"]),
+        ("deserved: {cpu: '99999999999999999999'}", &["spec.deserved.cpu"]),
+        ("deserved: {cpu: 1e40}, guarantee: {resource: {cpu: '3'}}", &["spec.deserved.cpu"]),
+        (
+            "guarantee: {resource: {cpu: '3'}}, deserved: {cpu: '2'}, capability: {cpu: '1'}",
+            &["guarantee", "capability"],
+        ),
+        ("parent: nobody", &["spec.parent", "nobody"]),
+        ("parent: wrong", &["spec.parent"]),
+        ("parent: team, deserved: {cpu: '4'}", &["spec.deserved.cpu", "team"]),
+        ("weight: 0", &["spec.weight"]),
+        ("weight: -3, deserved: {cpu: x}", &["spec.deserved.cpu", "spec.weight"]),
+        ("weight: 99999999999", &["spec.weight"]),
+    ];
+    for (spec, reasons) in cases {
+        let file = rig.file("wrong.yaml", &queue("wrong", spec));
+        shows(&rig.bad(&["create", "-f", &file]), reasons);
+    }
+    // A cycle, and a move that the sums do not allow.
+    shows(
+        &rig.bad(&["patch", "queue", "team", "--type", "merge", "-p", "{\"spec\":{\"parent\":\"team-a\"}}"]),
+        &["spec.parent"],
+    );
+    shows(
+        &rig.bad(&["patch", "queue", "team-a", "--type", "merge", "-p", "{\"spec\":{\"deserved\":{\"cpu\":\"2\"}}}"]),
+        &["spec.deserved.cpu"],
+    );
+    assert_eq!(rig.good(&["get", "queue", "team-a", "-o", "jsonpath={.spec.parent}"]), "team");
+    shows(&rig.bad(&["get", "queue", "wrong"]), &["not found"]);
+    let name = rig.good(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"]);
+    shows(
+        &rig.bad(&[
+            "patch",
+            "node",
+            &name,
+            "--subresource",
+            "status",
+            "--type",
+            "merge",
+            "-p",
+            "{\"status\":{\"capacity\":{\"cpu\":\"-4\"}}}",
+        ]),
+        &["status.capacity.cpu"],
+    );
+    let wrong =
+        gated("x", "/nowhere").replace("      command:", "      resources: {requests: {cpu: '-1'}}\n      command:");
+    shows(&rig.bad(&["create", "-f", &rig.file("x.yaml", &wrong)]), &["cpu"]);
+}

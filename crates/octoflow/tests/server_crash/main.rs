@@ -8,6 +8,7 @@ mod wire;
 
 mod check;
 mod load;
+mod preempt;
 mod sabotage;
 mod shape;
 mod witness;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use octoflow_control::gauge::{Gauges, Histogram, PhaseEntry, Quantities, QueueReport};
+use octoflow_control::gauge::{Gauges, Histogram, PhaseEntry, PreemptionKind, Quantities, QueueReport};
 use octoflow_model::Revision;
 
 use crate::app::App;
@@ -24,6 +24,7 @@ pub(crate) fn text(app: &App, scrape: &Scrape) -> String {
     let mut page = Page::default();
     of_runs(&mut page, scrape);
     of_queues(&mut page, scrape);
+    of_scheduling(&mut page, scrape);
     of_store(&mut page, app, scrape);
     of_server(&mut page, app);
     page.0.push_str(&scrape.custom);
@@ -105,6 +106,29 @@ fn of_queues(page: &mut Page, scrape: &Scrape) {
                 page.row(&name, &[("queue_name", &queue.spec.name), ("resource", resource)], *amount as f64);
             }
         }
+    }
+}
+
+/// What the scheduler counts, under Volcano's names where the meaning is the same.
+fn of_scheduling(page: &mut Page, scrape: &Scrape) {
+    let counters = &scrape.gauges.scheduling;
+    let latency = "volcano_e2e_scheduling_latency_milliseconds";
+    page.head(latency, "histogram", "How long tasks waited until they were started.");
+    page.buckets(latency, &[], &counters.latency.below(), counters.latency.sum_millis());
+    let attempts = "volcano_total_preemption_attempts";
+    page.one(attempts, "counter", "How often victims were looked for.", counters.preemption_attempts as f64);
+    let ended = "octoflow_preemptions_total";
+    page.head(ended, "counter", "Tasks that were ended and wait again, by the reason.");
+    let kinds =
+        [PreemptionKind::Reclaimed, PreemptionKind::LowerClass, PreemptionKind::Drained, PreemptionKind::Tainted];
+    for kind in kinds {
+        let count = counters.preemptions.get(&kind).copied().unwrap_or(0);
+        page.row(ended, &[("reason", kind.word())], count as f64);
+    }
+    let done = "volcano_queue_pod_group_completed_count";
+    page.head(done, "counter", "Tasks that have ended since the server started.");
+    for queue in &scrape.gauges.queues {
+        page.row(done, &[("queue_name", &queue.spec.name)], queue.completed as f64);
     }
 }
 

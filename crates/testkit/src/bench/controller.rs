@@ -6,7 +6,7 @@ use std::{
 };
 
 use octoflow_control::{Capacity, Config, Controller, NodeConfig, Place, Submit};
-use octoflow_model::{Fact, RunFact, RunPhase, submission::Stored};
+use octoflow_model::{Fact, RunFact, RunId, RunPhase, submission::Stored};
 use octoflow_runtime::process::{self, Isolation};
 use serde_json::Value;
 
@@ -17,9 +17,13 @@ pub(super) const ROOM: Capacity = Capacity { slots: 1 << 20, cpu_milli: 1 << 40,
 
 /// Opens a controller whose tasks run nowhere.
 pub(super) fn open(dir: &Path) -> Outcome<Controller> {
+    open_with(dir, ROOM)
+}
+
+pub(super) fn open_with(dir: &Path, capacity: Capacity) -> Outcome<Controller> {
     let config = Config {
         data_dir: dir.to_owned(),
-        capacity: ROOM,
+        capacity,
         node: NodeConfig::default(),
         place: Place::Nowhere,
         secrets_key: None,
@@ -73,15 +77,19 @@ pub(super) fn crowd(a_task_set: bool, count: u32, in_flight: u32, dir: &Path, oc
     Ok(())
 }
 
-/// Submits a run and waits until it has succeeded.
-fn to_the_end(controller: &Controller, name: &str, manifest: Value) -> Outcome<()> {
-    let run = controller.submit(Submit {
+pub(super) fn submit(controller: &Controller, name: &str, manifest: Value) -> Outcome<RunId> {
+    Ok(controller.submit(Submit {
         namespace: String::new(),
         name: name.to_owned(),
         manifest,
         stored: Stored::default(),
         claim: None,
-    })?;
+    })?)
+}
+
+/// Submits a run and waits until it has succeeded.
+pub(super) fn to_the_end(controller: &Controller, name: &str, manifest: Value) -> Outcome<()> {
+    let run = submit(controller, name, manifest)?;
     let watch = controller.watch(run);
     let last = watch.into_iter().flatten().filter(|fact| matches!(fact, Fact::Run(RunFact::Ended { .. }))).last();
     let phase = match last {

@@ -50,6 +50,19 @@ pub(super) fn children() -> io::Result<Usage> {
     Ok(Usage { cpu: span(usage.ru_utime) + span(usage.ru_stime), peak_kib })
 }
 
+/// What this thread has used so far.
+pub(super) fn thread_cpu() -> io::Result<Duration> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: clock_gettime only writes to the one time it is given.
+    match unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) } {
+        0 => {
+            let part = |number: i64| u64::try_from(number).unwrap_or(0);
+            Ok(Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec)))
+        }
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 fn span(time: libc::timeval) -> Duration {
     let part = |number: i64| u64::try_from(number).unwrap_or(0);
     Duration::from_secs(part(time.tv_sec)) + Duration::from_micros(part(time.tv_usec))

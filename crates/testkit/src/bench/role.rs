@@ -8,7 +8,7 @@ use std::{
 use super::{
     controller, hello,
     measure::{Outcome, watch},
-    restart, spawn, submits,
+    restart, sched, spawn, submits,
 };
 
 /// The hidden first argument: what follows is a role and its words.
@@ -32,6 +32,16 @@ pub(super) enum Role {
     Records { count: u32, dir: PathBuf },
     /// So many runs that wait for somebody, left behind in a data directory.
     Suspended { count: u32, dir: PathBuf },
+    /// A scheduler with so many waiting tasks. Says what an event and a naive pass cost.
+    Sched { waiting: u32 },
+    /// A scheduler with so many running tasks, some of which a task or a gang takes the place of. Says how long that took.
+    Victims { running: u32, gang: bool },
+    /// So many tasks that wait for room, left behind in a data directory.
+    Waiters { count: u32, dir: PathBuf },
+    /// Says how long it takes until the first of them has run.
+    Back { dir: PathBuf },
+    /// A controller whose tasks run nowhere and are in a queue below others, or in none.
+    Queued { groups: u32, steps: u32, queues: bool, dir: PathBuf },
     /// A server that only says hello, until it is killed. Says where it listens, as the real one does.
     Hello,
 }
@@ -57,6 +67,14 @@ impl Role {
             }
             Self::Records { count, dir } => vec!["records".to_owned(), count.to_string(), path(dir)],
             Self::Suspended { count, dir } => vec!["suspended".to_owned(), count.to_string(), path(dir)],
+            Self::Sched { waiting } => vec!["sched".to_owned(), waiting.to_string()],
+            Self::Victims { running, gang } => vec!["victims".to_owned(), running.to_string(), gang.to_string()],
+            Self::Waiters { count, dir } => vec!["waiters".to_owned(), count.to_string(), path(dir)],
+            Self::Back { dir } => vec!["back".to_owned(), path(dir)],
+            Self::Queued { groups, steps, queues, dir } => {
+                let numbers = [groups.to_string(), steps.to_string(), queues.to_string()];
+                ["queued".to_owned()].into_iter().chain(numbers).chain([path(dir)]).collect()
+            }
             Self::Hello => vec!["hello".to_owned()],
         }
     }
@@ -89,6 +107,16 @@ impl Role {
             }
             ["records", count, dir] => Self::Records { count: count.parse().ok()?, dir: dir.into() },
             ["suspended", count, dir] => Self::Suspended { count: count.parse().ok()?, dir: dir.into() },
+            ["sched", waiting] => Self::Sched { waiting: waiting.parse().ok()? },
+            ["victims", running, gang] => Self::Victims { running: running.parse().ok()?, gang: gang.parse().ok()? },
+            ["waiters", count, dir] => Self::Waiters { count: count.parse().ok()?, dir: dir.into() },
+            ["back", dir] => Self::Back { dir: dir.into() },
+            ["queued", groups, steps, queues, dir] => Self::Queued {
+                groups: groups.parse().ok()?,
+                steps: steps.parse().ok()?,
+                queues: queues.parse().ok()?,
+                dir: dir.into(),
+            },
             ["hello"] => Self::Hello,
             _ => return None,
         })
@@ -114,6 +142,11 @@ pub fn play(words: &[String]) -> Result<String, Box<dyn std::error::Error + Send
         Role::Submits { count, threads, dir } => submits::submits(count, threads, &dir).map(told),
         Role::Records { count, dir } => submits::records(count, &dir).map(told),
         Role::Suspended { count, dir } => restart::leave(count, &dir).map(|()| String::new()),
+        Role::Sched { waiting } => sched::events(waiting),
+        Role::Victims { running, gang } => sched::victims(running, gang).map(told),
+        Role::Waiters { count, dir } => sched::leave(count, &dir).map(|()| String::new()),
+        Role::Back { dir } => sched::back(&dir).map(told),
+        Role::Queued { groups, steps, queues, dir } => sched::null(groups, steps, queues, &dir).map(|()| String::new()),
         Role::Hello => hello::serve().map(|()| String::new()),
     }
 }
@@ -142,6 +175,11 @@ mod tests {
             Role::Submits { count: 5, threads: 2, dir: "/d".into() },
             Role::Records { count: 5, dir: "/d".into() },
             Role::Suspended { count: 5, dir: "/d".into() },
+            Role::Sched { waiting: 10 },
+            Role::Victims { running: 10, gang: true },
+            Role::Waiters { count: 5, dir: "/d".into() },
+            Role::Back { dir: "/d".into() },
+            Role::Queued { groups: 1, steps: 2, queues: true, dir: "/d".into() },
             Role::Hello,
         ];
         for role in roles {

@@ -8,13 +8,13 @@ use super::{
     oneshot, replicas, restart,
     role::{Role, heard},
     row::{Goal, Line, median, seconds},
-    shape,
+    sched, shape,
     spawn::TRUE,
     submits, swarm,
 };
 
 /// Rows by the names they can be asked for.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "proc-10k",
     "taskset",
     "null-100k",
@@ -29,6 +29,7 @@ pub const NAMES: [&str; 14] = [
     "watchers",
     "restart",
     "beside",
+    "sched",
 ];
 
 /// How large the rows are.
@@ -82,6 +83,7 @@ pub fn run(name: &str, size: Size, tools: &Tools) -> Result<Vec<Line>, Box<dyn s
         "watchers" => flood::watchers(size, tools),
         "restart" => restart::restart(size, tools),
         "beside" => beside::beside(size, tools),
+        "sched" => sched::sched(size, tools),
         _ => Err(format!("there is no row `{name}`; choose from: {}", NAMES.join(", ")).into()),
     }
 }

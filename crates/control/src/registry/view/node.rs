@@ -10,7 +10,10 @@ use octoflow_engine::{
     },
     schedule::spec::{NodeSpec, Quantities},
 };
-use octoflow_model::{Revision, task::placement::Taint};
+use octoflow_model::{
+    Revision,
+    task::placement::{Taint, TaintEffect},
+};
 use serde_json::{Map, Value, json};
 
 use super::{Fault, Kind, Registry, uid};
@@ -198,7 +201,7 @@ fn difference(
                     false
                 }
             };
-            changes.taints = taints(&wanted["spec"]["taints"], &mut causes);
+            changes.taints = taints(&wanted["spec"]["taints"], &before.taints, &mut causes);
         }
         NodePart::Status => {
             let shown = before.apply(base).capacity;
@@ -220,7 +223,8 @@ fn difference(
     if causes.is_empty() { Ok(changes) } else { Err(causes) }
 }
 
-fn taints(list: &Value, causes: &mut Vec<Cause>) -> Vec<Taint> {
+/// Reads taints. Whoever may stay for some time counts it from the moment at which a taint was added.
+fn taints(list: &Value, before: &[Taint], causes: &mut Vec<Cause>) -> Vec<Taint> {
     let mut taints: Vec<Taint> = Vec::new();
     for (at, item) in list.as_array().into_iter().flatten().enumerate() {
         match serde_json::from_value::<Taint>(item.clone()) {
@@ -231,7 +235,14 @@ fn taints(list: &Value, causes: &mut Vec<Cause>) -> Vec<Taint> {
                 let why = format!("{} has this effect already", taint.key);
                 causes.push(Cause::invalid(format!("spec.taints[{at}]"), why));
             }
-            Ok(taint) => taints.push(taint),
+            Ok(mut taint) => {
+                if taint.effect == TaintEffect::NoExecute {
+                    let same = |other: &&Taint| (&other.key, &other.value) == (&taint.key, &taint.value);
+                    let known = before.iter().filter(|other| other.effect == taint.effect).find(same);
+                    taint.added = known.and_then(|known| known.added).or(taint.added).or_else(|| Some(crate::now()));
+                }
+                taints.push(taint);
+            }
             Err(why) => causes.push(Cause::invalid(format!("spec.taints[{at}]"), why.to_string())),
         }
     }

@@ -51,5 +51,9 @@ static TOLERATION: Shape = Shape::Object(&[&[
         &Shape::Word(&["", "NoSchedule", "PreferNoSchedule", "NoExecute"]),
         "The effect; every effect when left out",
     ),
-    Field::ignored("tolerationSeconds", NO_PODS, "How long a running pod stays"),
+    Field::yes(
+        "tolerationSeconds",
+        &Shape::Int { least: i64::MIN, most: i64::MAX },
+        "How long a running task stays in spite of a `NoExecute` taint; for good when left out",
+    ),
 ]]);

@@ -61,7 +61,7 @@ fn selectors_bind_only_where_somebody_declared_labels() {
 
 #[test]
 fn taints_and_cordons_keep_tasks_away() {
-    let taint = Taint { key: "gpu".to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };
+    let taint = Taint::new("gpu", "", TaintEffect::NoSchedule);
     let node = NodeSpec { taints: vec![taint], ..declared("n", &[("pods", 2)]) };
     let mut stage = Stage::declared(&[NodeSpec { cordoned: true, ..node.clone() }]);
     let tolerates = Toleration { key: "gpu".to_owned(), exists: true, ..Toleration::default() };

@@ -163,3 +163,71 @@ fn a_class_ends_strictly_lower_ones_and_a_plain_priority_ends_nobody() {
         assert_eq!(victims(&mut stage).len(), expected);
     }
 }
+
+#[test]
+fn whoever_is_looked_for_again_after_its_node_is_gone_is_not_stuck() {
+    let nodes = ["x", "y"].map(|name| declared(name, &[("cpu", 4000), ("pods", 9)]));
+    let mut stage = Stage::declared(&nodes);
+    stage.scheduler.put_queue(QueueSpec::new("rich"));
+    stage.scheduler.put_queue(QueueSpec::new("poor"));
+    (0..8).for_each(|node| stage.enqueue(task(1, node), Demand { queue: "rich".into(), ..demand(1000) }));
+    assert_eq!(stage.started().len(), 8);
+    stage.enqueue(task(2, 0), Demand { queue: "poor".into(), ..demand(1000) });
+    let victims: Vec<TaskRef> = stage
+        .decisions()
+        .into_iter()
+        .map(|decision| match decision {
+            Decision::Preempt(preemption) => preemption.victim,
+            Decision::Start { task, .. } => panic!("{task:?}"),
+        })
+        .collect();
+    assert_eq!(victims.len(), 1);
+    let gone = stage.node_of(1, victims[0].node.0).to_owned();
+    stage.scheduler.remove_node(&gone);
+    (0..8)
+        .filter(|node| stage.scheduler.running.contains_key(&task(1, *node)))
+        .collect::<Vec<_>>()
+        .into_iter()
+        .for_each(|node| {
+            if stage.node_of(1, node) == gone {
+                stage.release(1, node);
+            }
+        });
+    stage.wait(2);
+    let again = stage.decisions();
+    assert!(!again.is_empty(), "it looks for victims on the other node");
+    for decision in again {
+        if let Decision::Preempt(preemption) = decision {
+            stage.scheduler.release(preemption.victim, stage.now);
+        }
+    }
+    assert_eq!(stage.started(), [(2, 0)]);
+}
+
+#[test]
+fn victims_are_no_more_than_needed_and_the_youngest_of_one_node() {
+    let nodes: Vec<NodeSpec> =
+        (0..10).map(|at| declared(&format!("n{at}"), &[("cpu", 10_000), ("pods", 99)])).collect();
+    let mut stage = Stage::declared(&nodes);
+    stage.scheduler.put_queue(QueueSpec { spread: true, ..QueueSpec::new("rich") });
+    stage.scheduler.put_queue(QueueSpec::new("poor"));
+    for node in 0..100 {
+        stage.enqueue(task(1, node), Demand { queue: "rich".into(), ..demand(1000) });
+        assert_eq!(stage.started().len(), 1);
+        stage.wait(1);
+    }
+    stage.enqueue(task(2, 0), Demand { queue: "poor".into(), ..demand(3000) });
+    let victims: Vec<TaskRef> = stage
+        .decisions()
+        .into_iter()
+        .filter_map(|decision| match decision {
+            Decision::Preempt(preemption) => Some(preemption.victim),
+            Decision::Start { .. } => None,
+        })
+        .collect();
+    let on: std::collections::BTreeSet<&str> = victims.iter().map(|victim| stage.node_of(1, victim.node.0)).collect();
+    assert_eq!((victims.len(), on.len()), (3, 1), "{victims:?}");
+    assert!(victims.iter().all(|victim| victim.node.0 >= 70), "{victims:?}");
+    victims.iter().for_each(|victim| stage.release(1, victim.node.0));
+    assert_eq!(stage.started(), [(2, 0)]);
+}

@@ -137,3 +137,69 @@ fn a_shrunk_queue_kills_nobody() {
     (0..4).for_each(|node| stage.release(1, node));
     assert_eq!(stage.started(), [(1, 9)]);
 }
+
+/// Each of these steps would look at all queues if edits were computed for everybody at once.
+#[test]
+fn ten_thousand_queues_and_their_edits_cost_others_nothing() {
+    let mut stage = stage(8000, &[]);
+    stage.enqueue(task(1, 0), of("default", 9000));
+    for queue in 0..10_000 {
+        let spec = QueueSpec { weight: queue % 7 + 1, ..QueueSpec::new(format!("q{queue}")) };
+        stage.scheduler.put_queue(spec);
+        assert_eq!(stage.started(), []);
+    }
+    stage.enqueue(task(2, 0), of("q77", 1000));
+    assert_eq!(stage.started(), [(2, 0)]);
+    for edit in 0..10_000 {
+        let spec = QueueSpec { weight: edit % 5 + 1, ..QueueSpec::new(format!("q{}", edit * 7 % 10_000)) };
+        stage.scheduler.put_queue(spec);
+        assert_eq!(stage.started(), []);
+    }
+    let report = stage.scheduler.queue("q77").unwrap();
+    let all: u64 = stage
+        .scheduler
+        .queues()
+        .iter()
+        .filter(|one| &*one.spec.name != "root")
+        .map(|one| u64::from(one.spec.weight))
+        .sum();
+    assert_eq!(report.deserved.get("cpu").copied().unwrap_or(0), 8000 * u64::from(report.spec.weight) / all);
+    assert!(report.share > 0.0 || report.deserved.is_empty());
+}
+
+#[test]
+fn a_queue_that_nobody_has_created_or_that_is_gone_takes_nothing_from_others() {
+    let mut stage = stage(8000, &[QueueSpec::new("a"), QueueSpec::new("b")]);
+    let deserved = |stage: &Stage, queue: &str| stage.scheduler.queue(queue).unwrap().deserved["cpu"];
+    let third = 8000 / 3;
+    assert_eq!((deserved(&stage, "a"), deserved(&stage, "default")), (third, third));
+    stage.enqueue(task(1, 0), of("typo", 1000));
+    assert_eq!(stage.started(), []);
+    assert_eq!(deserved(&stage, "a"), third);
+    stage.scheduler.remove_queue("b");
+    assert_eq!(deserved(&stage, "a"), 4000);
+    stage.scheduler.put_queue(QueueSpec::new("typo"));
+    assert_eq!(stage.started(), [(1, 0)], "it was only missing");
+    assert_eq!(deserved(&stage, "a"), third);
+}
+
+#[test]
+fn moved_queues_take_what_they_use_and_reserve_with_them() {
+    let parent = |name: &str, parent: &str| QueueSpec { parent: Some(parent.into()), ..QueueSpec::new(name) };
+    let mut leaf = parent("leaf", "p");
+    leaf.guarantee = quantities(&[("cpu", 3000)]);
+    let mut stage = stage(8000, &[QueueSpec::new("p"), QueueSpec::new("q"), leaf.clone(), parent("other", "q")]);
+    stage.enqueue(task(1, 0), of("leaf", 1000));
+    (0..9).for_each(|node| stage.enqueue(task(2, node), of("other", 1000)));
+    assert_eq!(stage.started().len(), 6, "2 of 8 are kept for the guarantee");
+    let used = |stage: &Stage, queue: &str| stage.scheduler.queue(queue).unwrap().allocated.get("cpu").copied();
+    assert_eq!((used(&stage, "p"), used(&stage, "q")), (Some(1000), Some(5000)));
+    leaf.parent = Some("q".into());
+    stage.scheduler.put_queue(leaf.clone());
+    assert_eq!(stage.started(), []);
+    assert_eq!((used(&stage, "p"), used(&stage, "q"), used(&stage, "root")), (None, Some(6000), Some(6000)));
+    leaf.guarantee.clear();
+    stage.scheduler.put_queue(leaf);
+    assert_eq!(stage.started().len(), 2, "nothing is kept any more");
+    assert_eq!(used(&stage, "root"), Some(8000));
+}

@@ -1,0 +1,62 @@
+//! The order in which leaves are served: level by level from the root. It only reads.
+
+use super::{OrderKey, QueueIx, Tree};
+
+impl Tree {
+    /// Iterates over the leaves where something waits, in the order of service.
+    pub(in crate::schedule) fn leaves(&self) -> Leaves<'_> {
+        Leaves { tree: self, open: vec![Visit::Queue(Self::ROOT)] }
+    }
+
+    /// Compares two leaves by the order of service; a queue comes before those below it.
+    pub(in crate::schedule) fn compare(&self, one: QueueIx, other: QueueIx) -> std::cmp::Ordering {
+        let down = |at| {
+            let mut path: Vec<QueueIx> = self.path(at).collect();
+            path.reverse();
+            path
+        };
+        let (one, other) = (down(one), down(other));
+        let keys = |path: &[QueueIx]| path.iter().map(|at| (self.get(*at).key.clone(), *at)).collect::<Vec<_>>();
+        keys(&one).cmp(&keys(&other))
+    }
+}
+
+/// Leaves in the order of service.
+pub(in crate::schedule) struct Leaves<'t> {
+    tree: &'t Tree,
+    open: Vec<Visit<'t>>,
+}
+
+enum Visit<'t> {
+    Queue(QueueIx),
+    Children(std::collections::btree_set::Iter<'t, (OrderKey, QueueIx)>),
+}
+
+impl Iterator for Leaves<'_> {
+    type Item = QueueIx;
+
+    fn next(&mut self) -> Option<QueueIx> {
+        loop {
+            match self.open.last_mut()? {
+                Visit::Children(children) => match children.next() {
+                    Some((_, child)) => {
+                        let child = *child;
+                        self.open.push(Visit::Queue(child));
+                    }
+                    None => {
+                        self.open.pop();
+                    }
+                },
+                Visit::Queue(at) => {
+                    let at = *at;
+                    self.open.pop();
+                    let queue = self.tree.get(at);
+                    self.open.push(Visit::Children(queue.order.iter()));
+                    if queue.leaf.waits() {
+                        return Some(at);
+                    }
+                }
+            }
+        }
+    }
+}
