@@ -15,7 +15,12 @@ use super::{
 
 /// Describes a node that tasks run on and that has not been heard of.
 pub(super) fn absent(name: &str) -> NodeSpec {
-    NodeSpec { cordoned: true, capacity: std::collections::BTreeMap::new(), ..NodeSpec::measured(name, 0, 0, 0) }
+    NodeSpec {
+        cordoned: true,
+        capacity: std::collections::BTreeMap::new(),
+        open_ended: false,
+        ..NodeSpec::measured(name, 0, 0, 0)
+    }
 }
 
 impl Scheduler {
@@ -27,6 +32,7 @@ impl Scheduler {
                     self.tasks_on(at).filter_map(|task| Some(self.running.get(&task)?.assignment.clone())).collect();
                 let names = &mut self.names;
                 self.room.change(at, |node| node.update(spec, held.into_iter(), names));
+                self.room.set_present(at);
                 self.room.measure();
                 at
             }
@@ -35,10 +41,15 @@ impl Scheduler {
         self.nodes_changed(Some(at));
     }
 
-    /// Removes a node. Its tasks keep counting for their queues until they are released.
+    /// Removes a node. Its tasks keep counting for their queues until they are released, and for the node if it comes back
+    /// before: they may still run there.
     pub fn remove_node(&mut self, name: &str) {
         if let Some(at) = self.room.find(name) {
-            self.room.remove(at);
+            if self.tasks_on(at).next().is_some() {
+                self.room.set_absent(at, absent(name), &mut self.names);
+            } else {
+                self.room.remove(at);
+            }
             self.nodes_changed(None);
         }
     }
@@ -53,6 +64,7 @@ impl Scheduler {
     }
 
     fn nodes_changed(&mut self, changed: Option<NodeIx>) {
+        self.give_up_all();
         self.tree.set_total(self.room.total(&self.names));
         let gone: Vec<_> =
             self.tree.all().filter(|(_, queue)| queue.leaf.reservation.is_some()).map(|(at, _)| at).collect();
@@ -75,11 +87,13 @@ impl Scheduler {
 
     /// Creates or changes a queue. It acts at once; nobody is ended because a queue shrank.
     pub fn put_queue(&mut self, spec: QueueSpec) {
+        self.give_up_all();
         self.tree.put(spec, &mut self.names);
         self.tree.set_total(self.room.total(&self.names));
     }
 
     pub fn remove_queue(&mut self, name: &str) {
+        self.give_up_all();
         self.tree.remove(name);
     }
 

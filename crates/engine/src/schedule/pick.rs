@@ -9,7 +9,7 @@ use super::{
     Decision, Scheduler, TaskRef,
     amounts::Amounts,
     reserve::{Reservation, UNKNOWN},
-    room::Placement,
+    room::{NodeIx, Placement},
     shapes::ShapeIx,
     tree::QueueIx,
     units::UnitIx,
@@ -140,7 +140,13 @@ impl Scheduler {
             Ok(placement) => return Some((head, placement)),
             Err(block) => block,
         };
-        if !self.tree.get(leaf).spec.strict {
+        // Whoever can never start holds up nobody, not even in strict order.
+        let never = match block {
+            Block::Never => true,
+            Block::Quota(_) => false,
+            Block::Room => self.tree.get(leaf).spec.strict && self.is_too_large(head),
+        };
+        if never || !self.tree.get(leaf).spec.strict {
             for (_, unit, shape) in candidates {
                 if !self.nominees.contains_key(&unit)
                     && let Some(placement) = self.try_behind(leaf, shape, unit, head, &block, now)
@@ -173,8 +179,13 @@ impl Scheduler {
 
     /// Finds room for a unit, or says what it lacks.
     fn try_unit(&mut self, leaf: QueueIx, shape: ShapeIx, unit: Option<UnitIx>) -> Result<Placement, Block> {
-        if let Some(limit) = self.tree.limit(leaf, &self.shapes.total(shape)) {
-            let never = self.tree.is_too_large(&limit, &self.shapes.total(shape));
+        let total = self.shapes.total(shape);
+        if let Some(limit) = self.tree.limit(leaf, &total) {
+            let never = if limit.guarantee {
+                self.tree.is_never_free(leaf, limit.resource, &total)
+            } else {
+                self.tree.is_too_large(&limit, &total)
+            };
             return Err(if never { Block::Never } else { Block::Quota(limit.resource) });
         }
         if !self.shapes.is_active(shape) {
@@ -182,10 +193,16 @@ impl Scheduler {
         }
         let spread = self.tree.get(leaf).spec.spread;
         let wanted = self.shapes.get(shape);
-        self.room.place(&wanted, unit, spread, &self.names, &|_, _| true).ok_or_else(|| {
+        let Some(placement) = self.room.place(&wanted, unit, spread, &self.names, &|_, _| true) else {
             self.shapes.deactivate(shape);
-            Block::Room
-        })
+            return Err(Block::Room);
+        };
+        // More may be in use than there is, if nodes shrank: there is room on a node, and none to spare.
+        match self.tree.breaks_guarantees(leaf, &total) {
+            Some(resource) if self.tree.is_never_free(leaf, resource, &total) => Err(Block::Never),
+            Some(resource) => Err(Block::Quota(resource)),
+            None => Ok(placement),
+        }
     }
 
     /// Finds room for a unit behind one that is blocked, without taking what that one waits for.
@@ -217,6 +234,15 @@ impl Scheduler {
         self.room.place(&wanted, Some(unit), spread, &self.names, &|node, _| passes(node))
     }
 
+    /// Reports whether not even idle nodes could hold a unit.
+    fn is_too_large(&self, unit: UnitIx) -> bool {
+        let shape = self.units.get(unit).map(|unit| self.shapes.get(unit.shape));
+        shape.is_some_and(|shape| {
+            let amounts = |task| &self.running[&task].amounts;
+            Reservation::find(unit, &shape, &self.room, &self.names, amounts).is_none()
+        })
+    }
+
     /// Makes the reservation of the first unit of a queue, unless it has one that is still to come.
     fn reserve(&mut self, leaf: QueueIx, head: UnitIx, now: Time) {
         let valid = |known: &Reservation| known.unit == head && known.at.is_none_or(|at| at > now);
@@ -229,14 +255,24 @@ impl Scheduler {
         self.tree.leaf(leaf).reservation = found;
     }
 
+    /// Finds room for a unit whose victims were ended. If they are gone and it does not start, the room is given up.
     fn try_nominee(&mut self, at: UnitIx) -> Option<Placement> {
         let unit = self.units.get(at)?;
         let (leaf, shape) = (unit.leaf, self.shapes.get(unit.shape));
-        if self.tree.limit(leaf, &shape.total()).is_some() {
-            return None;
+        let total = shape.total();
+        self.tree.nominate(leaf, &total, false);
+        let limited = self.tree.limit(leaf, &total).is_some() || self.tree.breaks_guarantees(leaf, &total).is_some();
+        self.tree.nominate(leaf, &total, true);
+        let nodes = self.nominees.get(&at)?.clone();
+        let placement = if limited { None } else { self.room.place_nominee(&shape, at, &nodes, &self.names) };
+        let ends = |node: &NodeIx| {
+            let running = self.room.get(*node).into_iter().flat_map(|node| &node.running);
+            running.filter_map(|task| self.running.get(task)).any(|running| running.ending)
+        };
+        if placement.is_none() && !nodes.iter().any(ends) {
+            self.give_up(at);
         }
-        let nodes = self.nominees.get(&at)?;
-        self.room.place_nominee(&shape, at, nodes, &self.names)
+        placement
     }
 
     /// Starts a unit on its nodes.
@@ -316,6 +352,7 @@ impl Scheduler {
             }
         }
         self.nominees.insert(head, kept.keys().copied().collect());
+        self.tree.nominate(leaf, &wanted, true);
         for (node, amounts) in kept {
             self.room.change(node, |node| node.nominate(head, amounts));
         }
@@ -329,10 +366,28 @@ impl Scheduler {
 
     /// Gives up the room that was kept for a unit.
     pub(super) fn give_up(&mut self, at: UnitIx) {
-        for node in self.nominees.remove(&at).unwrap_or_default() {
+        let Some(nodes) = self.nominees.remove(&at) else { return };
+        if let Some(unit) = self.units.get(at) {
+            let (leaf, total) = (unit.leaf, self.shapes.total(unit.shape));
+            self.forget_promise(leaf, &total);
+        }
+        for node in nodes {
             if self.room.change(node, |node| node.withdraw(at)).flatten().is_some() {
                 self.freed(node);
             }
         }
+    }
+
+    pub(super) fn forget_promise(&mut self, leaf: QueueIx, total: &Amounts) {
+        self.tree.nominate(leaf, total, false);
+        let queue = self.tree.leaf(leaf);
+        queue.dirty = true;
+        queue.next_preemption = None;
+    }
+
+    /// Gives up all room that is kept: nodes or quotas are not what they were when it was promised.
+    pub(super) fn give_up_all(&mut self) {
+        let nominees: Vec<UnitIx> = self.nominees.keys().copied().collect();
+        nominees.into_iter().for_each(|unit| self.give_up(unit));
     }
 }

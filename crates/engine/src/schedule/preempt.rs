@@ -57,7 +57,7 @@ impl Scheduler {
             return None;
         }
         let groups = self.groups(&unit, &wanted);
-        let (chosen, placement) = self.least_harm(at, &shape, groups)?;
+        let (chosen, placement) = self.least_harm(at, &unit, &shape, groups)?;
         let queue = self.tree.get(unit.leaf).spec.name.to_string();
         let victims = chosen.into_iter().flat_map(|group| {
             let queue = queue.clone();
@@ -126,91 +126,115 @@ impl Scheduler {
         }
         let (ours, theirs) = below_common(&self.tree, unit.leaf, running.leaf);
         let entitled = ours.iter().all(|at| self.tree.is_entitled(*at, wanted));
-        let over = theirs.last().is_some_and(|at| {
-            let queue = self.tree.get(*at);
-            wanted.iter().any(|(index, _)| queue.allocated().get(index) > queue.deserved().get(index))
-        });
         let allowed = theirs.iter().all(|at| self.tree.get(*at).spec.reclaimable);
-        (entitled && over && allowed).then_some((PreemptionReason::Reclaimed, ours.len()))
+        (entitled && allowed).then_some((PreemptionReason::Reclaimed, ours.len()))
     }
 
     /// Ends groups one by one, on trial, until the unit fits; then leaves out whoever was not needed. Nothing is changed.
-    fn least_harm(&mut self, at: UnitIx, shape: &Shape, groups: Vec<Group>) -> Option<(Vec<Group>, Vec<NodeIx>)> {
+    /// Tasks that are being ended anyway are as good as gone, so it may be that nobody else has to end.
+    fn least_harm(
+        &mut self,
+        at: UnitIx,
+        unit: &Unit,
+        shape: &Shape,
+        groups: Vec<Group>,
+    ) -> Option<(Vec<Group>, Vec<NodeIx>)> {
+        let ending: Vec<TaskRef> =
+            self.running.iter().filter(|(_, running)| running.ending).map(|(task, _)| *task).collect();
         let mut freed: BTreeMap<QueueIx, Amounts> = BTreeMap::new();
+        self.count_freed(&ending, &mut freed);
+        self.lift(&ending);
         let mut chosen: Vec<Group> = Vec::new();
-        let mut placement = None;
+        let mut placement = if ending.is_empty() { None } else { self.trial(at, shape) };
+        let wanted = shape.total();
         for group in groups {
-            if !self.spares_guarantees(&group, &mut freed) {
-                continue;
-            }
-            self.lift(&group);
-            chosen.push(group);
-            placement = self.trial(at, shape);
             if placement.is_some() {
                 break;
             }
+            if !self.may_free(unit, &wanted, &group, &mut freed) {
+                continue;
+            }
+            self.lift(&group.tasks);
+            chosen.push(group);
+            placement = self.trial(at, shape);
         }
         if placement.is_some() {
             // Whoever was taken first may not have been needed after all.
             for index in (0..chosen.len()).rev() {
-                self.put_back(&chosen[index]);
+                self.put_back(&chosen[index].tasks);
                 match self.trial(at, shape) {
                     Some(found) => {
                         placement = Some(found);
                         chosen.remove(index);
                     }
-                    None => self.lift(&chosen[index]),
+                    None => self.lift(&chosen[index].tasks),
                 }
             }
         }
-        chosen.iter().for_each(|group| self.put_back(group));
-        placement.filter(|_| !chosen.is_empty()).map(|placement| (chosen, placement))
+        chosen.iter().for_each(|group| self.put_back(&group.tasks));
+        self.put_back(&ending);
+        placement.filter(|_| !(chosen.is_empty() && ending.is_empty())).map(|placement| (chosen, placement))
     }
 
     fn trial(&mut self, at: UnitIx, shape: &Shape) -> Option<Vec<NodeIx>> {
         self.room.place(shape, Some(at), false, &self.names, &|_, _| true)
     }
 
-    fn lift(&mut self, group: &Group) {
-        for running in group.tasks.iter().filter_map(|task| self.running.get(task)) {
+    fn lift(&mut self, tasks: &[TaskRef]) {
+        for running in tasks.iter().filter_map(|task| self.running.get(task)) {
             self.room.change(running.node, |node| node.give_back(&running.amounts));
         }
     }
 
-    fn put_back(&mut self, group: &Group) {
-        for running in group.tasks.iter().filter_map(|task| self.running.get(task)) {
+    fn put_back(&mut self, tasks: &[TaskRef]) {
+        for running in tasks.iter().filter_map(|task| self.running.get(task)) {
             self.room.change(running.node, |node| node.take(&running.amounts));
         }
     }
 
-    /// Reports whether every queue keeps its guarantee, and one that is reclaimed from something of what it has above its
-    /// share, when the group ends with those chosen before. If so, the group is counted.
-    fn spares_guarantees(&self, group: &Group, freed: &mut BTreeMap<QueueIx, Amounts>) -> bool {
-        let mut after = freed.clone();
-        for running in group.tasks.iter().filter_map(|task| self.running.get(task)) {
+    fn count_freed(&self, tasks: &[TaskRef], freed: &mut BTreeMap<QueueIx, Amounts>) {
+        for running in tasks.iter().filter_map(|task| self.running.get(task)) {
             for at in self.tree.path(running.leaf) {
-                after.entry(at).or_default().add(&running.amounts);
+                freed.entry(at).or_default().add(&running.amounts);
             }
         }
+    }
+
+    /// Reports whether every queue keeps its guarantee when the group ends with those chosen before, and whether one that is
+    /// reclaimed from has more than its share until then. If so, the group is counted.
+    fn may_free(&self, unit: &Unit, wanted: &Amounts, group: &Group, freed: &mut BTreeMap<QueueIx, Amounts>) -> bool {
+        let mut after = freed.clone();
+        self.count_freed(&group.tasks, &mut after);
+        let ours: Vec<QueueIx> = self.tree.path(unit.leaf).collect();
         let kept = after.iter().all(|(at, gone)| {
             let queue = self.tree.get(*at);
-            let above =
-                |index: usize, least: u64| queue.allocated().get(index).saturating_sub(gone.get(index)) >= least;
-            queue.guarantee().iter().all(|(index, least)| gone.get(index) == 0 || above(index, least))
+            queue.guarantee().iter().all(|(index, least)| {
+                // What starts in their place counts for the queues that both are in.
+                let comes = if ours.contains(at) { wanted.get(index) } else { 0 };
+                let left = queue.allocated().get(index).saturating_sub(gone.get(index));
+                gone.get(index) == freed.get(at).map_or(0, |gone| gone.get(index))
+                    || left.saturating_add(comes) >= least
+            })
         });
         let over = group.reason == PreemptionReason::LowerClass
             || group.tasks.iter().filter_map(|task| self.running.get(task)).all(|running| {
-                let queue = self.tree.get(running.leaf);
-                let gone = freed.get(&running.leaf);
-                running.amounts.iter().any(|(index, _)| {
-                    let gone = gone.map_or(0, |gone| gone.get(index));
-                    queue.allocated().get(index).saturating_sub(gone) > queue.deserved().get(index)
-                })
+                let (_, theirs) = below_common(&self.tree, unit.leaf, running.leaf);
+                theirs.iter().all(|at| self.is_above_share(*at, wanted, running, freed.get(at)))
             });
         if kept && over {
             *freed = after;
         }
         kept && over
+    }
+
+    /// Reports whether a queue has more than it deserves of something that is wanted and that a task of it uses, when so
+    /// much is gone.
+    fn is_above_share(&self, at: QueueIx, wanted: &Amounts, running: &Running, gone: Option<&Amounts>) -> bool {
+        let queue = self.tree.get(at);
+        running.amounts.iter().any(|(index, _)| {
+            let used = queue.allocated().get(index).saturating_sub(gone.map_or(0, |gone| gone.get(index)));
+            wanted.get(index) > 0 && used > queue.deserved().get(index)
+        })
     }
 }
 

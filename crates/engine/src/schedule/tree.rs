@@ -43,6 +43,8 @@ pub(super) struct Queue {
     /// What it deserves of each resource: as declared, else by weight.
     deserved: Amounts,
     allocated: Amounts,
+    /// What is promised to units whose victims are ending.
+    nominated: Amounts,
     /// The larger of guarantee and use, for an inner queue the larger of guarantee and the sum of its children's.
     reserved: Amounts,
     /// Units that wait here or below.
@@ -120,6 +122,7 @@ impl Tree {
             declared: Bounds::default(),
             deserved: Amounts::default(),
             allocated: Amounts::default(),
+            nominated: Amounts::default(),
             reserved: Amounts::default(),
             pending: 0,
             order: BTreeSet::new(),
@@ -231,12 +234,14 @@ impl Tree {
         while let Some(&at) = down.get(next) {
             next += 1;
             let children = self.get(at).children.clone();
-            let weights: u64 = children.iter().map(|child| u64::from(self.get(*child).spec.weight)).sum();
+            // A queue that nobody has created, or that was deleted, takes nothing from those beside it.
+            let there = children.iter().map(|child| self.get(*child)).filter(|child| child.exists);
+            let weights: u64 = there.map(|child| u64::from(child.spec.weight)).sum();
             let whole = self.get(at).deserved.clone();
             for child in children {
                 let queue = self.at(child);
                 let mut deserved = Amounts::default();
-                for (index, amount) in whole.iter() {
+                for (index, amount) in whole.iter().filter(|_| queue.exists) {
                     let part = u128::from(amount) * u128::from(queue.spec.weight) / u128::from(weights.max(1));
                     deserved.set(index, u64::try_from(part).unwrap_or(u64::MAX));
                 }
@@ -310,6 +315,19 @@ impl Tree {
         self.change(leaf, |queue| queue.allocated.add(amounts));
     }
 
+    /// Promises amounts to a unit of a leaf, or takes the promise back.
+    pub(super) fn nominate(&mut self, leaf: QueueIx, amounts: &Amounts, promised: bool) {
+        let path: Vec<QueueIx> = self.path(leaf).collect();
+        for at in path {
+            let nominated = &mut self.at(at).nominated;
+            if promised {
+                nominated.add(amounts);
+            } else {
+                nominated.sub(amounts);
+            }
+        }
+    }
+
     pub(super) fn free(&mut self, leaf: QueueIx, amounts: &Amounts) {
         self.change(leaf, |queue| {
             queue.allocated.sub(amounts);
@@ -338,7 +356,8 @@ impl Tree {
             let queue = self.get(at);
             for (index, most) in queue.capability.iter() {
                 let amount = wanted.get(index);
-                if amount > 0 && queue.allocated.get(index).saturating_add(amount) > most {
+                let used = queue.allocated.get(index).saturating_add(queue.nominated.get(index));
+                if amount > 0 && used.saturating_add(amount) > most {
                     return Some(QuotaLimit { queue: at, resource: index, guarantee: false });
                 }
             }
@@ -352,16 +371,30 @@ impl Tree {
         !limit.guarantee && most.is_some_and(|most| wanted.get(limit.resource) > most)
     }
 
-    /// Returns the resource that must stay free for guarantees of other queues.
+    /// Returns the resource that must stay free for guarantees of other queues. Without room nobody's guarantee is in the
+    /// way.
     fn guaranteed_elsewhere(&self, leaf: QueueIx, wanted: &Amounts) -> Option<QuotaLimit> {
-        for &index in &self.guaranteed {
-            let amount = wanted.get(index);
-            if amount == 0 {
-                continue;
-            }
+        let root = self.get(Self::ROOT);
+        let is_free =
+            |index: usize| root.allocated.get(index).saturating_add(wanted.get(index)) <= self.total.get(index);
+        let resource = self.exceeded(leaf, wanted).find(|index| is_free(*index))?;
+        Some(QuotaLimit { queue: leaf, resource, guarantee: true })
+    }
+
+    /// Returns a resource of which these amounts would leave less than is guaranteed to other queues.
+    pub(super) fn breaks_guarantees(&self, leaf: QueueIx, wanted: &Amounts) -> Option<usize> {
+        self.exceeded(leaf, wanted).next()
+    }
+
+    /// Iterates over the resources of which guarantees and use would be more than there is.
+    fn exceeded(&self, leaf: QueueIx, wanted: &Amounts) -> impl Iterator<Item = usize> {
+        self.guaranteed.iter().copied().filter(move |&index| {
+            let mut more = wanted.get(index);
             // How much more each queue on the way reserves: what its guarantee covers is reserved already.
-            let mut more = amount;
             for at in self.path(leaf) {
+                if more == 0 {
+                    break;
+                }
                 let queue = self.get(at);
                 let within = if queue.children.is_empty() {
                     queue.allocated.get(index)
@@ -370,19 +403,37 @@ impl Tree {
                 };
                 let before = queue.reserved.get(index);
                 more = within.saturating_add(more).max(before) - before;
-                if more == 0 {
-                    break;
-                }
             }
-            let root = self.get(Self::ROOT);
-            let (total, used) = (self.total.get(index), root.allocated.get(index));
-            // Without room nobody's guarantee is in the way.
-            let is_free = used.saturating_add(amount) <= total;
-            if more > 0 && is_free && root.reserved.get(index).saturating_add(more) > total {
-                return Some(QuotaLimit { queue: leaf, resource: index, guarantee: true });
-            }
+            let reserved = self.get(Self::ROOT).reserved.get(index);
+            more > 0 && reserved.saturating_add(more) > self.total.get(index)
+        })
+    }
+
+    /// Reports whether guarantees of other queues leave less of a resource than this, however little is used.
+    pub(super) fn is_never_free(&self, leaf: QueueIx, resource: usize, wanted: &Amounts) -> bool {
+        let path: Vec<QueueIx> = self.path(leaf).collect();
+        // What is guaranteed to queues beside the path is never free for this one.
+        let beside = path.iter().skip(1).flat_map(|at| &self.get(*at).children).filter(|child| !path.contains(child));
+        let kept: u64 = beside.map(|child| self.guaranteed_below(*child, resource)).sum();
+        kept.saturating_add(wanted.get(resource)) > self.total.get(resource)
+    }
+
+    /// Returns what is guaranteed to a queue, or in sum to those below it if that is more.
+    fn guaranteed_below(&self, at: QueueIx, resource: usize) -> u64 {
+        let mut sums: HashMap<QueueIx, u64> = HashMap::new();
+        // Children come after their parents in this list.
+        let mut down = vec![at];
+        let mut next = 0;
+        while let Some(&at) = down.get(next) {
+            next += 1;
+            down.extend(&self.get(at).children);
         }
-        None
+        for &at in down.iter().rev() {
+            let queue = self.get(at);
+            let below: u64 = queue.children.iter().filter_map(|child| sums.get(child)).sum();
+            sums.insert(at, below.max(queue.guarantee.get(resource).unwrap_or(0)));
+        }
+        sums.get(&at).copied().unwrap_or(0)
     }
 
     /// Returns the next leaf in the order of service, after those that `skip` excludes. Costs as many steps as there are
@@ -395,7 +446,8 @@ impl Tree {
     pub(super) fn is_entitled(&self, at: QueueIx, more: &Amounts) -> bool {
         let queue = self.get(at);
         more.iter().all(|(index, amount)| {
-            !self.matters(index) || queue.allocated.get(index).saturating_add(amount) <= queue.deserved.get(index)
+            let used = queue.allocated.get(index).saturating_add(queue.nominated.get(index));
+            !self.matters(index) || used.saturating_add(amount) <= queue.deserved.get(index)
         })
     }
 
