@@ -414,12 +414,15 @@ impl Engine {
             // Tasks that a runtime has occupy their room before the first run continues, so that it is not assigned
             // twice.
             let open = run.open_tasks();
-            for (node, _) in
+            for (node, state) in
                 open.iter().filter(|(node, state)| *state != TaskState::Queued && !run.is_weightless(*node))
             {
                 let started = run.engine_time(run.launched_at(*node));
                 let (task, assignment) = (TaskRef { run: id, node: *node }, run.assignment(*node));
                 self.scheduler.adopt(task, run.demand(*node), assignment.as_ref(), started);
+                if *state == TaskState::Ending {
+                    self.scheduler.set_ending(task);
+                }
             }
             for (node, gang) in run.joined() {
                 self.scheduler.join(TaskRef { run: id, node }, &gang);
@@ -500,7 +503,11 @@ impl Engine {
 
     /// Applies the effects of a turn outside its run, and adds its facts and orders to the outcome.
     fn apply_effects(&mut self, id: RunId, effects: Effects, now: Time, outcome: &mut Outcome) {
-        let Effects { facts, orders, freed, unlocked, preempted, gangs_dissolved, metered, cached, change } = effects;
+        let Effects { facts, orders, ending, freed, unlocked, preempted, gangs_dissolved, metered, cached, change } =
+            effects;
+        for node in ending {
+            self.scheduler.set_ending(TaskRef { run: id, node });
+        }
         for node in preempted {
             self.scheduler.quit_gang(TaskRef { run: id, node });
         }

@@ -335,6 +335,10 @@ impl Scheduler {
         if !self.tree.get(unit.leaf).leaf.waits() {
             self.set_wake(unit.leaf);
         }
+        if self.nominees.contains_key(&at) {
+            let total = self.shapes.total(unit.shape);
+            self.forget_promise(unit.leaf, &total);
+        }
         self.shapes.leave(unit.shape, unit.leaf);
         self.give_up(at);
         Some(unit)
@@ -457,6 +461,7 @@ impl Scheduler {
         }
         self.gangs.runs(task, false);
         self.count_ended(task.run);
+        self.room.drop_absent(running.node);
         self.freed(running.node);
     }
 
@@ -481,6 +486,13 @@ impl Scheduler {
         self.gangs.runs(task, self.running.contains_key(&task));
     }
 
+    /// Notes that a running task is being ended: it is no victim any more, and its room is as good as free.
+    pub fn set_ending(&mut self, task: TaskRef) {
+        if let Some(running) = self.running.get_mut(&task) {
+            running.ending = true;
+        }
+    }
+
     /// Removes a task that is ended for another from its gang. A gang with too few left starts together again.
     pub fn quit_gang(&mut self, task: TaskRef) {
         for member in self.gangs.quit(task) {
@@ -503,6 +515,13 @@ impl Scheduler {
                 self.take_waiting(task);
             }
             self.reform(gang, true);
+            // Whoever waited on its own, because its gang had started, waits for its gang again if that has too few left.
+            for task in self.gangs.outside(gang) {
+                if let Some(Waiting { demand, since, .. }) = self.waiting.get(&task) {
+                    let (demand, since) = (demand.clone(), *since);
+                    self.enqueue(task, demand, since);
+                }
+            }
             self.gangs.drop_empty(gang);
         }
     }
@@ -547,7 +566,7 @@ impl Scheduler {
         };
         known.unwrap_or_else(|| {
             let name = assignment.map_or("", |assignment| assignment.node.as_str());
-            self.room.insert(config::absent(name), &mut self.names)
+            self.room.insert_absent(config::absent(name), &mut self.names)
         })
     }
 }

@@ -4,4 +4,5 @@
 
 pub mod bench;
 pub mod fuzz;
+pub mod recount;
 pub mod sim;

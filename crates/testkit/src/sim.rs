@@ -5,6 +5,7 @@
 mod audit;
 mod calendar;
 mod check;
+mod cluster;
 mod disk;
 mod draw;
 mod drive;
@@ -24,10 +25,11 @@ pub(crate) fn random_task_set(draw: &mut Draw) -> serde_json::Value {
     taskset::manifest(draw, "t", 100)
 }
 
+pub use cluster::Seen;
 pub use disk::Point;
 pub use draw::Draw;
 pub use drive::{Ending, run};
 pub use explore::{Effort, Report, compare, explore};
 pub use failure::{Failure, Guarantee};
 pub use watch::Watch;
-pub use world::{Crashes, FAMILIES, Flavour, MIXED, World};
+pub use world::{CLUSTERS, Crashes, FAMILIES, Flavour, MIXED, World};

@@ -11,7 +11,7 @@ use super::{
     message::{Detail, Entered, Message, Reply, Shown},
 };
 use crate::{
-    Error,
+    Error, node,
     objects::{keyed::KeyedObject, scheduling::SchedulingChange},
 };
 
@@ -114,13 +114,44 @@ impl EventLoop {
     }
 
     fn take_scheduling(&mut self, change: SchedulingChange, reply: Reply<()>, now: Time) {
-        let stored = change.is_stored();
+        let kept = change.is_kept();
+        self.keep_node(&change);
+        let change = match change {
+            SchedulingChange::Joined(spec) => {
+                let marked = self.storage.reader().map_err(Error::from).and_then(|reader| node::stored(&reader, &spec));
+                match marked {
+                    Ok(marked) => SchedulingChange::Joined(Box::new(marked)),
+                    Err(error) => return drop(reply.send(Err(error))),
+                }
+            }
+            other @ (SchedulingChange::Queue { .. }
+            | SchedulingChange::Class { .. }
+            | SchedulingChange::Node(_)
+            | SchedulingChange::Left { .. }
+            | SchedulingChange::Drain { .. }
+            | SchedulingChange::Evict { .. }) => other,
+        };
         self.input(change.into_input(), now).ok();
-        if stored {
+        if kept {
             let _ = reply.send(Ok(()));
         } else {
             self.answer(reply, Ok(|_| ()));
         }
+    }
+
+    /// Remembers which nodes there are, for the engine that is made anew after an outage.
+    pub(super) fn keep_node(&mut self, change: &SchedulingChange) {
+        let (name, spec) = match change {
+            SchedulingChange::Joined(spec) => (&*spec.name, Some(&**spec)),
+            SchedulingChange::Left { node } => (node.as_str(), None),
+            SchedulingChange::Queue { .. }
+            | SchedulingChange::Class { .. }
+            | SchedulingChange::Node(_)
+            | SchedulingChange::Drain { .. }
+            | SchedulingChange::Evict { .. } => return,
+        };
+        self.limits.nodes.retain(|node| &*node.name != name);
+        self.limits.nodes.extend(spec.cloned());
     }
 
     fn take_watch(&mut self, run: RunId, watcher: Watcher) {

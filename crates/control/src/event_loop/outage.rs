@@ -206,7 +206,10 @@ impl EventLoop {
             | Message::Forget { reply, .. } => say(reply, failure),
             // Stored before, so it is read back with everything else.
             Message::Keyed { reply, .. } | Message::Unkeyed { reply, .. } => drop(reply.send(Ok(()))),
-            Message::Scheduling { change, reply } if change.is_stored() => drop(reply.send(Ok(()))),
+            Message::Scheduling { change, reply } if change.is_kept() => {
+                self.keep_node(&change);
+                let _ = reply.send(Ok(()));
+            }
             Message::Scheduling { reply, .. } => say(reply, failure),
             // Nobody knows what runs.
             Message::Look(look) => look(None),

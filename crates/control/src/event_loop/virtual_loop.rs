@@ -2,6 +2,8 @@
 //! and commits that become durable when somebody says so. The simulator, the fuzzer and `octoflow test` drive it.
 //! It starts no thread and reads no clock.
 
+mod scheduling;
+
 use std::{
     collections::VecDeque,
     sync::{

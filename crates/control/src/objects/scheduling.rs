@@ -34,7 +34,14 @@ pub(crate) enum SchedulingChange {
         name: String,
         class: Option<ClassObject>,
     },
+    /// People have changed something about a node, which is stored.
     Node(Box<NodeSpec>),
+    /// A node joined, or has other amounts than before. What people have changed about it is applied to it.
+    Joined(Box<NodeSpec>),
+    /// A node is gone.
+    Left {
+        node: String,
+    },
     /// Ends what runs on a node.
     Drain {
         node: String,
@@ -73,9 +80,12 @@ impl SchedulingChange {
         }
     }
 
-    /// Reports whether it is read back from the store after an outage.
-    pub(crate) fn is_stored(&self) -> bool {
-        matches!(self, Self::Queue { .. } | Self::Class { .. } | Self::Node(_))
+    /// Reports whether it is known again after an outage: it is in the store, or the event loop keeps the node.
+    pub(crate) fn is_kept(&self) -> bool {
+        match self {
+            Self::Queue { .. } | Self::Class { .. } | Self::Node(_) | Self::Joined(_) | Self::Left { .. } => true,
+            Self::Drain { .. } | Self::Evict { .. } => false,
+        }
     }
 
     pub(crate) fn into_input(self) -> Input {
@@ -86,7 +96,8 @@ impl SchedulingChange {
                 class: class.map(|class| class.spec),
                 is_default: class.is_some_and(|class| class.is_default),
             },
-            Self::Node(spec) => Input::Node { name: spec.name.to_string(), spec: Some(spec) },
+            Self::Node(spec) | Self::Joined(spec) => Input::Node { name: spec.name.to_string(), spec: Some(spec) },
+            Self::Left { node } => Input::Node { name: node, spec: None },
             Self::Drain { node } => Input::Drain { node },
             Self::Evict { task, why } => Input::Evict { task, why },
         }

@@ -14,6 +14,8 @@ pub struct Effects {
     pub(crate) unlocked: Vec<NodeIx>,
     /// Tasks that are ended for others and leave their gangs.
     pub(crate) preempted: Vec<NodeIx>,
+    /// Tasks that a runtime was ordered to end, for whatever reason.
+    pub(crate) ending: Vec<NodeIx>,
     /// True if the run's gangs dissolve; its next attempt forms new ones.
     pub(crate) gangs_dissolved: bool,
     /// Readings of custom metrics, in the order they were taken.

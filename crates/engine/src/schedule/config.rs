@@ -18,20 +18,26 @@ const USAGE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Describes a node that tasks run on and that has not been heard of.
 pub(super) fn absent(name: &str) -> NodeSpec {
-    NodeSpec { cordoned: true, capacity: std::collections::BTreeMap::new(), ..NodeSpec::measured(name, 0, 0, 0) }
+    NodeSpec {
+        cordoned: true,
+        capacity: std::collections::BTreeMap::new(),
+        open_ended: false,
+        ..NodeSpec::measured(name, 0, 0, 0)
+    }
 }
 
 impl Scheduler {
     /// Adds a node, or changes one. What runs there stays, even if there is less room than it takes.
     pub fn put_node(&mut self, spec: NodeSpec) {
+        self.give_up_all();
         let at = match self.room.find(&spec.name) {
             Some(at) => {
                 let held: Vec<_> =
                     self.tasks_on(at).filter_map(|task| Some(self.running.get(&task)?.assignment.clone())).collect();
-                self.give_up_node(at);
                 let names = &mut self.names;
                 self.room.change(at, |node| node.update(spec, held.into_iter(), names));
                 self.plan_evictions(at);
+                self.room.set_present(at);
                 self.room.measure();
                 at
             }
@@ -40,23 +46,17 @@ impl Scheduler {
         self.nodes_changed(Some(at));
     }
 
-    /// Removes a node. Its tasks keep counting for their queues until they are released.
+    /// Removes a node. Its tasks keep counting for their queues until they are released, and for the node if it comes back
+    /// before: they may still run there.
     pub fn remove_node(&mut self, name: &str) {
         if let Some(at) = self.room.find(name) {
-            self.give_up_node(at);
-            self.room.remove(at);
-            self.nodes_changed(None);
-        }
-    }
-
-    /// Gives up the room that is kept on a node which changes: whoever waits for it looks for room again.
-    fn give_up_node(&mut self, at: NodeIx) {
-        let units: Vec<_> = self.room.get(at).into_iter().flat_map(|node| node.nominees()).collect();
-        for unit in units {
-            self.give_up(unit);
-            if let Some(leaf) = self.units.get(unit).map(|unit| unit.leaf) {
-                self.tree.mark(leaf);
+            self.give_up_all();
+            if self.tasks_on(at).next().is_some() {
+                self.room.set_absent(at, absent(name), &mut self.names);
+            } else {
+                self.room.remove(at);
             }
+            self.nodes_changed(None);
         }
     }
 
@@ -93,11 +93,13 @@ impl Scheduler {
 
     /// Creates or changes a queue. It acts at once; nobody is ended because a queue shrank.
     pub fn put_queue(&mut self, spec: QueueSpec) {
+        self.give_up_all();
         self.tree.put(spec, &mut self.names);
         self.tree.set_total(self.room.total(&self.names));
     }
 
     pub fn remove_queue(&mut self, name: &str) {
+        self.give_up_all();
         self.tree.remove(name, &mut self.names);
     }
 

@@ -139,7 +139,12 @@ impl Gangs {
             return Vec::new();
         }
         state.formed = false;
-        state.started.keys().copied().filter(|member| !state.running.contains(member)).collect()
+        state.outside()
+    }
+
+    /// Returns the members of a gang that has to start together again which are counted as started and do not run.
+    pub(super) fn outside(&self, at: GangIx) -> Vec<TaskRef> {
+        self.all.get(&at).filter(|state| !state.formed).map(GangState::outside).unwrap_or_default()
     }
 
     /// Notes that a member runs, or does not run any more.
@@ -209,6 +214,10 @@ impl Gangs {
 }
 
 impl GangState {
+    fn outside(&self) -> Vec<TaskRef> {
+        self.started.keys().copied().filter(|member| !self.running.contains(member)).collect()
+    }
+
     fn is_enough<'p>(&self, parts: impl Iterator<Item = &'p Arc<str>>) -> bool {
         let mut counts: HashMap<&str, u32> = HashMap::new();
         let mut all = 0;

@@ -191,8 +191,14 @@ impl Scheduler {
             Ok(placement) => return Some((head, placement)),
             Err(block) => block,
         };
+        // Whoever can never start holds up nobody, not even in strict order.
+        let never = match block {
+            Block::Never => true,
+            Block::Quota(_) => false,
+            Block::Room => self.tree.get(leaf).spec.strict && self.is_too_large(head),
+        };
         let queue = self.tree.get(leaf);
-        if !queue.spec.strict {
+        if never || !queue.spec.strict {
             // If nothing has changed here, only room on offer matters.
             let reserved = |known: &Reservation| known.is_for(head, now);
             let offered = !queue.leaf.dirty && queue.leaf.reservation.as_ref().is_none_or(reserved);
@@ -250,18 +256,28 @@ impl Scheduler {
     fn try_unit(&mut self, leaf: QueueIx, shape: ShapeIx, unit: Option<UnitIx>) -> Result<Placement, Block> {
         let total = self.shapes.total(shape);
         if let Some(limit) = self.tree.limit(leaf, &total) {
-            if self.tree.is_too_large(&limit, &total) {
+            if self.tree.is_never_free(leaf, &limit, &total) {
                 return Err(Block::Never);
             }
             self.tree.block(leaf, &limit);
             return Err(Block::Quota(limit.resource));
         }
         let spread = self.tree.get(leaf).spec.spread;
-        let found = self.place_shape(shape, unit, spread, false, &|_, _| true);
-        if found.is_none() && self.shapes.place(shape) == Place::Anywhere {
-            self.shapes.deactivate(shape);
+        let Some(placement) = self.place_shape(shape, unit, spread, false, &|_, _| true) else {
+            if self.shapes.place(shape) == Place::Anywhere {
+                self.shapes.deactivate(shape);
+            }
+            return Err(Block::Room);
+        };
+        // More may be in use than there is, if nodes shrank: there is room on a node, and none to spare.
+        match self.tree.breaks_guarantees(leaf, &total) {
+            Some(limit) if self.tree.is_never_free(leaf, &limit, &total) => Err(Block::Never),
+            Some(limit) => {
+                self.tree.block(leaf, &limit);
+                Err(Block::Quota(limit.resource))
+            }
+            None => Ok(placement),
         }
-        found.ok_or(Block::Room)
     }
 
     /// Finds nodes for a unit of a shape where that may fit at all, or only where room is on `offer`.
@@ -320,6 +336,15 @@ impl Scheduler {
         found
     }
 
+    /// Reports whether not even idle nodes could hold a unit.
+    fn is_too_large(&self, unit: UnitIx) -> bool {
+        let shape = self.units.get(unit).map(|unit| self.shapes.get(unit.shape));
+        shape.is_some_and(|shape| {
+            let amounts = |task| &self.running[&task].amounts;
+            Reservation::find(unit, &shape, &self.room, &self.names, amounts).is_none()
+        })
+    }
+
     /// Makes the reservation of the first unit of a queue, unless it has one that is still to come.
     fn reserve(&mut self, leaf: QueueIx, head: UnitIx, now: Time) {
         if self.tree.get(leaf).leaf.reservation.as_ref().is_some_and(|known| known.is_for(head, now)) {
@@ -331,16 +356,27 @@ impl Scheduler {
         self.tree.leaf(leaf).reservation = Some(found.unwrap_or_else(|| Reservation::nowhere(head)));
     }
 
+    /// Finds room for a unit whose victims were ended. If they are gone and it does not start, the room is given up.
     fn try_nominee(&mut self, at: UnitIx) -> Option<Placement> {
         let unit = self.units.get(at)?;
         let (leaf, shape) = (unit.leaf, self.shapes.get(unit.shape));
-        // A quota may be free again at any time; room is only where something was freed.
-        if self.tree.limit(leaf, &shape.total()).is_some() {
-            return None;
-        }
+        let total = shape.total();
+        self.tree.nominate(leaf, &total, false);
+        let limited = self.tree.limit(leaf, &total).is_some() || self.tree.breaks_guarantees(leaf, &total).is_some();
+        self.tree.nominate(leaf, &total, true);
         let nominee = self.nominees.get_mut(&at)?;
-        nominee.retry = false;
-        self.room.place_nominee(&shape, at, &nominee.nodes, &self.names)
+        // A quota may be free again at any time; room is only where something was freed.
+        nominee.retry = limited;
+        let nodes = nominee.nodes.clone();
+        let placement = if limited { None } else { self.room.place_nominee(&shape, at, &nodes, &self.names) };
+        let ends = |node: &NodeIx| {
+            let running = self.room.get(*node).into_iter().flat_map(|node| &node.running);
+            running.filter_map(|task| self.running.get(task)).any(|running| running.ending)
+        };
+        if placement.is_none() && !nodes.iter().any(ends) {
+            self.give_up(at);
+        }
+        placement
     }
 
     /// Starts a unit on its nodes.
@@ -427,6 +463,7 @@ impl Scheduler {
             }
         }
         self.nominees.insert(head, Nominee { nodes: kept.keys().copied().collect(), retry: false });
+        self.tree.nominate(leaf, &shape.total(), true);
         for (node, amounts) in kept {
             self.room.change(node, |node| node.nominate(head, amounts));
         }
@@ -442,11 +479,28 @@ impl Scheduler {
 
     /// Gives up the room that was kept for a unit.
     pub(super) fn give_up(&mut self, at: UnitIx) {
-        for node in self.nominees.remove(&at).map(|nominee| nominee.nodes).unwrap_or_default() {
+        let Some(Nominee { nodes, .. }) = self.nominees.remove(&at) else { return };
+        if let Some(unit) = self.units.get(at) {
+            let (leaf, total) = (unit.leaf, self.shapes.total(unit.shape));
+            self.forget_promise(leaf, &total);
+        }
+        for node in nodes {
             if self.room.change(node, |node| node.withdraw(at)).flatten().is_some() {
                 self.freed(node);
             }
         }
+    }
+
+    pub(super) fn forget_promise(&mut self, leaf: QueueIx, total: &Amounts) {
+        self.tree.nominate(leaf, total, false);
+        self.tree.leaf(leaf).next_preemption = None;
+        self.tree.mark(leaf);
+    }
+
+    /// Gives up all room that is kept: nodes or quotas are not what they were when it was promised.
+    pub(super) fn give_up_all(&mut self) {
+        let nominees: Vec<UnitIx> = self.nominees.keys().copied().collect();
+        nominees.into_iter().for_each(|unit| self.give_up(unit));
     }
 }
 

@@ -134,7 +134,11 @@ impl Scheduler {
     /// Chooses groups, least harm first, until the unit fits: single tasks and members above a gang's least, near queues
     /// first; then whole gangs.
     fn choose(&self, at: UnitIx, unit: &Unit, shape: &Shape, sources: &[Source]) -> Option<Vec<Group>> {
-        let mut search = Search::new(self, at, shape);
+        let mut search = Search::new(self, at, unit, shape);
+        // Tasks that are being ended anyway are as good as gone, so it may be that nobody else has to end.
+        if search.fits() {
+            return Some(search.chosen);
+        }
         let mut gangs: BTreeMap<GangIx, BTreeSet<TaskRef>> = BTreeMap::new();
         let mut rest = sources;
         while let Some(first) = rest.first() {
@@ -213,6 +217,8 @@ impl Scheduler {
     /// Leaves out whoever need not be ended for the unit, the most harm first. Nothing is changed.
     fn least_harm(&mut self, at: UnitIx, shape: &Shape, mut chosen: Vec<Group>) -> Option<(Vec<Group>, Vec<NodeIx>)> {
         let lifted = chosen.clone();
+        let ending = self.ending();
+        ending.iter().for_each(|task| self.lift(*task));
         lifted.iter().flat_map(|group| &group.tasks).for_each(|task| self.lift(*task));
         let placement = self.room.place(shape, Some(at), false, &self.names, &|_, _| true);
         if let Some(nodes) = &placement {
@@ -236,7 +242,13 @@ impl Scheduler {
             }
         }
         chosen.iter().flat_map(|group| &group.tasks).for_each(|task| self.put_back(*task));
-        placement.filter(|_| !chosen.is_empty()).map(|placement| (chosen, placement))
+        ending.iter().for_each(|task| self.put_back(*task));
+        placement.filter(|_| !(chosen.is_empty() && ending.is_empty())).map(|placement| (chosen, placement))
+    }
+
+    /// Returns the tasks that are being ended.
+    fn ending(&self) -> Vec<TaskRef> {
+        self.running.iter().filter(|(_, running)| running.ending).map(|(task, _)| *task).collect()
     }
 
     /// Puts a group back if there is room for all of it beside the unit.
@@ -271,7 +283,11 @@ impl Scheduler {
 struct Search<'s> {
     scheduler: &'s Scheduler,
     unit: UnitIx,
+    /// The queue of the unit and those above it.
+    path: Vec<QueueIx>,
     shape: &'s Shape,
+    /// True if tasks are being ended anyway.
+    has_ending: bool,
     /// What would be freed on each node, and in each queue.
     on_nodes: BTreeMap<NodeIx, Amounts>,
     in_queues: BTreeMap<QueueIx, Amounts>,
@@ -282,17 +298,24 @@ struct Search<'s> {
 }
 
 impl<'s> Search<'s> {
-    fn new(scheduler: &'s Scheduler, unit: UnitIx, shape: &'s Shape) -> Self {
+    /// Begins with the tasks that are being ended anyway: they are as good as gone.
+    fn new(scheduler: &'s Scheduler, at: UnitIx, unit: &Unit, shape: &'s Shape) -> Self {
+        let ending = scheduler.ending();
         let mut search = Self {
             scheduler,
-            unit,
+            unit: at,
+            path: scheduler.tree.path(unit.leaf).collect(),
             shape,
+            has_ending: !ending.is_empty(),
             on_nodes: BTreeMap::new(),
             in_queues: BTreeMap::new(),
             slots: vec![(BTreeMap::new(), 0); shape.parts.len()],
             chosen: Vec::new(),
             ended: BTreeSet::new(),
         };
+        for running in ending.iter().filter_map(|task| scheduler.running.get(task)) {
+            search.count_gone(running);
+        }
         let nodes: Vec<NodeIx> = scheduler.room.all().map(|(at, _)| at).collect();
         nodes.into_iter().for_each(|node| search.recount(node));
         search
@@ -307,35 +330,49 @@ impl<'s> Search<'s> {
                 more.entry(at).or_default().add(&one.amounts);
             }
         }
+        let wanted = self.shape.total();
         let gone = |at: QueueIx, index: usize| self.in_queues.get(&at).map_or(0, |gone| gone.get(index));
         let kept = more.iter().all(|(at, more)| {
             let queue = tree.get(*at);
             queue.guarantee().iter().all(|(index, least)| {
+                // What starts in their place counts for the queues that both are in.
+                let comes = if self.path.contains(at) { wanted.get(index) } else { 0 };
                 let gone = gone(*at, index) + more.get(index);
-                gone == 0 || queue.allocated().get(index).saturating_sub(gone) >= least
+                let left = queue.allocated().get(index).saturating_sub(gone);
+                more.get(index) == 0 || left.saturating_add(comes) >= least
             })
         });
+        let is_above_share = |at: QueueIx, one: &Running| {
+            let queue = tree.get(at);
+            one.amounts.iter().any(|(index, _)| {
+                let used = queue.allocated().get(index).saturating_sub(gone(at, index));
+                wanted.get(index) > 0 && used > queue.deserved().get(index)
+            })
+        };
         let over = group.reason == PreemptionReason::LowerClass
             || running.iter().all(|one| {
-                let queue = tree.get(one.leaf);
-                one.amounts.iter().any(|(index, _)| {
-                    queue.allocated().get(index).saturating_sub(gone(one.leaf, index)) > queue.deserved().get(index)
-                })
+                // Every queue below the common ancestor has more than its share until then.
+                tree.path(one.leaf).take_while(|at| !self.path.contains(at)).all(|at| is_above_share(at, one))
             });
         if !(kept && over) {
             return;
         }
-        for (at, more) in more {
-            self.in_queues.entry(at).or_default().add(&more);
-        }
         for one in running {
-            self.on_nodes.entry(one.node).or_default().add(&one.amounts);
+            self.count_gone(one);
         }
         for one in running {
             self.recount(one.node);
         }
         self.ended.extend(group.tasks.iter().copied());
         self.chosen.push(group);
+    }
+
+    /// Counts what a task frees on its node and in its queues.
+    fn count_gone(&mut self, running: &Running) {
+        for at in self.scheduler.tree.path(running.leaf) {
+            self.in_queues.entry(at).or_default().add(&running.amounts);
+        }
+        self.on_nodes.entry(running.node).or_default().add(&running.amounts);
     }
 
     /// Counts again how many tasks of each part a node holds.
@@ -357,7 +394,7 @@ impl<'s> Search<'s> {
 
     /// Reports whether there is room for every part. Parts that want the same room are told apart when they are placed.
     fn fits(&self) -> bool {
-        !self.chosen.is_empty()
+        (self.has_ending || !self.chosen.is_empty())
             && self.shape.parts.iter().zip(&self.slots).all(|((_, count), (_, sum))| *sum >= u64::from(*count))
             && (self.shape.parts.len() == 1 || self.fits_together())
     }

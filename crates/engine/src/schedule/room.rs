@@ -25,6 +25,8 @@ pub(super) struct Room {
     by_name: HashMap<Arc<str>, NodeIx>,
     /// Nodes where something may start: by free cpu, then by free places.
     open: BTreeSet<(u64, u64, NodeIx)>,
+    /// Nodes that are gone or unknown, and on which tasks still run.
+    absent: BTreeSet<NodeIx>,
     /// The least cpu of a node that was only measured: a larger task gets all of it.
     smallest_measured: Option<u64>,
 }
@@ -72,6 +74,32 @@ impl Room {
         self.by_name.remove(&node.spec.name);
         self.measure();
         Some(node)
+    }
+
+    /// Inserts a node that tasks run on and that nobody has heard of.
+    pub(super) fn insert_absent(&mut self, spec: NodeSpec, names: &mut ResourceNames) -> NodeIx {
+        let at = self.insert(spec, names);
+        self.absent.insert(at);
+        at
+    }
+
+    /// Notes that a node is gone whose tasks have not been released.
+    pub(super) fn set_absent(&mut self, at: NodeIx, spec: NodeSpec, names: &mut ResourceNames) {
+        self.change(at, |node| node.update(spec, std::iter::empty(), names));
+        self.absent.insert(at);
+        self.measure();
+    }
+
+    pub(super) fn set_present(&mut self, at: NodeIx) {
+        self.absent.remove(&at);
+    }
+
+    /// Removes a node that is gone, once nothing is left on it.
+    pub(super) fn drop_absent(&mut self, at: NodeIx) {
+        if self.absent.contains(&at) && self.get(at).is_some_and(|node| node.running.is_empty()) {
+            self.absent.remove(&at);
+            self.remove(at);
+        }
     }
 
     pub(super) fn measure(&mut self) {

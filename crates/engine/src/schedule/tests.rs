@@ -1,8 +1,8 @@
 //! Tests of the scheduler's promises: order, room, queues, gangs, reservations, preemption.
 
 mod gangs;
+mod kept;
 mod nodes;
-mod oracle;
 mod order;
 mod preempt;
 mod queues;

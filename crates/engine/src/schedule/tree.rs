@@ -46,6 +46,8 @@ pub(super) struct Queue {
     /// What it deserves of each resource: as declared, else by weight.
     deserved: Amounts,
     allocated: Amounts,
+    /// What is promised to units whose victims are ending.
+    nominated: Amounts,
     /// The larger of guarantee and use, for an inner queue the larger of guarantee and the sum of its children's.
     reserved: Amounts,
     /// What its children reserve together.
@@ -147,6 +149,7 @@ impl Tree {
             declared: Bounds::default(),
             deserved: Amounts::default(),
             allocated: Amounts::default(),
+            nominated: Amounts::default(),
             reserved: Amounts::default(),
             children_reserved: Amounts::default(),
             weights: 0,
@@ -458,6 +461,19 @@ impl Tree {
 
     pub(super) fn allocate(&mut self, leaf: QueueIx, amounts: &Amounts) {
         self.change(leaf, |queue| queue.allocated.add(amounts));
+    }
+
+    /// Promises amounts to a unit of a leaf, or takes the promise back.
+    pub(super) fn nominate(&mut self, leaf: QueueIx, amounts: &Amounts, promised: bool) {
+        let path: Vec<QueueIx> = self.path(leaf).collect();
+        for at in path {
+            let nominated = &mut self.at(at).nominated;
+            if promised {
+                nominated.add(amounts);
+            } else {
+                nominated.sub(amounts);
+            }
+        }
     }
 
     /// Counts a task that is over.

@@ -11,7 +11,9 @@ use std::{
     time::Instant,
 };
 
-use octoflow_testkit::sim::{Crashes, Effort, FAMILIES, Failure, MIXED, Report, Watch, World, compare, explore, run};
+use octoflow_testkit::sim::{
+    CLUSTERS, Crashes, Effort, FAMILIES, Failure, MIXED, Report, Seen, Watch, World, compare, explore, run,
+};
 
 const HELP: &str = "\
 The seeded simulator
@@ -23,7 +25,8 @@ The seeded simulator
 
     cargo xtask sim --nightly                seeds that no day before this one had: 10000, and 60 crashed everywhere
 
-    Worlds of seeds from 1000000000 on have TaskSets beside workflows; in those from 2000000000 on runs own others.
+    Worlds of seeds from 1000000000 on have TaskSets beside workflows; in those from 2000000000 on runs own others. Those
+    from 3000000000 on have several nodes and queues, which change.
 
     --crash-everywhere   one story more for every commit and both sides of it
     -v                   tell the story
@@ -32,7 +35,7 @@ A seed that fails is printed with the command that replays it. Add it to BROKE_O
 together with the fix.";
 
 /// By family of worlds: its first seed, and how many seeds of a night are attacked lightly and everywhere.
-const NIGHT: [(u64, u64, u64); 3] = [(0, 8_000, 40), (MIXED, 1_500, 14), (FAMILIES, 500, 6)];
+const NIGHT: [(u64, u64, u64); 4] = [(0, 7_000, 40), (MIXED, 1_500, 14), (FAMILIES, 500, 6), (CLUSTERS, 1_000, 6)];
 
 /// Seeds of one day. Days come again after some decades.
 const DAY: u64 = 20_000;
@@ -209,5 +212,11 @@ fn attack(seeds: Range<u64>, effort: Effort) -> u64 {
         total.nodes,
         seeds as f64 / seconds,
     );
+    if total.seen != Seen::default() {
+        let Seen { starts, preemptions, gangs, drained } = total.seen;
+        println!(
+            "    judged: {starts} starts, {preemptions} preemptions, {gangs} starts in gangs, {drained} drained nodes"
+        );
+    }
     failed
 }

@@ -12,6 +12,8 @@ pub(super) const DAWN: Time = Time(1_700_000_000_000_000);
 pub(super) enum Event {
     /// A person does what the world's plan has at this place.
     Act(usize),
+    /// Nodes or queues change, as the world's plan has it at this place.
+    Cluster(usize),
     /// Something happens to a task.
     Task(AttemptId, Moment),
     /// A report reaches the engine.

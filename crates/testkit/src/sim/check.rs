@@ -16,7 +16,8 @@ use octoflow_model::{
 };
 
 use super::{
-    audit::{audit, capacity, killed},
+    audit::{audit, capacity, killed, locks},
+    cluster::ClusterState,
     failure::{Broken, Guarantee, broken},
     life::Life,
     runtime::Runtime,
@@ -115,7 +116,12 @@ fn template_of(run: &Run, at: NodeIx) -> Option<&Template> {
 }
 
 /// G2 and G5: everything open has somebody who will bring it on, and the books agree with what is there.
-pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(), Broken> {
+pub(super) fn owned(
+    life: &mut Life,
+    runtime: &Runtime,
+    cluster: Option<&mut ClusterState>,
+    now: Time,
+) -> Result<(), Broken> {
     let engine = life.engine();
     let orders = || life.event_loop.pending_orders();
     let starting: BTreeSet<AttemptId> =
@@ -131,7 +137,8 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
             return broken(Guarantee::Acknowledged, format!("run {id} is open and not in the engine"));
         };
         if let Some(run) = run.of::<TaskSetRun>() {
-            let (waiting, placed) = taskset::owned(run, (engine, wake_at), runtime, (&starting, &ending), now)?;
+            let (waiting, placed) =
+                taskset::owned(run, (engine, wake_at), runtime, (&starting, &ending), now, cluster.is_none())?;
             queued += waiting;
             held += placed;
             continue;
@@ -145,7 +152,8 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
                 Some(Leaf::Queued) => queued += 1,
                 Some(leaf) => {
                     held += usize::from(!node.daemoned);
-                    let attempt = AttemptId { run: *id, task: at, attempt: 0 };
+                    let first = AttemptId { run: *id, task: at, attempt: 0 };
+                    let attempt = run.attempt_of(at).unwrap_or(first);
                     if !runtime.answers_for(attempt) && !starting.contains(&attempt) {
                         return broken(Guarantee::Owned, format!("{} is {leaf:?}, but no runtime has it", node.name));
                     }
@@ -163,6 +171,10 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
     }
     killed(life, runtime)?;
     exclusive(life)?;
+    locks(life)?;
+    if let Some(cluster) = cluster {
+        return cluster.audit(life);
+    }
     audit(life)?;
     books(life, queued, held)
 }

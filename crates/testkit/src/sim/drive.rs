@@ -2,27 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_control::{Acceptance, Adoption, Error, VirtualDisk};
-use octoflow_engine::{Command, Engine, Program, Run, argo, taskset};
-use octoflow_model::{Fact, NodeIx, Order, RunFact, RunId, Shutdown, Time, argo::NodeKind, taskset::ReplicaPhase};
+use octoflow_control::{Adoption, Error, VirtualDisk};
+use octoflow_engine::{Command, Engine, Run, argo, taskset};
+use octoflow_model::{
+    AttemptId, Fact, NodeIx, Order, RunFact, RunId, Shutdown, Time, argo::NodeKind, taskset::ReplicaPhase,
+};
 use octoflow_store::Error as StoreError;
 use serde_json::Value;
 
 use super::{
     calendar::{Calendar, DAWN, Event, ticks},
     check,
+    cluster::{ClusterState, Seen},
     disk::{Disk, Point},
     draw::Draw,
     failure::{Broken, Failure, Guarantee, broken},
-    life::Life,
+    life::{Life, is_sliced},
     runtime::Runtime,
     world::{Crashes, Flavour, UserRequest, World, resume},
 };
 
-mod answer;
+mod nodes;
+mod people;
 mod rerun;
-
-use answer::key;
 
 /// A story longer than this goes in circles.
 const MAX_STEPS: u64 = 20_000;
@@ -36,6 +38,8 @@ pub struct Ending {
     pub trees: BTreeMap<RunId, Value>,
     pub commits: u64,
     pub crashes: u64,
+    /// What there was to judge of several nodes and queues.
+    pub seen: Seen,
     pub story: Vec<String>,
 }
 
@@ -47,10 +51,11 @@ pub fn run(world: &World, crashes: Crashes, tell: bool) -> Result<Ending, Box<Fa
     }
     let played = Sim::new(world, crashes, tell.then_some(&mut story)).and_then(|mut sim| {
         sim.play()?;
-        Ok((sim.disk.trees(), sim.commits, sim.crashed))
+        let seen = sim.cluster.as_ref().map(ClusterState::seen).unwrap_or_default();
+        Ok((sim.disk.trees(), sim.commits, sim.crashed, seen))
     });
     match played {
-        Ok((trees, commits, crashes)) => Ok(Ending { trees, commits, crashes, story }),
+        Ok((trees, commits, crashes, seen)) => Ok(Ending { trees, commits, crashes, seen, story }),
         Err((guarantee, what)) => Err(Box::new(Failure { seed: world.seed, crashes, guarantee, what, story })),
     }
 }
@@ -77,6 +82,8 @@ struct Sim<'w> {
     commits: u64,
     crashed: u64,
     asks: Vec<Ask>,
+    /// Nodes and queues, in worlds that have several.
+    cluster: Option<ClusterState>,
     story: Option<&'w mut Vec<String>>,
 }
 
@@ -116,7 +123,15 @@ impl<'w> Sim<'w> {
         }
         let virtual_disk = VirtualDisk::new().or_else(no_disk)?;
         let disk = Disk::default();
-        let life = Some(Life::start(world, virtual_disk.clone(), &disk, DAWN)?);
+        let mut cluster = world.cluster.as_ref().map(|plan| ClusterState::new(plan, is_sliced(world)));
+        let mut life = Life::start(world, cluster.as_ref(), virtual_disk.clone(), &disk, DAWN)?;
+        if let (Some(plan), Some(cluster)) = (&world.cluster, &mut cluster) {
+            cluster.begin(plan, &mut life.event_loop)?;
+            for (at, (time, _)) in plan.acts.iter().enumerate() {
+                calendar.put(*time, Event::Cluster(at));
+            }
+        }
+        let life = Some(life);
         Ok(Self {
             world,
             crashes,
@@ -134,6 +149,7 @@ impl<'w> Sim<'w> {
             commits: 0,
             crashed: 0,
             asks: vec![Ask::Planned; world.acts.len()],
+            cluster,
             story,
         })
     }
@@ -171,6 +187,7 @@ impl<'w> Sim<'w> {
     fn happen(&mut self, event: Event) -> Result<(), Broken> {
         match event {
             Event::Act(at) => self.act(at),
+            Event::Cluster(at) => self.change_cluster(at)?,
             Event::Task(attempt, moment) => {
                 self.tell(|| format!("task     {attempt} {moment:?}"));
                 self.runtime.live(attempt, moment, self.now, &mut self.calendar);
@@ -180,6 +197,7 @@ impl<'w> Sim<'w> {
                     self.tell(|| format!("report   {report:?}"));
                 }
                 if let Some(life) = &mut self.life {
+                    self.cluster.iter_mut().for_each(|cluster| cluster.heard(&report));
                     life.event_loop.report(report);
                 }
             }
@@ -201,37 +219,10 @@ impl<'w> Sim<'w> {
         Ok(())
     }
 
-    fn act(&mut self, at: usize) {
-        let world = self.world;
-        let act = &world.acts[at];
-        let Some(life) = &mut self.life else {
-            self.calendar.put(self.up_at.saturating_add(ticks(1)), Event::Act(at));
-            return;
-        };
-        let ticket = match &act.request {
-            UserRequest::Submit(submission) => {
-                // Half of those who submit have compiled the manifest themselves, as the controller does; the other half
-                // not.
-                let ready = act.run.0.is_multiple_of(2);
-                let program = ready.then(|| Program::compile(&submission.manifest, &submission.stored).ok());
-                let watcher = Some(life.fact_watches.begin(act.run));
-                let acceptance = Acceptance { claim: key(world, act.run), replaces: None, watcher };
-                life.event_loop.submit(act.run, submission.clone(), program.flatten(), acceptance)
-            }
-            UserRequest::Command(command) => life.event_loop.command(act.run, command.clone()),
-        };
-        life.tickets.push((at, ticket));
-        self.asks[at] = Ask::Asked { again: self.asks[at] == Ask::PlannedAgain };
-        self.tell(|| match &act.request {
-            UserRequest::Submit(submission) => format!("person   submits {} as run {}", submission.name, act.run),
-            UserRequest::Command(command) => format!("person   tells run {} to {command:?}", act.run),
-        });
-    }
-
     /// The event loop takes a step: perhaps something goes to the disk.
     fn step(&mut self) -> Result<(), Broken> {
         let Some(life) = &mut self.life else { return Ok(()) };
-        let commits = life.step(self.now)?;
+        let commits = life.step(self.now, self.cluster.as_mut())?;
         // Orders follow a durable commit, and are taken then.
         if let Some(order) = life.event_loop.take_orders().first() {
             return broken(Guarantee::Durable, format!("{} leaves before its commit is durable", brief(order)));
@@ -250,6 +241,9 @@ impl<'w> Sim<'w> {
                 let ids: Vec<String> = believed.iter().map(|(id, _)| id.to_string()).collect();
                 format!("adopt    believed to be alive: {}", ids.join(" "))
             });
+            // What was to start on a machine that is gone never did.
+            let gone: Vec<AttemptId> = believed.iter().map(|(id, _)| *id).filter(|id| self.is_nowhere(*id)).collect();
+            self.runtime.lose(&gone, false, self.now, &mut self.calendar);
             self.runtime.adopt(believed, &leave, self.now, &mut self.calendar)?;
         }
         if self.life.as_ref().is_some_and(|life| life.event_loop.wants_reopen()) {
@@ -262,7 +256,7 @@ impl<'w> Sim<'w> {
         if life.event_loop.is_out() || life.event_loop.holds() || life.engine().has_more() {
             return Ok(());
         }
-        check::owned(life, &self.runtime, self.now)?;
+        check::owned(life, &self.runtime, self.cluster.as_mut(), self.now)?;
         if look_again { check::twice(life, self.now) } else { Ok(()) }
     }
 
@@ -317,6 +311,7 @@ impl<'w> Sim<'w> {
         let Some(life) = &mut self.life else { return Ok(()) };
         life.event_loop.fail(kept, &full());
         life.shadows_of(&self.disk)?;
+        self.cluster.iter_mut().for_each(ClusterState::controller_starts);
         self.calendar.forget_commits();
         self.durable_at = self.now;
         self.read_answers()
@@ -343,6 +338,9 @@ impl<'w> Sim<'w> {
                 }
                 (Order::Start { .. }, Some(true)) => {
                     return broken(Guarantee::Fenced, format!("{} is sent after its end", brief(order)));
+                }
+                (Order::Start { .. }, _) if self.is_nowhere(attempt) => {
+                    self.runtime.lose(&[attempt], true, self.now, &mut self.calendar);
                 }
                 _ => self.runtime.send(order, self.now, &mut self.calendar)?,
             }
@@ -398,7 +396,9 @@ impl<'w> Sim<'w> {
         self.disk.compare_journals(&reader)?;
         self.disk.compare_caches(&reader)?;
         drop(reader);
-        self.life = Some(Life::start(self.world, self.virtual_disk.clone(), &self.disk, self.now)?);
+        self.cluster.iter_mut().for_each(ClusterState::controller_starts);
+        let disk = self.virtual_disk.clone();
+        self.life = Some(Life::start(self.world, self.cluster.as_ref(), disk, &self.disk, self.now)?);
         self.step()?;
         if let Some(life) = &mut self.life {
             life.excess = life.engine().scheduler().running().saturating_sub(self.world.capacity.slots);

@@ -1,6 +1,7 @@
 //! How hard a seed is attacked: a few stories of its world, or one for every place where the controller can crash.
 
 use super::{
+    cluster::Seen,
     disk::Point,
     drive::{Ending, run},
     failure::{Failure, Guarantee},
@@ -23,6 +24,7 @@ pub struct Report {
     pub commits: u64,
     pub crashes: u64,
     pub nodes: u64,
+    pub seen: Seen,
 }
 
 impl Report {
@@ -31,12 +33,13 @@ impl Report {
         self.commits += other.commits;
         self.crashes += other.crashes;
         self.nodes += other.nodes;
+        self.seen.add(other.seen);
     }
 
     fn count(&mut self, ending: &Ending) {
         let nodes = |tree: &serde_json::Value| tree["nodes"].as_object().map_or(0, serde_json::Map::len) as u64;
         let nodes = ending.trees.values().map(nodes).sum();
-        self.add(Self { stories: 1, commits: ending.commits, crashes: ending.crashes, nodes });
+        self.add(Self { stories: 1, commits: ending.commits, crashes: ending.crashes, nodes, seen: ending.seen });
     }
 }
 

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use octoflow_control::{Limits, Ticket, VirtualDisk, VirtualLoop};
-use octoflow_engine::{Engine, Run};
-use octoflow_model::{Fact, RunFact, RunId, Time};
+use octoflow_engine::{Engine, Run, argo, taskset};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunFact, RunId, Time};
 
 use super::{
     check,
+    cluster::ClusterState,
     disk::Disk,
     fact_watch::FactWatches,
     failure::{Broken, Guarantee, broken},
@@ -46,8 +47,18 @@ pub(super) struct Shadow {
 
 impl Life {
     /// Starts on what is on the disk.
-    pub(super) fn start(world: &World, virtual_disk: VirtualDisk, disk: &Disk, now: Time) -> Result<Self, Broken> {
-        let (event_loop, notices) = VirtualLoop::open(virtual_disk, limits(world), now)
+    pub(super) fn start(
+        world: &World,
+        cluster: Option<&ClusterState>,
+        virtual_disk: VirtualDisk,
+        disk: &Disk,
+        now: Time,
+    ) -> Result<Self, Broken> {
+        let mut limits = limits(world);
+        if let Some(cluster) = cluster {
+            limits.nodes = cluster.nodes();
+        }
+        let (event_loop, notices) = VirtualLoop::open(virtual_disk, limits, now)
             .or_else(|error| broken(Guarantee::Acknowledged, format!("nothing can be read: {error}")))?;
         if let Some(notice) = notices.first() {
             return broken(Guarantee::Acknowledged, notice.clone());
@@ -76,13 +87,20 @@ impl Life {
     }
 
     /// Lets the loop take one step. Answers the facts of each commit it made.
-    pub(super) fn step(&mut self, now: Time) -> Result<Vec<CommitFacts>, Broken> {
+    pub(super) fn step(
+        &mut self,
+        now: Time,
+        mut cluster: Option<&mut ClusterState>,
+    ) -> Result<Vec<CommitFacts>, Broken> {
         let made = self.event_loop.step(now);
         let made = made.or_else(|error| broken(Guarantee::Owned, format!("the event loop ends: {error}")))?;
         let mut commits: Vec<_> = self.event_loop.commits().rev().take(made).map(<[_]>::to_vec).collect();
         commits.reverse();
         for (run, facts) in commits.iter().flatten() {
-            self.follow(*run, facts)?;
+            self.follow(*run, facts, cluster.as_deref_mut())?;
+        }
+        if let Some(cluster) = cluster {
+            cluster.note_gangs(self, &commits);
         }
         if !commits.is_empty() && !self.event_loop.holds() {
             self.compare(commits.iter().flatten().map(|(run, _)| *run))?;
@@ -91,16 +109,19 @@ impl Life {
     }
 
     /// Lets a shadow follow the facts of a commit.
-    fn follow(&mut self, run: RunId, facts: &[Fact]) -> Result<(), Broken> {
+    fn follow(&mut self, run: RunId, facts: &[Fact], mut cluster: Option<&mut ClusterState>) -> Result<(), Broken> {
         if let Some(Fact::Run(RunFact::Submitted(submission))) = facts.first() {
             let opened = Run::open(run, submission)
                 .or_else(|why| broken(Guarantee::Fold, format!("run {run} does not open again: {why}")))?;
             self.shadows.insert(run, Shadow { run: opened, facts: Vec::new() });
         }
-        let Some(shadow) = self.shadows.get_mut(&run) else {
-            return broken(Guarantee::Fold, format!("facts of run {run}, which is not open: {:?}", facts.first()));
-        };
         for fact in facts {
+            if let Some(cluster) = cluster.as_deref_mut() {
+                cluster.judge(&self.shadows, run, fact)?;
+            }
+            let Some(shadow) = self.shadows.get_mut(&run) else {
+                return broken(Guarantee::Fold, format!("facts of run {run}, which is not open: {:?}", facts.first()));
+            };
             if !matches!(fact, Fact::Run(RunFact::Submitted(_))) {
                 shadow.run.apply(fact);
             }
@@ -124,11 +145,25 @@ impl Life {
     }
 }
 
+/// In this world runs may have more to decide than one input may.
+pub(super) fn is_sliced(world: &World) -> bool {
+    world.seed.is_multiple_of(SLICED)
+}
+
+/// The present attempt of a task.
+pub(super) fn attempt_of(run: &Run, task: NodeIx) -> Option<AttemptId> {
+    match (run.of::<argo::Run>(), run.of::<taskset::Run>()) {
+        (Some(run), _) => run.attempt_of(task),
+        (_, Some(run)) => run.attempt_of(task.0),
+        (None, None) => None,
+    }
+}
+
 /// In some worlds decisions come in slices so small that hardly anything fits into one, and in some nearly every run is
 /// too large to be packed by the event loop.
 fn limits(world: &World) -> Limits {
     let defaults = Limits::from(world.capacity);
-    let slice = if world.seed.is_multiple_of(SLICED) { SLICE } else { u64::MAX };
+    let slice = if is_sliced(world) { SLICE } else { u64::MAX };
     let large_run = if world.seed.is_multiple_of(PACKED) { 3 } else { defaults.large_run };
     Limits { slice, large_run, ..defaults }
 }

@@ -253,6 +253,20 @@ impl Runtime {
         self.amnesia |= amnesia;
     }
 
+    /// These attempts are gone, with their machine. Some may never have arrived there.
+    pub(super) fn lose(&mut self, lost_ids: &[AttemptId], tell: bool, now: Time, calendar: &mut Calendar) {
+        for id in lost_ids {
+            let over = self.attempts.get(id).is_some_and(|attempt| matches!(attempt.state, State::Ended { .. }));
+            if over || self.forgotten.contains(id) {
+                continue;
+            }
+            self.attempts.remove(id);
+            if self.gone.insert(*id) && tell {
+                self.report(lost(*id, now), now, calendar);
+            }
+        }
+    }
+
     /// It is here, or will be told lost: somebody answers for it.
     pub(super) fn answers_for(&self, id: AttemptId) -> bool {
         self.attempts.contains_key(&id) || self.gone.contains(&id)

@@ -192,6 +192,7 @@ pub(super) fn owned(
     runtime: &Runtime,
     (starting, ending): (&BTreeSet<AttemptId>, &BTreeSet<AttemptId>),
     now: Time,
+    alone: bool,
 ) -> Result<(usize, usize), Broken> {
     let state = &run.state;
     let fail = |what: String| broken(Guarantee::Owned, format!("{}: {what}", state.head.name));
@@ -213,7 +214,8 @@ pub(super) fn owned(
             ReplicaPhase::AttemptPreparing => {
                 let task = TaskRef { run: run.id, node: NodeIx(at as u32) };
                 match engine.scheduler().gathering(task) {
-                    Some((there, least)) if there >= least as usize => {
+                    // Members above a PodGroup's least wait for the first ones.
+                    Some((there, least)) if there >= least as usize && alone => {
                         return fail(format!("the gang of replica {at} is complete and waits"));
                     }
                     Some(_) => {}

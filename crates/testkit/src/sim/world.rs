@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::{
     calendar::{DAWN, ticks},
+    cluster::{self, Cluster},
     disk::Point,
     draw::Draw,
     failure::{Broken, Failure, Guarantee, broken},
@@ -29,6 +30,10 @@ pub const MIXED: u64 = 1_000_000_000;
 
 /// Worlds of seeds from here on are mixed too, and every run but the first was made by one before it and belongs to it.
 pub const FAMILIES: u64 = 2_000_000_000;
+
+/// Worlds of seeds from here on have several nodes and a tree of queues, both of which change, and runs of several tenants
+/// that ask for resources, devices and nodes.
+pub const CLUSTERS: u64 = 3_000_000_000;
 
 /// What can be expected of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +104,7 @@ pub struct World {
     pub flavour: Flavour,
     pub capacity: Capacity,
     pub(super) acts: Vec<UserAction>,
+    pub(super) cluster: Option<Cluster>,
 }
 
 /// Something a person does.
@@ -123,6 +129,11 @@ impl World {
     }
 
     fn made(seed: u64) -> Result<Self, Broken> {
+        if seed >= CLUSTERS {
+            let capacity = Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 };
+            let (acts, cluster) = (cluster::acts(seed)?, Some(Cluster::new(seed)));
+            return Ok(Self { seed, flavour: Flavour::Wild, capacity, acts, cluster });
+        }
         let mut draw = Draw::new(seed, "world");
         let mixed = seed >= MIXED;
         // What becomes of a TaskSet depends on the order in which its pods end.
@@ -181,7 +192,7 @@ impl World {
         if seed >= FAMILIES {
             tie(seed, &mut acts);
         }
-        Ok(Self { seed, flavour, capacity, acts })
+        Ok(Self { seed, flavour, capacity, acts, cluster: None })
     }
 
     /// The manifests, for people who want to see what happens in this world.
@@ -220,7 +231,7 @@ pub(super) fn skew(seed: u64, run: u64) -> i64 {
     *Draw::new(seed, &format!("clock {run}")).pick(&[0, 0, HOUR, -HOUR, 10 * 365 * 24 * HOUR])
 }
 
-fn command(draw: &mut Draw, wild: bool) -> Command {
+pub(super) fn command(draw: &mut Draw, wild: bool) -> Command {
     match draw.below(if wild { 8 } else { 4 }) {
         0 | 1 => Command::Suspend,
         2 | 3 => resume(),

@@ -1,6 +1,8 @@
 //! The simulator over many seeds, as every change must pass it. One failing seed names the command that replays it.
 
 mod fuzz;
+mod scheduler;
+mod trace;
 
 use std::{
     io::Write,
@@ -10,7 +12,7 @@ use std::{
     },
 };
 
-use octoflow_testkit::sim::{Crashes, Effort, FAMILIES, Flavour, MIXED, Report, Watch, World, explore, run};
+use octoflow_testkit::sim::{CLUSTERS, Crashes, Effort, FAMILIES, Flavour, MIXED, Report, Watch, World, explore, run};
 
 /// Seeds that once broke a guarantee, with what it was.
 const BROKE_ONCE: &[(u64, &str)] = &[
@@ -103,6 +105,21 @@ fn families_of_runs_keep_the_guarantees_when_the_controller_crashes_around_every
 }
 
 #[test]
+fn clusters_keep_the_guarantees_with_and_without_crashes() {
+    let report = attack(&(CLUSTERS..CLUSTERS + 100).collect::<Vec<_>>(), Effort::Light);
+    assert!(report.commits > 10 * report.stories && report.crashes > 50, "{report:?}");
+    // Of everything that is judged there is something.
+    let seen = report.seen;
+    assert!(seen.starts > 1000 && seen.preemptions > 20 && seen.gangs > 20 && seen.drained > 10, "{report:?}");
+}
+
+#[test]
+fn clusters_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
+    let report = attack(&(CLUSTERS + 10_000..CLUSTERS + 10_002).collect::<Vec<_>>(), Effort::Everywhere);
+    assert!(report.crashes > 50, "{report:?}");
+}
+
+#[test]
 fn seeds_that_broke_something_once_hold() {
     let seeds: Vec<u64> = BROKE_ONCE.iter().map(|(seed, _)| *seed).collect();
     attack(&seeds, Effort::Light);
@@ -110,7 +127,7 @@ fn seeds_that_broke_something_once_hold() {
 
 #[test]
 fn a_seed_always_tells_the_same_story() {
-    for seed in 100..110 {
+    for seed in (100..110).chain(CLUSTERS..CLUSTERS + 5) {
         let world = World::new(seed).unwrap();
         let told = || run(&world, Crashes::Sometimes, true).unwrap().story;
         assert_eq!(told(), told());

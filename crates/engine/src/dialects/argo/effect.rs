@@ -20,6 +20,7 @@ impl Turn<'_> {
                 effects.freed.push(finished.node);
                 effects.unlocked.push(finished.node);
             }
+            WorkflowFact::Preempted { node, .. } | WorkflowFact::Stopping { node, .. } => effects.ending.push(*node),
             WorkflowFact::Requeued { node, .. } => effects.freed.push(*node),
             // A daemon may stay as long as the run does; its slot is for tasks that end by themselves.
             WorkflowFact::Daemoned { node } => effects.freed.push(*node),
@@ -40,11 +41,9 @@ impl Turn<'_> {
             | WorkflowFact::Locked { .. }
             | WorkflowFact::Expanded { .. }
             | WorkflowFact::Launched { .. }
-            | WorkflowFact::Preempted { .. }
             | WorkflowFact::Started { .. }
             | WorkflowFact::Progressed { .. }
             | WorkflowFact::Dismissed { .. }
-            | WorkflowFact::Stopping { .. }
             | WorkflowFact::Backoff { .. }
             | WorkflowFact::Supplied { .. }
             | WorkflowFact::Settled { .. }

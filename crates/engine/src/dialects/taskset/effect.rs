@@ -20,7 +20,12 @@ impl Turn<'_> {
                 effects.change.phase = true;
                 effects.change.units.push((*attempt, true));
             }
-            SetFact::Ending { replica, why: StopReason::Preempted, .. } => effects.preempted.push(NodeIx(*replica)),
+            SetFact::Ending { replica, why, .. } => {
+                effects.ending.push(NodeIx(*replica));
+                if *why == StopReason::Preempted {
+                    effects.preempted.push(NodeIx(*replica));
+                }
+            }
             SetFact::Ended(end) => effects.freed.push(NodeIx(end.replica)),
             SetFact::Over { attempt, .. } => {
                 effects.gangs_dissolved = true;
@@ -30,7 +35,6 @@ impl Turn<'_> {
             SetFact::Queued { .. }
             | SetFact::Launched { .. }
             | SetFact::Started { .. }
-            | SetFact::Ending { .. }
             | SetFact::Again { .. }
             | SetFact::Dropped { .. }
             | SetFact::RoleJudged { .. }

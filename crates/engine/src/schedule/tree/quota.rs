@@ -1,6 +1,8 @@
 //! Quotas: what capabilities and guarantees of others leave for a queue, and what it is entitled to. It changes nothing but who
 //! waits for whom.
 
+use std::collections::HashMap;
+
 use super::{Amounts, QueueIx, Tree};
 
 /// A quota that leaves no room.
@@ -26,7 +28,8 @@ impl Tree {
             let queue = self.get(at);
             for (index, most) in queue.capability.iter() {
                 let amount = wanted.get(index);
-                if amount > 0 && queue.allocated.get(index).saturating_add(amount) > most {
+                let used = queue.allocated.get(index).saturating_add(queue.nominated.get(index));
+                if amount > 0 && used.saturating_add(amount) > most {
                     return Some(QuotaLimit { queue: at, resource: index, guarantee: false });
                 }
             }
@@ -40,16 +43,31 @@ impl Tree {
         !limit.guarantee && most.is_some_and(|most| wanted.get(limit.resource) > most)
     }
 
-    /// Returns the resource that must stay free for guarantees of other queues.
+    /// Returns the resource that must stay free for guarantees of other queues. Without room nobody's guarantee is in the
+    /// way.
     fn guaranteed_elsewhere(&self, leaf: QueueIx, wanted: &Amounts) -> Option<QuotaLimit> {
-        for &index in self.guaranteed.keys() {
-            let amount = wanted.get(index);
-            if amount == 0 {
-                continue;
-            }
+        let root = self.get(Self::ROOT);
+        let is_free =
+            |index: usize| root.allocated.get(index).saturating_add(wanted.get(index)) <= self.total.get(index);
+        let resource = self.exceeded(leaf, wanted).find(|index| is_free(*index))?;
+        Some(QuotaLimit { queue: leaf, resource, guarantee: true })
+    }
+
+    /// Returns the limit by which these amounts would leave less than is guaranteed to other queues.
+    pub(in crate::schedule) fn breaks_guarantees(&self, leaf: QueueIx, wanted: &Amounts) -> Option<QuotaLimit> {
+        let resource = self.exceeded(leaf, wanted).next()?;
+        Some(QuotaLimit { queue: leaf, resource, guarantee: true })
+    }
+
+    /// Iterates over the resources of which guarantees and use would be more than there is.
+    fn exceeded(&self, leaf: QueueIx, wanted: &Amounts) -> impl Iterator<Item = usize> {
+        self.guaranteed.keys().copied().filter(move |&index| {
+            let mut more = wanted.get(index);
             // How much more each queue on the way reserves: what its guarantee covers is reserved already.
-            let mut more = amount;
             for at in self.path(leaf) {
+                if more == 0 {
+                    break;
+                }
                 let queue = self.get(at);
                 let within = if queue.children.is_empty() {
                     queue.allocated.get(index)
@@ -58,26 +76,49 @@ impl Tree {
                 };
                 let before = queue.reserved.get(index);
                 more = within.saturating_add(more).max(before) - before;
-                if more == 0 {
-                    break;
-                }
             }
-            let root = self.get(Self::ROOT);
-            let (total, used) = (self.total.get(index), root.allocated.get(index));
-            // Without room nobody's guarantee is in the way.
-            let is_free = used.saturating_add(amount) <= total;
-            if more > 0 && is_free && root.reserved.get(index).saturating_add(more) > total {
-                return Some(QuotaLimit { queue: leaf, resource: index, guarantee: true });
-            }
+            let reserved = self.get(Self::ROOT).reserved.get(index);
+            more > 0 && reserved.saturating_add(more) > self.total.get(index)
+        })
+    }
+
+    /// Reports whether a limit leaves less than this, however little is used.
+    pub(in crate::schedule) fn is_never_free(&self, leaf: QueueIx, limit: &QuotaLimit, wanted: &Amounts) -> bool {
+        if !limit.guarantee {
+            return self.is_too_large(limit, wanted);
         }
-        None
+        let resource = limit.resource;
+        let path: Vec<QueueIx> = self.path(leaf).collect();
+        // What is guaranteed to queues beside the path is never free for this one.
+        let beside = path.iter().skip(1).flat_map(|at| &self.get(*at).children).filter(|child| !path.contains(child));
+        let kept: u64 = beside.map(|child| self.guaranteed_below(*child, resource)).sum();
+        kept.saturating_add(wanted.get(resource)) > self.total.get(resource)
+    }
+
+    /// Returns what is guaranteed to a queue, or in sum to those below it if that is more.
+    fn guaranteed_below(&self, at: QueueIx, resource: usize) -> u64 {
+        let mut sums: HashMap<QueueIx, u64> = HashMap::new();
+        // Children come after their parents in this list.
+        let mut down = vec![at];
+        let mut next = 0;
+        while let Some(&at) = down.get(next) {
+            next += 1;
+            down.extend(&self.get(at).children);
+        }
+        for &at in down.iter().rev() {
+            let queue = self.get(at);
+            let below: u64 = queue.children.iter().filter_map(|child| sums.get(child)).sum();
+            sums.insert(at, below.max(queue.guarantee.get(resource).unwrap_or(0)));
+        }
+        sums.get(&at).copied().unwrap_or(0)
     }
 
     /// Reports whether the queue, with these amounts more, uses no more than it deserves of any of them.
     pub(in crate::schedule) fn is_entitled(&self, at: QueueIx, more: &Amounts) -> bool {
         let queue = self.get(at);
         more.iter().all(|(index, amount)| {
-            !self.matters(index) || queue.allocated.get(index).saturating_add(amount) <= queue.deserved.get(index)
+            let used = queue.allocated.get(index).saturating_add(queue.nominated.get(index));
+            !self.matters(index) || used.saturating_add(amount) <= queue.deserved.get(index)
         })
     }
 

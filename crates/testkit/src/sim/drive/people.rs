@@ -1,17 +1,53 @@
-//! What people learn: the answers to what they asked for, and the facts of the runs they watch.
+//! What people ask of the controller, how they take its answers, and the facts of the runs they watch.
 
-use octoflow_control::{Claim, Error};
+use octoflow_control::{Acceptance, Claim, Error};
+use octoflow_engine::Program;
 use octoflow_model::RunId;
 
 use super::{Ask, Sim};
 use crate::sim::{
     calendar::{Event, ticks},
+    cluster,
     draw::Draw,
     failure::{Broken, Guarantee, broken},
     world::{UserRequest, World},
 };
 
 impl Sim<'_> {
+    pub(super) fn act(&mut self, at: usize) {
+        let world = self.world;
+        let act = &world.acts[at];
+        let Some(life) = &mut self.life else {
+            self.calendar.put(self.up_at.saturating_add(ticks(1)), Event::Act(at));
+            return;
+        };
+        if let (Some(cluster), UserRequest::Submit(submission)) = (&self.cluster, &act.request)
+            && !cluster.takes(cluster::queue_of(submission))
+        {
+            // A queue that is closed or deleted takes nothing: whoever was refused tries again later.
+            self.calendar.put(self.now.saturating_add(ticks(50)), Event::Act(at));
+            return;
+        }
+        let ticket = match &act.request {
+            UserRequest::Submit(submission) => {
+                // Half of those who submit have compiled the manifest themselves, as the controller does; the other half
+                // not.
+                let ready = act.run.0.is_multiple_of(2);
+                let program = ready.then(|| Program::compile(&submission.manifest, &submission.stored).ok());
+                let watcher = Some(life.fact_watches.begin(act.run));
+                let acceptance = Acceptance { claim: key(world, act.run), replaces: None, watcher };
+                life.event_loop.submit(act.run, submission.clone(), program.flatten(), acceptance)
+            }
+            UserRequest::Command(command) => life.event_loop.command(act.run, command.clone()),
+        };
+        life.tickets.push((at, ticket));
+        self.asks[at] = Ask::Asked { again: self.asks[at] == Ask::PlannedAgain };
+        self.tell(|| match &act.request {
+            UserRequest::Submit(submission) => format!("person   submits {} as run {}", submission.name, act.run),
+            UserRequest::Command(command) => format!("person   tells run {} to {command:?}", act.run),
+        });
+    }
+
     /// People read the answers that have come.
     pub(super) fn read_answers(&mut self) -> Result<(), Broken> {
         let Some(life) = &mut self.life else { return Ok(()) };
@@ -72,7 +108,7 @@ impl Sim<'_> {
 }
 
 /// The idempotency key of whoever submits a run: half of them have one.
-pub(super) fn key(world: &World, run: RunId) -> Option<Claim> {
+fn key(world: &World, run: RunId) -> Option<Claim> {
     let keyed = Draw::new(world.seed ^ run.0, "claim").chance(50);
     let fingerprint = || run.0.to_le_bytes().to_vec();
     keyed.then(|| Claim { scope: "people".to_owned(), key: run.to_string(), fingerprint: fingerprint() })

@@ -1,0 +1,240 @@
+//! Judges each start and each preemption when its fact is decided, by a recount of what the facts before it tell.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use octoflow_engine::{
+    Run,
+    dialect::TaskState,
+    schedule::{PreemptionReason, TaskRef, spec::Demand},
+};
+use octoflow_model::{
+    Fact, NodeIx, RunId,
+    argo::WorkflowFact,
+    task::placement::Assignment,
+    taskset::{SetFact, StopReason},
+};
+
+use super::ClusterState;
+use crate::{
+    recount::{Declared, Holder, Recount},
+    sim::{
+        failure::{Broken, Guarantee, broken},
+        life::{Shadow, attempt_of},
+    },
+};
+
+/// More often than this no task is ended for one run while nothing is declared anew.
+const MOST_AGAIN: u32 = 4;
+
+/// What a fact means to the scheduler.
+enum Decided<'f> {
+    Launched(NodeIx, Option<&'f Assignment>),
+    Preempted(NodeIx, &'f str),
+    /// Somebody's room is free.
+    Freed,
+}
+
+fn decided(fact: &Fact) -> Option<Decided<'_>> {
+    match fact {
+        Fact::Workflow(WorkflowFact::Launched { node, on, .. }) => Some(Decided::Launched(*node, on.as_deref())),
+        Fact::Workflow(WorkflowFact::Preempted { node, message, .. }) => Some(Decided::Preempted(*node, message)),
+        Fact::TaskSet(SetFact::Launched { replica, on, .. }) => {
+            Some(Decided::Launched(NodeIx(*replica), on.as_deref()))
+        }
+        Fact::TaskSet(SetFact::Ending { replica, why: StopReason::Preempted, message, .. }) => {
+            Some(Decided::Preempted(NodeIx(*replica), message))
+        }
+        Fact::Workflow(WorkflowFact::Finished(_) | WorkflowFact::Requeued { .. } | WorkflowFact::Daemoned { .. })
+        | Fact::TaskSet(SetFact::Ended(_)) => Some(Decided::Freed),
+        _ => None,
+    }
+}
+
+/// Tasks that are ended for one run, while they are being collected.
+pub(super) struct Batch {
+    message: String,
+    victims: Vec<TaskRef>,
+    /// Everything as it was before, and who waited.
+    before: Recount,
+    waiting: BTreeMap<TaskRef, Arc<Demand>>,
+}
+
+/// A preemption whose beneficiary has not started.
+pub(super) struct Preempted {
+    by: RunId,
+    victims: BTreeSet<TaskRef>,
+    /// Tasks that it may be for: all that waited in that queue.
+    candidates: BTreeSet<TaskRef>,
+    epoch: u64,
+}
+
+type Shadows = BTreeMap<RunId, Shadow>;
+
+fn open(shadows: &Shadows) -> impl Iterator<Item = (RunId, &Run)> {
+    shadows.iter().filter(|(_, shadow)| !shadow.run.finished()).map(|(id, shadow)| (*id, &shadow.run))
+}
+
+/// Returns everything that waits for room.
+pub(super) fn waiting(shadows: &Shadows) -> BTreeMap<TaskRef, Arc<Demand>> {
+    let of_run = |(id, run): (RunId, &Run)| {
+        let queued = run.open_tasks().into_iter().filter(|(_, state)| *state == TaskState::Queued);
+        let queued = queued.filter(|(node, _)| !run.is_weightless(*node));
+        queued.map(|(node, _)| (TaskRef { run: id, node }, run.demand(node))).collect::<Vec<_>>()
+    };
+    open(shadows).flat_map(of_run).collect()
+}
+
+impl ClusterState {
+    /// Counts what holds room by the facts alone.
+    pub(super) fn recount(&self, shadows: &Shadows, declared: &Declared) -> Recount {
+        let mut holders = BTreeMap::new();
+        for (id, run) in open(shadows) {
+            for (node, state) in run.open_tasks() {
+                if state == TaskState::Queued || run.is_weightless(node) {
+                    continue;
+                }
+                let holder = Holder {
+                    demand: run.demand(node),
+                    assignment: run.assignment(node).unwrap_or_default(),
+                    started: run.launched_at(node),
+                    ending: state == TaskState::Ending,
+                };
+                holders.insert(TaskRef { run: id, node }, holder);
+            }
+        }
+        Recount { declared: declared.clone(), holders }
+    }
+
+    /// A fact has been decided, and the shadows do not know it yet.
+    pub(in crate::sim) fn judge(&mut self, shadows: &Shadows, id: RunId, fact: &Fact) -> Result<(), Broken> {
+        match decided(fact) {
+            None => Ok(()),
+            Some(Decided::Freed) => self.judge_batch(),
+            Some(Decided::Launched(node, on)) => {
+                self.judge_batch()?;
+                let Some(run) = shadows.get(&id).map(|shadow| &shadow.run) else { return Ok(()) };
+                if run.is_weightless(node) {
+                    return Ok(());
+                }
+                let task = TaskRef { run: id, node };
+                self.preempted.retain(|one| one.by != id);
+                self.seen.starts += 1;
+                self.judge_start(shadows, task, &run.demand(node), &on.cloned().unwrap_or_default())
+            }
+            Some(Decided::Preempted(node, message)) => {
+                if self.batch.as_ref().is_some_and(|batch| batch.message != message) {
+                    self.judge_batch()?;
+                }
+                if message.starts_with("Preempted: ") {
+                    if self.batch.is_none() {
+                        let before = self.recount(shadows, &self.declared);
+                        let waiting = waiting(shadows);
+                        self.batch = Some(Batch { message: message.to_owned(), victims: Vec::new(), before, waiting });
+                    }
+                    let task = TaskRef { run: id, node };
+                    self.batch.iter_mut().for_each(|batch| batch.victims.push(task));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn judge_start(&self, shadows: &Shadows, task: TaskRef, demand: &Demand, on: &Assignment) -> Result<(), Broken> {
+        let mut first = None;
+        for declared in std::iter::once(&self.declared).chain(&self.before) {
+            let mut count = self.recount(shadows, declared);
+            // A run with much to decide frees room before it decides what follows from an end.
+            count.holders.retain(|task, _| {
+                let attempt = shadows.get(&task.run).and_then(|shadow| attempt_of(&shadow.run, task.node));
+                !self.lenient || attempt.is_none_or(|attempt| !self.told_over.contains(&attempt))
+            });
+            match count.start_problem(demand, on) {
+                None => return Ok(()),
+                Some(why) => first = first.or(Some(why)),
+            }
+        }
+        broken(Guarantee::Limits, format!("{task:?} starts on {on:?}: {}", first.unwrap_or_default()))
+    }
+
+    /// Judges the preemptions that were collected.
+    pub(super) fn judge_batch(&mut self) -> Result<(), Broken> {
+        let Some(batch) = self.batch.take() else { return Ok(()) };
+        self.seen.preemptions += batch.victims.len() as u64;
+        let Some((by, queue, reason)) = beneficiary(&batch) else {
+            return broken(Guarantee::Limits, format!("nobody waits for whom tasks are ended: {}", batch.message));
+        };
+        let candidates: BTreeMap<TaskRef, Arc<Demand>> = batch
+            .waiting
+            .iter()
+            .filter(|(task, demand)| task.run == by && *demand.queue == *queue)
+            .map(|(task, demand)| (*task, demand.clone()))
+            .collect();
+        let victims: Vec<(TaskRef, PreemptionReason)> = batch.victims.iter().map(|task| (*task, reason)).collect();
+        let mut why = Some("nobody waits there".to_owned());
+        for declared in std::iter::once(&self.declared).chain(&self.before) {
+            let count = Recount { declared: declared.clone(), ..batch.before.clone() };
+            for demand in candidates.values() {
+                why = why.and(count.victims_problem(&[demand], &[], &victims));
+            }
+        }
+        if let Some(why) = why {
+            return broken(Guarantee::Limits, format!("{}: of {:?}: {why}", batch.message, batch.victims));
+        }
+        for victim in &batch.victims {
+            let times = self.again.entry((by, *victim)).or_default();
+            *times += 1;
+            if *times > MOST_AGAIN {
+                return broken(Guarantee::Limits, format!("{victim:?} is ended for run {by} again and again"));
+            }
+        }
+        let candidates = candidates.into_keys().collect();
+        let victims = batch.victims.into_iter().collect();
+        self.preempted.push(Preempted { by, victims, candidates, epoch: self.epoch });
+        Ok(())
+    }
+
+    /// Nobody is ended in vain: once the victims are gone, somebody starts for whom they were ended, unless something else
+    /// has changed.
+    pub(super) fn judge_use(&mut self, shadows: &Shadows, count: &Recount) -> Result<(), Broken> {
+        let waiting = waiting(shadows);
+        let epoch = self.epoch;
+        self.preempted.retain(|one| one.epoch == epoch && shadows.contains_key(&one.by));
+        for one in &mut self.preempted {
+            one.victims.retain(|task| count.holders.get(task).is_some_and(|holder| holder.ending));
+            if !one.victims.is_empty() {
+                continue;
+            }
+            let untouched = !one.candidates.is_empty() && one.candidates.iter().all(|task| waiting.contains_key(task));
+            let stopped = shadows.get(&one.by).is_some_and(|shadow| {
+                shadow.run.finished() || shadow.run.head().shutdown.is_some() || shadow.run.head().suspended
+            });
+            if untouched && !stopped {
+                return broken(
+                    Guarantee::Limits,
+                    format!("tasks were ended for run {}, and none of {:?} starts", one.by, one.candidates),
+                );
+            }
+        }
+        self.preempted.retain(|one| !one.victims.is_empty());
+        Ok(())
+    }
+}
+
+/// Reads for whom tasks are ended: the run that waits, its queue, and why.
+fn beneficiary(batch: &Batch) -> Option<(RunId, String, PreemptionReason)> {
+    let rest = batch.message.strip_prefix("Preempted: ")?;
+    let (whose, queue) = rest.split_once(" in queue ")?;
+    let (name, queue) = (whose.split(' ').next_back()?, queue.split(' ').next()?);
+    let number: u64 = name.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse().ok()?;
+    let reclaimed = rest.ends_with("takes back what its queue deserves");
+    let reason = if reclaimed { PreemptionReason::Reclaimed } else { PreemptionReason::LowerClass };
+    // A retry has the name of the run before it.
+    let by = batch.waiting.keys().map(|task| task.run).find(|run| run.0 % RETRY == number)?;
+    Some((by, queue.to_owned(), reason))
+}
+
+/// The number of a retry is that of the run before it and so much more.
+const RETRY: u64 = 100;
