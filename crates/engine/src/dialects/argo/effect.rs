@@ -42,6 +42,7 @@ impl Turn<'_> {
             | WorkflowFact::Launched { .. }
             | WorkflowFact::Preempted { .. }
             | WorkflowFact::Started { .. }
+            | WorkflowFact::ChildCreated { .. }
             | WorkflowFact::Progressed { .. }
             | WorkflowFact::Dismissed { .. }
             | WorkflowFact::Stopping { .. }

@@ -80,6 +80,7 @@ impl Turn<'_> {
                 | WorkflowFact::Preempted { .. }
                 | WorkflowFact::Requeued { .. }
                 | WorkflowFact::Started { .. }
+                | WorkflowFact::ChildCreated { .. }
                 | WorkflowFact::Progressed { .. }
                 | WorkflowFact::Daemoned { .. }
                 | WorkflowFact::Dismissed { .. }

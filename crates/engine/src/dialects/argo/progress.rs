@@ -96,6 +96,7 @@ impl Follow for Progress {
             WorkflowFact::Wanted { .. }
             | WorkflowFact::Expanded { .. }
             | WorkflowFact::Launched { .. }
+            | WorkflowFact::ChildCreated { .. }
             | WorkflowFact::Settled { .. }
             | WorkflowFact::Metered(_)
             | WorkflowFact::Unmetered { .. }
@@ -130,6 +131,7 @@ impl Follow for Progress {
             | WorkflowFact::Expanded { .. }
             | WorkflowFact::Preempted { .. }
             | WorkflowFact::Started { .. }
+            | WorkflowFact::ChildCreated { .. }
             | WorkflowFact::Progressed { .. }
             | WorkflowFact::Daemoned { .. }
             | WorkflowFact::Dismissed { .. }
