@@ -356,7 +356,8 @@ impl EventLoop {
         }
         self.commit()?;
         for (run, reply) in std::mem::take(&mut self.leaving) {
-            self.driver.forget(run);
+            let (now, watched, all) = (self.clock.now(), &self.watched, self.limits.all_facts);
+            self.driver.forget(run, now, |run| all || watched.contains(&run));
             self.memory.forget(run);
             self.watched.remove(&run);
             self.watchers.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);

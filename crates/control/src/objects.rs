@@ -177,11 +177,12 @@ enum Target {
     Stored(Key),
 }
 
-/// Result of an action: the object as it is now, and where it is unless it was deleted.
-struct ActionResult {
-    object: Value,
-    target: Option<Target>,
-    removes: bool,
+/// Result of an action.
+enum ActionResult {
+    /// The object as it is now, and where it is unless it was deleted.
+    Done { object: Value, target: Option<Target>, removes: bool },
+    /// A run was created for the attempt. From now on the engine tells the attempt what becomes of it.
+    Ordered,
 }
 
 impl ResourceWorker {
@@ -313,16 +314,17 @@ impl ResourceWorker {
                 return;
             }
         };
-        let waits = success.is_some() || failure.is_some() || done.removes;
-        let Some(target) = done.target.filter(|_| waits) else {
-            return self.answer(attempt, Answer::Object(done.object));
+        let ActionResult::Done { object, target, removes } = done else { return };
+        let waits = success.is_some() || failure.is_some() || removes;
+        let Some(target) = target.filter(|_| waits) else {
+            return self.answer(attempt, Answer::Object(object));
         };
         if let Target::Run(run, _) = &target {
-            let whole = dialect::of(&done.object).is_ok_and(|dialect| dialect.has_run_level_changes);
+            let whole = dialect::of(&object).is_ok_and(|dialect| dialect.has_run_level_changes);
             let shallow = whole && [&success, &failure].into_iter().flatten().all(Condition::shallow);
             self.handle.signal_changes(*run, shallow);
         }
-        let wait = Wait { target, success, failure, owned: request.owner.is_some(), removes: done.removes };
+        let wait = Wait { target, success, failure, owned: request.owner.is_some(), removes };
         self.waits.insert(attempt, wait);
         self.judge(attempt);
     }

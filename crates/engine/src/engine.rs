@@ -18,7 +18,7 @@ use crate::{
         dialect::{DialectRun, DialectTurn, Program, TaskState},
     },
     engine::{
-        input::{Input, Outcome, Refusal},
+        input::{Command, Input, Outcome, Refusal},
         locks::{Holder, Locks},
         slice::Work,
     },
@@ -33,6 +33,7 @@ use crate::{
 pub(crate) mod capacity;
 pub use capacity::Capacity;
 
+mod child;
 mod command;
 mod place;
 mod timers;
@@ -115,6 +116,8 @@ pub struct Engine {
     deferred: BTreeMap<RunId, Vec<Report>>,
     /// Tasks of unsettled runs that the scheduler has admitted.
     postponed: BTreeMap<RunId, Vec<(TaskRef, Assignment)>>,
+    /// Commands of runs to runs they have ordered, decided in this input and not carried out yet.
+    commands: VecDeque<(RunId, Command)>,
     /// True if scheduling was cut short by the work limit: a task may be admitted, or a lock granted, with the next
     /// input.
     unscheduled: bool,
@@ -170,6 +173,7 @@ impl Engine {
             unsettled: VecDeque::new(),
             deferred: BTreeMap::new(),
             postponed: BTreeMap::new(),
+            commands: VecDeque::new(),
             unscheduled: false,
         }
     }
@@ -262,7 +266,7 @@ impl Engine {
         let mut outcome = Outcome::default();
         self.left = self.slice;
         match input {
-            Input::Submit { run, submission, program } => self.submit(run, submission, program, &mut outcome),
+            Input::Submit { run, submission, program } => self.submit(run, submission, program, now, &mut outcome),
             Input::Begin { run } => self.turn(run, now, &mut outcome, |_| ()),
             Input::Command { run, command } => self.command(run, &command, now, &mut outcome),
             Input::Report(mut report) => {
@@ -321,11 +325,15 @@ impl Engine {
                 return outcome;
             }
             Input::Release { run } => {
+                self.tell_of_deletion(run, now, &mut outcome);
                 outcome.released = self.release(run).map(Box::new);
                 return outcome;
             }
         }
+        self.command_children(now, &mut outcome);
         self.schedule(now, &mut outcome);
+        // A task that could not be launched may have ended its run, and that run the ones it ordered.
+        self.command_children(now, &mut outcome);
         self.prune_timers();
         outcome.series = self.shared.meters.take_touched();
         outcome.usage = self.scheduler.take_usage(now);
@@ -341,7 +349,18 @@ impl Engine {
         }
     }
 
-    fn submit(&mut self, id: RunId, submission: Box<Submission>, program: Option<Program>, outcome: &mut Outcome) {
+    fn submit(
+        &mut self,
+        id: RunId,
+        submission: Box<Submission>,
+        program: Option<Program>,
+        now: Time,
+        outcome: &mut Outcome,
+    ) {
+        if submission.ordered_by.is_some_and(|attempt| !self.is_wanted(attempt)) {
+            outcome.refusal = Some(Refusal::Unwanted { name: submission.name.clone() });
+            return;
+        }
         let opened = match program {
             Some(program) => Ok(Run::with(id, &submission, program)),
             None => Run::open(id, &submission),
@@ -353,6 +372,7 @@ impl Engine {
                 let change = Change { submitted: true, urgent: true, ..Change::default() };
                 let facts = vec![Fact::Run(RunFact::Submitted(submission))];
                 outcome.decided.push(Decided { run: id, facts, change });
+                self.tell_of_creation(id, now, outcome);
             }
             Err(why) => outcome.refusal = Some(Refusal::Invalid(why.to_string())),
         }
@@ -441,11 +461,16 @@ impl Engine {
     /// Continues a restored run: returns the tasks assumed to be with a runtime, and visits everything open once.
     fn continue_run(&mut self, id: RunId, now: Time, outcome: &mut Outcome) -> Vec<(AttemptId, Box<Task>)> {
         let (mut assumed_running, mut gone) = (Vec::new(), Vec::new());
+        let children: BTreeSet<RunId> = self.children.children(id).collect();
         if let Some(run) = self.runs.get_mut(&id) {
             run.reopen();
             for (node, state) in run.open_tasks() {
                 if state == TaskState::Queued {
                     enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
+                    continue;
+                }
+                // The engine itself tells it of a run it has ordered. One that is not open here is left to the runtime.
+                if run.child_of(node).is_some_and(|child| children.contains(&child)) {
                     continue;
                 }
                 let local = run.local(now);
@@ -503,8 +528,20 @@ impl Engine {
 
     /// Applies the effects of a turn outside its run, and adds its facts and orders to the outcome.
     fn apply_effects(&mut self, id: RunId, effects: Effects, now: Time, outcome: &mut Outcome) {
-        let Effects { facts, orders, ending, freed, unlocked, preempted, gangs_dissolved, metered, cached, change } =
-            effects;
+        let Effects {
+            facts,
+            orders,
+            ending,
+            freed,
+            unlocked,
+            preempted,
+            gangs_dissolved,
+            metered,
+            commands,
+            cached,
+            change,
+        } = effects;
+        self.commands.extend(commands);
         for node in ending {
             self.scheduler.set_ending(TaskRef { run: id, node });
         }
@@ -537,10 +574,12 @@ impl Engine {
                 }
             }
         }
-        if !facts.is_empty() {
-            outcome.decided.push(Decided { run: id, facts, change });
-        }
         outcome.orders.extend(orders);
+        if !facts.is_empty() {
+            let whole = change.phase || change.lifecycle || change.ended;
+            outcome.decided.push(Decided { run: id, facts, change });
+            self.tell_of_change(id, whole, now, outcome);
+        }
     }
 }
 

@@ -252,10 +252,10 @@ impl Handle {
         &self,
         submit: Submit,
         uid: String,
-        parent: Option<RunId>,
+        ordered_by: Option<AttemptId>,
         watcher: Option<Sender<Vec<Fact>>>,
     ) -> Result<RunId, Error> {
-        self.enter_with(submit, uid, parent, watcher, |_| Vec::new())
+        self.enter_with(submit, uid, ordered_by, watcher, |_| Vec::new())
     }
 
     /// The same without waiting for it, of a manifest that was made ready already, and shows the run as it stood when it
@@ -279,16 +279,16 @@ impl Handle {
         &self,
         submit: Submit,
         uid: String,
-        parent: Option<RunId>,
+        ordered_by: Option<AttemptId>,
         watcher: Option<Sender<Vec<Fact>>>,
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
         let claim = submit.claim.clone();
-        let submission = self.submission(submit, uid, parent)?;
+        let submission = self.submission(submit, uid, ordered_by)?;
         self.hand_in(submission, None, claim, watcher, beside)
     }
 
-    fn submission(&self, submit: Submit, uid: String, parent: Option<RunId>) -> Result<Submission, Error> {
+    fn submission(&self, submit: Submit, uid: String, ordered_by: Option<AttemptId>) -> Result<Submission, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let mut known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         known.queue = self.declared.queue_of_namespace(&self.store, &namespace)?;
@@ -300,7 +300,8 @@ impl Handle {
             manifest: submit.manifest,
             stored: submit.stored,
             context: known,
-            parent,
+            parent: ordered_by.map(|attempt| attempt.run),
+            ordered_by,
             previous: None,
         })
     }

@@ -62,6 +62,8 @@ impl Controller {
             manifest: fresh.manifest,
             stored: fresh.stored,
             parent: row.parent,
+            // Whoever ordered the first one was told of its end.
+            ordered_by: None,
             context: known,
             previous: Some(Box::new(fresh.plan.before(read::numbers(&reader, run)?))),
         };
@@ -94,6 +96,7 @@ impl Controller {
             manifest: fresh.manifest,
             stored: fresh.stored,
             parent: None,
+            ordered_by: None,
             context: known,
             previous: before,
         };

@@ -166,14 +166,17 @@ impl Driver {
         std::mem::take(&mut self.held)
     }
 
-    /// The run's last facts are cut off; the engine need not remember it.
-    pub(crate) fn forget(&mut self, run: RunId) {
-        drop(self.release(run));
-    }
-
-    /// The same for whoever still wants to look at it.
+    /// The run's last facts are cut off, and it is over; the engine need not remember it, but the caller may look at it.
     pub(crate) fn release(&mut self, run: RunId) -> Option<Box<Run>> {
         self.next.remove(&run);
         self.engine.handle(Input::Release { run }, ANY_TIME).released
+    }
+
+    /// Removes a run that may be open. A run that waits for it decides what follows.
+    pub(crate) fn forget(&mut self, run: RunId, now: Time, watched: impl Fn(RunId) -> bool) {
+        self.next.remove(&run);
+        let outcome = self.engine.handle(Input::Release { run }, now);
+        let refused = self.hold(outcome, watched);
+        debug_assert!(refused.is_ok(), "forgetting is never refused");
     }
 }

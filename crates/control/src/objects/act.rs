@@ -139,7 +139,7 @@ impl ResourceWorker {
                     return Err(not_found(kind, name).into());
                 }
                 self.remove_stored(&key(name), kept)?;
-                Ok(ActionResult { object: Value::Null, target: None, removes: false })
+                Ok(ActionResult::Done { object: Value::Null, target: None, removes: false })
             }
             ObjectAction::Replace => {
                 let uid = uid(&there()?);
@@ -237,7 +237,7 @@ impl ResourceWorker {
 const LAST_PATCH: &str = "octoflow.io/last-patch";
 
 fn on(key: Key, object: Value) -> ActionResult {
-    ActionResult { object, target: Some(Target::Stored(key)), removes: false }
+    ActionResult::Done { object, target: Some(Target::Stored(key)), removes: false }
 }
 
 /// Adds the requesting workflow as owner, if the request wants that.

@@ -53,7 +53,7 @@ impl ResourceWorker {
             }
             ObjectAction::Delete => match row {
                 None if order.again || order.flags.ignore_not_found => {
-                    Ok(ActionResult { object: Value::Null, target: None, removes: false })
+                    Ok(ActionResult::Done { object: Value::Null, target: None, removes: false })
                 }
                 None => Err(not_found(order.kind, name).into()),
                 Some(row) => {
@@ -66,7 +66,7 @@ impl ResourceWorker {
                         Err(error) => return Err(error.into()),
                     }
                     let target = Some(Target::Run(row.run, description(&row)));
-                    Ok(ActionResult { object: Value::Null, target, removes: true })
+                    Ok(ActionResult::Done { object: Value::Null, target, removes: true })
                 }
             },
         }
@@ -88,6 +88,11 @@ impl ResourceWorker {
         if self.depth(order)? > MAX_DEPTH {
             return Err(format!("runs may make runs {MAX_DEPTH} deep, and this one would be deeper").into());
         }
+        if let Some(child) = order.request.child {
+            let row = self.handle.store.reader()?.run(child)?;
+            let gone = || format!("the {} it created was deleted while it was waited for", order.kind.noun);
+            return self.found(&row.ok_or_else(gone)?);
+        }
         let uid = order.identity.uid();
         let prefix = order.given["metadata"]["generateName"].as_str().unwrap_or_default();
         let names: Vec<String> = match (order.name.as_str(), prefix) {
@@ -100,7 +105,7 @@ impl ResourceWorker {
         for name in &names {
             if let Some(row) = self.row(order, name)? {
                 if row.uid == uid {
-                    // This attempt created it before the restart.
+                    // Only a version before the engine told parents of their runs can have left it so.
                     return self.found(&row);
                 }
                 continue;
@@ -119,12 +124,9 @@ impl ResourceWorker {
                 stored: admitted.stored,
                 claim: None,
             };
-            match self.handle.enter(submit, uid.clone(), Some(order.attempt.run), None) {
-                Ok(run) => {
-                    let object = self.handle.object(run)?;
-                    let target = Target::Run(run, format!("{} '{name}'", order.kind.noun));
-                    return Ok(ActionResult { object, target: Some(target), removes: false });
-                }
+            match self.handle.enter(submit, uid.clone(), Some(order.attempt), None) {
+                // From here on the engine tells the requesting run what becomes of it.
+                Ok(_) => return Ok(ActionResult::Ordered),
                 Err(Error::NameTaken { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -139,7 +141,7 @@ impl ResourceWorker {
 
     fn found(&self, row: &RunRow) -> Result<ActionResult, ActionError> {
         let object = self.handle.object(row.run)?;
-        Ok(ActionResult { object, target: Some(Target::Run(row.run, description(row))), removes: false })
+        Ok(ActionResult::Done { object, target: Some(Target::Run(row.run, description(row))), removes: false })
     }
 
     /// Applies a change of the only mutable parts of a run: metadata, suspension and shutdown.

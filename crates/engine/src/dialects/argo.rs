@@ -26,6 +26,7 @@ mod answer;
 mod arguments;
 mod begin;
 mod call;
+mod child;
 mod command;
 mod daemon;
 mod dag;

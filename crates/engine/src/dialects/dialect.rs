@@ -323,6 +323,24 @@ pub trait DialectRun: Any + Send {
         Vec::new()
     }
 
+    /// Reports whether the attempt is current, is not being ended, and has not got the run it ordered yet.
+    fn wants_child(&self, attempt: AttemptId) -> bool {
+        let _ = attempt;
+        false
+    }
+
+    /// Returns the run that a task has ordered and waits for, once it was created.
+    fn child_of(&self, at: NodeIx) -> Option<RunId> {
+        let _ = at;
+        None
+    }
+
+    /// Reports whether the task must hear of every change of the run it ordered, not only of its phase and its end.
+    fn follows_parts_of(&self, at: NodeIx, child: &Run) -> bool {
+        let _ = (at, child);
+        false
+    }
+
     /// Drains the nodes (or the run itself) that requested locks since the last call.
     fn take_lock_requests(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
         Vec::new()
@@ -346,6 +364,17 @@ pub trait DialectRun: Any + Send {
     fn turn<'a>(&'a mut self, now: Time, shared: &'a SharedState) -> Box<dyn DialectTurn + 'a>;
 }
 
+/// What happened to a run that another one ordered.
+#[derive(Clone, Copy, Debug)]
+pub enum ChildEvent<'a> {
+    /// It was submitted, in this input.
+    Created(&'a Run),
+    /// It has changed: its phase or its end, and everything else if the parent follows its parts.
+    Changed(&'a Run),
+    /// It was deleted before its end.
+    Deleted(&'a Run),
+}
+
 /// One turn of a run: applies a change and decides what follows from it.
 pub trait DialectTurn {
     /// Limits the work of the turn. A dialect whose turns are bounded anyway may ignore it.
@@ -359,6 +388,11 @@ pub trait DialectTurn {
     fn wake(&mut self, node: Option<NodeIx>);
     fn report(&mut self, report: Report);
     fn command(&mut self, command: &Command) -> Result<(), Refusal>;
+    /// Takes what happened to the run that an attempt ordered. The attempt is current and placed.
+    fn child(&mut self, attempt: AttemptId, event: ChildEvent<'_>) {
+        unreachable!("{attempt} of a dialect that orders no runs has none: {event:?}");
+    }
+
     /// Starts a task that the scheduler admitted, on the node it chose.
     fn launch(&mut self, at: NodeIx, assignment: Assignment);
     /// Ends a running task for another one, or because its node is drained. It waits again as a new attempt, which costs

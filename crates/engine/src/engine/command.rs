@@ -26,7 +26,7 @@ impl ChildRuns {
         }
     }
 
-    fn children(&self, parent: RunId) -> impl Iterator<Item = RunId> + '_ {
+    pub(super) fn children(&self, parent: RunId) -> impl Iterator<Item = RunId> + '_ {
         self.0.range((parent, RunId(u64::MIN))..=(parent, RunId(u64::MAX))).map(|(_, child)| *child)
     }
 }
@@ -44,7 +44,13 @@ impl Engine {
         outcome.refusal = answer.err();
     }
 
-    fn send_command(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) -> Result<(), Refusal> {
+    pub(super) fn send_command(
+        &mut self,
+        id: RunId,
+        command: &Command,
+        now: Time,
+        outcome: &mut Outcome,
+    ) -> Result<(), Refusal> {
         // A run that was only accepted begins first, so that commands never see a run that has not begun.
         self.turn(id, now, outcome, |_| ());
         let mut answer = Ok(());
@@ -54,7 +60,7 @@ impl Engine {
 
     /// Sends the command to all open runs this one owns, directly or indirectly. The work limit bounds only what
     /// follows from the command: every run gets it.
-    fn end_owned(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) {
+    pub(super) fn end_owned(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) {
         let mut owners = vec![id];
         while let Some(owner) = owners.pop() {
             for child in self.owned_by(owner) {

@@ -113,6 +113,8 @@ pub enum Refusal {
     NoSuchPod { pod: String },
     #[error("the metadata was changed by someone else meanwhile; read the object again and retry")]
     Stale,
+    #[error("the run that ordered {name} does not wait for it any more")]
+    Unwanted { name: String },
     #[error("{0}")]
     Invalid(String),
 }

@@ -3,6 +3,8 @@
 
 use octoflow_model::{Fact, NodeIx, Order, RunFact, RunId, Time, argo::OutputValues, meter::Metered};
 
+use crate::engine::input::Command;
+
 /// The effects of one turn.
 #[derive(Debug, Default)]
 pub struct Effects {
@@ -20,6 +22,8 @@ pub struct Effects {
     pub(crate) gangs_dissolved: bool,
     /// Readings of custom metrics, in the order they were taken.
     pub(crate) metered: Vec<Metered>,
+    /// Commands to runs that this one ordered and ends.
+    pub(crate) commands: Vec<(RunId, Command)>,
     /// New cache entries, in order of creation.
     pub(crate) cached: Vec<CacheEntry>,
     pub change: Change,

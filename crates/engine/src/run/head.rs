@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use octoflow_model::{RunFact, RunId, Shutdown, Submission, Time, mark::Ownership, meta::Metadata, task::Labels};
+use octoflow_model::{
+    AttemptId, RunFact, RunId, Shutdown, Submission, Time, mark::Ownership, meta::Metadata, task::Labels,
+};
 
 /// Dialect-independent state of a run. Two folds of the same facts are equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +16,8 @@ pub struct Head {
     pub created: Time,
     /// The run that created this one.
     pub parent: Option<RunId>,
+    /// The attempt of the parent that ordered it, if the parent waits for it.
+    pub ordered_by: Option<AttemptId>,
     /// The manifest's labels and those the dialect added, with all later changes.
     pub labels: Labels,
     pub annotations: Labels,
@@ -41,6 +45,7 @@ impl Head {
             uid: submission.uid.as_str().into(),
             created: submission.at,
             parent: submission.parent,
+            ordered_by: submission.ordered_by,
             labels: metadata.labels.clone(),
             annotations: metadata.annotations.clone(),
             ownership: None,

@@ -46,6 +46,7 @@ fn submission(skew: i64) -> Box<Submission> {
         context: SubmitContext { skew, ..SubmitContext::default() },
         previous: None,
         parent: None,
+        ordered_by: None,
     })
 }
 

@@ -32,6 +32,7 @@ fn submission(manifest: Value, stored: Stored, context: SubmitContext) -> Box<Su
         stored,
         context,
         parent: None,
+        ordered_by: None,
         previous: None,
     })
 }

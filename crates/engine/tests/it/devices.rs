@@ -47,6 +47,7 @@ fn started(node: &str, host: Option<&str>, manifest: Value, stored: Stored) -> S
         stored,
         context: SubmitContext { host: host.map(str::to_owned), ..SubmitContext::default() },
         parent: None,
+        ordered_by: None,
         previous: None,
     };
     let outcome = inputs::submit(&mut engine, RUN, Box::new(submission), DAWN);

@@ -12,6 +12,7 @@ mod town;
 mod variables;
 
 mod chance;
+mod children;
 mod clock;
 mod closing;
 mod conditions;

@@ -347,6 +347,7 @@ templates:
         context: known,
         previous: None,
         parent: None,
+        ordered_by: None,
     };
     let mut play = Play::new("templates: [{name: main, suspend: {}}]");
     play.engine = Engine::new(ROOMY);

@@ -211,6 +211,7 @@ impl Play {
             stored,
             context: known,
             parent: None,
+            ordered_by: None,
             previous: before,
         };
         play.submit(submission);

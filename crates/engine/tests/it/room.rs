@@ -26,6 +26,7 @@ fn status_of(spec: &str, nodes: usize, bytes: u64) -> Value {
         context: Default::default(),
         previous: None,
         parent: None,
+        ordered_by: None,
     };
     let mut now = DAWN;
     let mut outcome = inputs::submit(&mut engine, RUN, Box::new(submission), now);

@@ -32,6 +32,7 @@ fn submission(run: u64, spec: &str) -> Box<Submission> {
         stored: Stored::default(),
         previous: None,
         parent: None,
+        ordered_by: None,
         context: Default::default(),
     })
 }

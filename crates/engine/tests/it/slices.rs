@@ -78,6 +78,7 @@ impl Stage {
             stored: Stored::default(),
             previous: None,
             parent: None,
+            ordered_by: None,
             context: Default::default(),
         });
         let outcome = inputs::submit(&mut self.engine, run, submission, self.now);

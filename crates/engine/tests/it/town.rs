@@ -71,6 +71,7 @@ impl Town {
             stored: Default::default(),
             previous: None,
             parent: None,
+            ordered_by: None,
             context: Default::default(),
         };
         let (run, submission) = (RunId(run), Box::new(submission));

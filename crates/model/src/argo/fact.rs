@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{ArtifactLocation, Items, NodeKind, NodeList, Phase};
 use crate::{
     fact::is_nothing,
-    ids::NodeIx,
+    ids::{NodeIx, RunId},
     run::{lock::Claim, meter::Metered},
     task::{Labels, StoredArtifact, order::Fetched, placement::Assignment},
     time::Time,
@@ -82,6 +82,8 @@ pub enum WorkflowFact {
     },
     /// The runtime reported that the node's process runs.
     Started { node: NodeIx, at: Time },
+    /// The run that the node's request asks for was submitted, in the same commit. The node waits for it.
+    ChildCreated { node: NodeIx, at: Time, run: RunId, name: String, uid: String },
     /// The task reported its progress: `done` of `total`.
     Progressed { node: NodeIx, done: u32, total: u32 },
     /// A daemon is up: it keeps running, and counts as finished for those that wait for it.
@@ -157,6 +159,7 @@ impl WorkflowFact {
             | Self::Expanded { .. }
             | Self::Preempted { .. }
             | Self::Started { .. }
+            | Self::ChildCreated { .. }
             | Self::Progressed { .. }
             | Self::Daemoned { .. }
             | Self::Dismissed { .. }

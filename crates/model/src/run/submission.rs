@@ -6,7 +6,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ids::RunId, run::previous::PreviousRun, time::Time};
+use crate::{
+    ids::{AttemptId, RunId},
+    run::previous::PreviousRun,
+    time::Time,
+};
 
 /// An admitted manifest as given, with the identity drawn on submission and the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +28,9 @@ pub struct Submission {
     /// The run that created this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
+    /// The attempt of the parent that ordered this run. The parent is told what becomes of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordered_by: Option<AttemptId>,
     /// Context of the submission.
     #[serde(rename = "known", default, skip_serializing_if = "SubmitContext::is_empty")]
     pub context: SubmitContext,

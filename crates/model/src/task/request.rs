@@ -6,7 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::task::{EnvValue, location::Location};
+use crate::{
+    ids::RunId,
+    task::{EnvValue, location::Location},
+};
 
 /// A request that a task makes instead of running a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,6 +81,9 @@ pub struct ObjectRequest {
     /// Failure condition, evaluated first: any of its terms ends the wait as failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// The run that this request has created already. It is waited for and never created again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<RunId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -193,6 +193,13 @@ fn of_nodes() -> Vec<Fact> {
         Fact::Workflow(WorkflowFact::Preempted { node, at: AT, message: text("makes room") }),
         Fact::Workflow(WorkflowFact::Requeued { node, at: AT, attempt: 1, wake: Some(LATER), log_bytes: 99 }),
         Fact::Workflow(WorkflowFact::Started { node, at: AT }),
+        Fact::Workflow(WorkflowFact::ChildCreated {
+            node,
+            at: AT,
+            run: RunId(7),
+            name: text("child"),
+            uid: text("u-7"),
+        }),
         Fact::Workflow(WorkflowFact::Progressed { node, done: 1, total: 2 }),
         Fact::Workflow(WorkflowFact::Daemoned { node }),
         Fact::Workflow(WorkflowFact::Dismissed { node }),
@@ -266,6 +273,7 @@ fn submission() -> Submission {
             flaw: Some(text("a template is missing")),
         },
         parent: Some(RunId(6)),
+        ordered_by: Some(AttemptId { run: RunId(6), task: NodeIx(3), attempt: 0 }),
         context: SubmitContext {
             host: Some(text("worker")),
             earlier: Some(Box::new(EarlierDurations { run: 5, nodes: BTreeMap::from([(text(".a"), 3)]) })),

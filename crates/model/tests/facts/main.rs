@@ -27,7 +27,7 @@ macro_rules! names {
 names!(run_fact_name, RUN_FACTS, RunFact: Submitted Suspended Resumed ShuttingDown DeadlinePassed Marked Ended);
 
 names!(workflow_fact_name, WORKFLOW_FACTS, WorkflowFact:
-    Began Added Wanted Waiting Locked Expanded Launched Preempted Requeued Started Progressed Daemoned Dismissed Stopping
+    Began Added Wanted Waiting Locked Expanded Launched Preempted Requeued Started ChildCreated Progressed Daemoned Dismissed Stopping
     Backoff Supplied Finished Settled Due Recalled Memoized Exported Metered Unmetered Expired);
 
 names!(set_fact_name, SET_FACTS, SetFact:

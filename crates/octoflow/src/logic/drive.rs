@@ -269,6 +269,7 @@ impl<'a> Simulation<'a> {
                     context: SubmitContext::default(),
                     previous: None,
                     parent: None,
+                    ordered_by: None,
                 };
                 let ticket = self.event_loop.submit(id(index), Box::new(submission), None, Acceptance::default());
                 if let Some(why) = self.answer_to(ticket)? {

@@ -48,6 +48,7 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
         context: Default::default(),
         previous: None,
         parent: None,
+        ordered_by: None,
     };
     let mut ticket = machine.event_loop.submit(RUN, Box::new(submission), None, Acceptance::default());
     machine.settle()?;

@@ -37,6 +37,7 @@ pub(super) fn acts(seed: u64, run: RunId, at: Time, slots: usize) -> Result<Vec<
         stored: Stored::default(),
         previous: None,
         parent: None,
+        ordered_by: None,
         context: SubmitContext { skew: skew(seed, run.0), ..SubmitContext::default() },
     };
     let mut acts = vec![UserAction { at, run, request: UserRequest::Submit(Box::new(submission)) }];

@@ -179,6 +179,7 @@ impl World {
                 stored: Stored::default(),
                 previous: None,
                 parent: None,
+                ordered_by: None,
                 context: SubmitContext { skew: skew(seed, run), ..SubmitContext::default() },
             };
             acts.push(UserAction { at, run: RunId(run), request: UserRequest::Submit(Box::new(submission)) });

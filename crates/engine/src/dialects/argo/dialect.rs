@@ -30,8 +30,8 @@ use super::{
 use crate::{
     admit::{Admitted, Catalog},
     dialects::dialect::{
-        Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseClass, PhaseWord, Program as AnyProgram,
-        StatusFields, TaskState,
+        ChildEvent, Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseClass, PhaseWord,
+        Program as AnyProgram, StatusFields, TaskState,
     },
     engine::{
         SharedState,
@@ -296,6 +296,22 @@ impl DialectRun for Run {
         Self::is_request(self, at) || self.state.node(at).daemoned
     }
 
+    fn wants_child(&self, attempt: AttemptId) -> bool {
+        let leaf = self.state.nodes.get(attempt.task.at()).and_then(|node| node.leaf());
+        matches!(leaf, Some(Leaf::Launched | Leaf::Running))
+            && self.attempt_of(attempt.task) == Some(attempt)
+            && self.is_request(attempt.task)
+            && !self.state.children.contains_key(&attempt.task)
+    }
+
+    fn child_of(&self, at: NodeIx) -> Option<RunId> {
+        self.state.children.get(&at).copied()
+    }
+
+    fn follows_parts_of(&self, at: NodeIx, child: &AnyRun) -> bool {
+        Self::follows_parts_of(self, at, child)
+    }
+
     fn take_lock_requests(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
         let wants = std::mem::take(&mut self.todo.wants);
         wants.into_iter().filter_map(|node| Some((node, self.waiter(node)?))).collect()
@@ -341,6 +357,10 @@ impl DialectTurn for Turn<'_> {
 
     fn command(&mut self, command: &Command) -> Result<(), Refusal> {
         Turn::command(self, command)
+    }
+
+    fn child(&mut self, attempt: AttemptId, event: ChildEvent<'_>) {
+        Turn::child(self, attempt.task, event);
     }
 
     fn launch(&mut self, at: NodeIx, assignment: Assignment) {

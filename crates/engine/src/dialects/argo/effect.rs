@@ -42,6 +42,7 @@ impl Turn<'_> {
             | WorkflowFact::Expanded { .. }
             | WorkflowFact::Launched { .. }
             | WorkflowFact::Started { .. }
+            | WorkflowFact::ChildCreated { .. }
             | WorkflowFact::Progressed { .. }
             | WorkflowFact::Dismissed { .. }
             | WorkflowFact::Backoff { .. }

@@ -82,6 +82,7 @@ impl Run {
             placed: HashMap::new(),
             hosts: Vec::new(),
             preempted: HashMap::new(),
+            children: HashMap::new(),
             progress: (0, 0),
             following: Vec::new(),
             unmetered: None,
@@ -147,6 +148,9 @@ impl<'a> Fold<'a> {
                 self.requeue(*node, *at, *attempt, *wake, *log_bytes);
             }
             WorkflowFact::Started { node, at } => self.start(*node, *at),
+            WorkflowFact::ChildCreated { node, run, .. } => {
+                self.state.children.insert(*node, *run);
+            }
             WorkflowFact::Progressed { node, done, total } => {
                 self.change_share(*node, |node| node.progress = Some(Box::new((*done, *total))));
             }
@@ -331,6 +335,7 @@ impl<'a> Fold<'a> {
 
     fn finish(&mut self, finished: &NodeFinished) {
         let at = finished.node;
+        self.state.children.remove(&at);
         self.change_share(at, |node| node.enter(finished.phase));
         self.state.weight += room::of_outputs(&finished.outputs);
         if finished.log_bytes > 0 {

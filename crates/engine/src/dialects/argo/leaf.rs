@@ -42,6 +42,10 @@ impl Turn<'_> {
         let attempt = self.view().attempt_id(at);
         match leaf {
             Leaf::Barred | Leaf::Queued => self.finish(at, Phase::Failed, message),
+            Leaf::Launched | Leaf::Running | Leaf::Preempting if self.run.state.children.contains_key(&at) => {
+                self.leave_child(at, at_once);
+                self.finish(at, Phase::Failed, message);
+            }
             Leaf::Launched | Leaf::Running | Leaf::Preempting => {
                 self.decide(WorkflowFact::Stopping { node: at, message });
                 self.effects.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });

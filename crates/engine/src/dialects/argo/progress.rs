@@ -96,6 +96,7 @@ impl Follow for Progress {
             WorkflowFact::Wanted { .. }
             | WorkflowFact::Expanded { .. }
             | WorkflowFact::Launched { .. }
+            | WorkflowFact::ChildCreated { .. }
             | WorkflowFact::Settled { .. }
             | WorkflowFact::Metered(_)
             | WorkflowFact::Unmetered { .. }

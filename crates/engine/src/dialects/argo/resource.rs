@@ -37,6 +37,7 @@ impl View<'_> {
             namespace: state.head.namespace.to_string(),
             success: condition(&asked.success_condition),
             failure: condition(&asked.failure_condition),
+            child: state.children.get(&at).copied(),
         })
     }
 

@@ -63,6 +63,8 @@ pub struct State {
     pub hosts: Vec<Arc<str>>,
     /// Nodes whose tasks were preempted.
     pub preempted: HashMap<NodeIx, Preemptions>,
+    /// Runs that open nodes have ordered and wait for.
+    pub children: HashMap<NodeIx, RunId>,
     /// Work done, and work known so far. Each task counts as one unit unless it reports more.
     pub progress: (u64, u64),
     /// Gauges that follow the run and its nodes while it is open.

@@ -154,6 +154,7 @@ impl Stage {
             at: self.now,
             context: Default::default(),
             parent: None,
+            ordered_by: None,
             previous: None,
             name,
             manifest,

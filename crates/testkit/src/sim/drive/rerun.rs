@@ -61,6 +61,7 @@ impl Sim<'_> {
             stored: fresh.stored,
             context: Default::default(),
             parent: None,
+            ordered_by: None,
             previous: Some(Box::new(before)),
         };
         let run = RunId(old.0 + NEXT);
