@@ -6,7 +6,7 @@ use std::{cell::Cell, collections::BTreeMap, sync::Arc, time::Duration};
 use octoflow_model::{RunId, Time};
 
 use super::{
-    Decision, Scheduler, TaskRef,
+    Decision, Preemption, Scheduler, TaskRef,
     amounts::Amounts,
     reserve::{Reservation, UNKNOWN},
     room::{NodeIx, Placement},
@@ -50,7 +50,11 @@ impl Scheduler {
                 match &decision {
                     // A member that started before it may have ended its run.
                     Decision::Start { task, .. } if !waits(*task) => self.release(*task, now),
-                    Decision::Start { .. } | Decision::Preempt(_) => return Some(decision),
+                    Decision::Start { .. } => return Some(decision),
+                    Decision::Preempt(preemption) => match self.pointless(preemption, &mut waits) {
+                        Some(stale) => self.spare(preemption, stale),
+                        None => return Some(decision),
+                    },
                 }
             }
             self.tree.refresh();
@@ -66,6 +70,33 @@ impl Scheduler {
                 None => {}
             }
         }
+    }
+
+    /// Returns the task that does not wait any more of the unit that somebody is to be ended for.
+    fn pointless(&self, preemption: &Preemption, waits: &mut impl FnMut(TaskRef) -> bool) -> Option<TaskRef> {
+        match self.waiting.get(&preemption.by).map(|waiting| waiting.unit) {
+            Some(Some(unit)) => self.stale_member(unit, waits),
+            Some(None) | None => Some(preemption.by),
+        }
+    }
+
+    /// Takes back that tasks are to be ended for a unit of which a task does not wait any more.
+    fn spare(&mut self, preemption: &Preemption, stale: TaskRef) {
+        let by = preemption.by;
+        let mut spared = vec![preemption.victim];
+        self.decided.retain(|decision| match decision {
+            Decision::Preempt(other) if other.by == by => {
+                spared.push(other.victim);
+                false
+            }
+            Decision::Preempt(_) | Decision::Start { .. } => true,
+        });
+        for victim in spared {
+            if let Some(running) = self.running.get_mut(&victim) {
+                running.ending = false;
+            }
+        }
+        self.dequeue(stale);
     }
 
     fn stale_member(&self, unit: UnitIx, waits: &mut impl FnMut(TaskRef) -> bool) -> Option<TaskRef> {
