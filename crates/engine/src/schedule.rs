@@ -490,6 +490,8 @@ impl Scheduler {
     pub fn set_ending(&mut self, task: TaskRef) {
         if let Some(running) = self.running.get_mut(&task) {
             running.ending = true;
+            let (leaf, harm) = (running.leaf, running.harm(task));
+            self.tree.leaf(leaf).victims.remove(&harm);
         }
     }
 

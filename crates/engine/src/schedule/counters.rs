@@ -89,6 +89,19 @@ impl Scheduler {
             *self.counters.preemptions.entry(kind).or_default() += 1;
         }
     }
+
+    /// Takes back [`Scheduler::note_ending`], for a task that nobody has told yet.
+    pub(super) fn note_spared(&mut self, task: TaskRef, kind: PreemptionKind) {
+        if let Some(running) = self.running.get_mut(&task)
+            && std::mem::replace(&mut running.ending, false)
+        {
+            let (leaf, harm, possible) = (running.leaf, running.harm(task), running.demand.preemptable != Some(false));
+            if possible {
+                self.tree.leaf(leaf).victims.insert(harm);
+            }
+            self.counters.preemptions.entry(kind).and_modify(|count| *count -= 1);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,12 +10,10 @@ use std::{
 use octoflow_model::{RunId, Time};
 
 use super::{
-    Decision, Nominee, Scheduler, TaskRef, Waiting,
+    Decision, Nominee, Preemption, Scheduler, TaskRef, Waiting,
     amounts::Amounts,
-    counters::PreemptionKind,
     gang::Gangs,
     node::Node,
-    preempt::PreemptionReason,
     reserve::{Reservation, UNKNOWN},
     room::{NodeIx, Placement},
     shapes::{Place, ShapeIx},
@@ -60,7 +58,11 @@ impl Scheduler {
                 match &decision {
                     // A member that started before it may have ended its run.
                     Decision::Start { task, .. } if !waits(*task) => self.release(*task, now),
-                    Decision::Start { .. } | Decision::Preempt(_) => return Some(decision),
+                    Decision::Start { .. } => return Some(decision),
+                    Decision::Preempt(preemption) => match self.pointless(preemption, &mut waits) {
+                        Some(stale) => self.spare(preemption, stale),
+                        None => return Some(decision),
+                    },
                 }
             }
             self.tree.refresh();
@@ -77,6 +79,31 @@ impl Scheduler {
                 None => {}
             }
         }
+    }
+
+    /// Returns the task that does not wait any more of the unit that somebody is to be ended for.
+    fn pointless(&self, preemption: &Preemption, waits: &mut impl FnMut(TaskRef) -> bool) -> Option<TaskRef> {
+        match self.waiting.get(&preemption.by).map(|waiting| waiting.unit) {
+            Some(Some(unit)) => self.stale_member(unit, waits),
+            Some(None) | None => Some(preemption.by),
+        }
+    }
+
+    /// Takes back that tasks are to be ended for a unit of which a task does not wait any more.
+    fn spare(&mut self, preemption: &Preemption, stale: TaskRef) {
+        let by = preemption.by;
+        let mut spared = vec![(preemption.victim, preemption.reason.kind())];
+        self.decided.retain(|decision| match decision {
+            Decision::Preempt(other) if other.by == by => {
+                spared.push((other.victim, other.reason.kind()));
+                false
+            }
+            Decision::Preempt(_) | Decision::Start { .. } => true,
+        });
+        for (victim, kind) in spared {
+            self.note_spared(victim, kind);
+        }
+        self.dequeue(stale);
     }
 
     fn stale_member(&self, unit: UnitIx, waits: &mut impl FnMut(TaskRef) -> bool) -> Option<TaskRef> {
@@ -468,11 +495,7 @@ impl Scheduler {
             self.room.change(node, |node| node.nominate(head, amounts));
         }
         for victim in victims {
-            let kind = match victim.reason {
-                PreemptionReason::Reclaimed => PreemptionKind::Reclaimed,
-                PreemptionReason::LowerClass => PreemptionKind::LowerClass,
-            };
-            self.note_ending(victim.victim, kind);
+            self.note_ending(victim.victim, victim.reason.kind());
             self.decided.push_back(Decision::Preempt(victim));
         }
     }

@@ -11,6 +11,7 @@ use octoflow_model::Time;
 use super::{
     Running, Scheduler, TaskRef,
     amounts::Amounts,
+    counters::PreemptionKind,
     gang::GangIx,
     room::NodeIx,
     shapes::Shape,
@@ -25,6 +26,15 @@ pub enum PreemptionReason {
     Reclaimed,
     /// The other's class is higher.
     LowerClass,
+}
+
+impl PreemptionReason {
+    pub(super) fn kind(self) -> PreemptionKind {
+        match self {
+            Self::Reclaimed => PreemptionKind::Reclaimed,
+            Self::LowerClass => PreemptionKind::LowerClass,
+        }
+    }
 }
 
 /// A task that is ended so that another can start.

@@ -214,6 +214,7 @@ pub(super) fn acts(seed: u64) -> Result<Vec<UserAction>, Broken> {
             stored,
             previous: None,
             parent: None,
+            ordered_by: None,
             context: SubmitContext {
                 skew: skew(seed, run),
                 submitted_by: draw.pick(&TENANTS).map(str::to_owned),

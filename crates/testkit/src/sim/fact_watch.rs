@@ -107,6 +107,7 @@ mod tests {
             stored: Stored::default(),
             previous: None,
             parent: None,
+            ordered_by: None,
             context: SubmitContext::default(),
         };
         let submitted = Fact::Run(RunFact::Submitted(Box::new(submission)));

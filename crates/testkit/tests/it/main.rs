@@ -23,6 +23,7 @@ const BROKE_ONCE: &[(u64, &str)] = &[
     (21351, "a retried call was given a lock without a slot, and whoever had the slot waited for the lock"),
     (22192, "the same, with an exit handler inside of the sibling that had the slot"),
     (23271, "a retried daemon that was being stopped when its steps ended was started again, and nobody ended it"),
+    (3_000_000_083, "a task was ended for a replica that had been dropped and did not wait any more"),
     (3758, "a DAG forgot a task that was ready when the same command resumed the run and ended a pause"),
 ];
 
@@ -106,16 +107,16 @@ fn families_of_runs_keep_the_guarantees_when_the_controller_crashes_around_every
 
 #[test]
 fn clusters_keep_the_guarantees_with_and_without_crashes() {
-    let report = attack(&(CLUSTERS..CLUSTERS + 100).collect::<Vec<_>>(), Effort::Light);
-    assert!(report.commits > 10 * report.stories && report.crashes > 50, "{report:?}");
+    let report = attack(&(CLUSTERS..CLUSTERS + 60).collect::<Vec<_>>(), Effort::Light);
+    assert!(report.commits > 10 * report.stories && report.crashes > 30, "{report:?}");
     // Of everything that is judged there is something.
     let seen = report.seen;
-    assert!(seen.starts > 1000 && seen.preemptions > 20 && seen.gangs > 20 && seen.drained > 10, "{report:?}");
+    assert!(seen.starts > 500 && seen.preemptions > 10 && seen.gangs > 10 && seen.drained > 5, "{report:?}");
 }
 
 #[test]
 fn clusters_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
-    let report = attack(&(CLUSTERS + 10_000..CLUSTERS + 10_002).collect::<Vec<_>>(), Effort::Everywhere);
+    let report = attack(&(CLUSTERS + 10_000..CLUSTERS + 10_001).collect::<Vec<_>>(), Effort::Everywhere);
     assert!(report.crashes > 50, "{report:?}");
 }
 

@@ -74,6 +74,21 @@ fn after_a_restart_those_who_are_being_ended_are_enough() {
 }
 
 #[test]
+fn nobody_is_ended_for_a_task_that_does_not_wait_any_more() {
+    let mut stage = stage(&[node("n", 8000)], &[deserves("rich", 4000), deserves("poor", 4000)]);
+    (0..8).for_each(|task_at| stage.enqueue(task(1, task_at), of("rich", 1000)));
+    stage.started();
+    stage.enqueue(task(2, 0), of("poor", 2000));
+    stage.enqueue(task(3, 0), of("poor", 1000));
+    let waits = |one: TaskRef| one.run != RunId(2);
+    let decided: Vec<Decision> = std::iter::from_fn(|| stage.scheduler.next(stage.now, waits, |_| true)).collect();
+    let [Decision::Preempt(only)] = &decided[..] else { panic!("{decided:?}") };
+    assert_eq!(only.by, task(3, 0));
+    stage.scheduler.release(only.victim, stage.now);
+    assert_eq!(stage.started(), [(3, 0)]);
+}
+
+#[test]
 fn a_class_preempts_inside_of_what_its_queue_is_guaranteed() {
     let mut stage =
         stage(&[node("n", 8000)], &[guarantees(4000, deserves("a", 4000)), guarantees(4000, deserves("b", 4000))]);

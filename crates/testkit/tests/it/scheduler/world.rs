@@ -386,10 +386,10 @@ impl World {
             if !batch.is_empty() {
                 self.judge(&before, &std::mem::take(&mut batch));
             }
-            before = self.count.clone();
             match decision {
                 None => break,
                 Some(Decision::Preempt(preemption)) => {
+                    before = self.count.clone();
                     self.ending(&preemption);
                     batch.push(preemption);
                 }
@@ -409,6 +409,7 @@ impl World {
                     self.nominees.retain(|nominee| nominee.by != task);
                     let holder = Holder { demand, assignment, started: self.now, ending: false };
                     self.count.holders.insert(task, holder);
+                    before = self.count.clone();
                 }
             }
         }
