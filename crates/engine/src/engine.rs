@@ -5,7 +5,7 @@ pub mod input;
 pub mod locks;
 pub mod slice;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use octoflow_model::{
     AttemptId, Claim, Fact, Limit, Order, Report, RunFact, RunId, Task, Time, meta::KeyedData, submission::Submission,

@@ -60,7 +60,7 @@ impl Scheduler {
                     Decision::Start { task, .. } if !waits(*task) => self.release(*task, now),
                     Decision::Start { .. } => return Some(decision),
                     Decision::Preempt(preemption) => match self.pointless(preemption, &mut waits) {
-                        Some(stale) => self.spare(preemption, stale),
+                        Some(stale) => self.call_off(preemption, stale),
                         None => return Some(decision),
                     },
                 }
@@ -90,7 +90,7 @@ impl Scheduler {
     }
 
     /// Takes back that tasks are to be ended for a unit of which a task does not wait any more.
-    fn spare(&mut self, preemption: &Preemption, stale: TaskRef) {
+    fn call_off(&mut self, preemption: &Preemption, stale: TaskRef) {
         let by = preemption.by;
         let mut spared = vec![(preemption.victim, preemption.reason.kind())];
         self.decided.retain(|decision| match decision {

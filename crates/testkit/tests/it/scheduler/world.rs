@@ -136,7 +136,7 @@ pub(super) struct World {
 fn node_spec(node: &Node) -> NodeSpec {
     let declared = |amount| Capacity { amount, declared: true };
     let capacity = [("cpu", node.cpu * 1000), ("pods", node.pods), (GPU, node.gpus)];
-    let taint = Taint { key: "spot".to_owned(), value: String::new(), effect: TaintEffect::NoSchedule };
+    let taint = Taint { key: "spot".to_owned(), value: String::new(), effect: TaintEffect::NoSchedule, added: None };
     NodeSpec {
         capacity: capacity.into_iter().map(|(name, amount)| (name.to_owned(), declared(amount))).collect(),
         open_ended: false,
