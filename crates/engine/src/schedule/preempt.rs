@@ -79,6 +79,14 @@ impl Scheduler {
         let sources = self.sources(&unit, &wanted);
         let chosen = self.choose(at, &unit, &shape, &sources)?;
         let (chosen, placement) = self.least_harm(at, &shape, chosen)?;
+        // Whoever is kept from starting by guarantees of others would not start then.
+        let gone = chosen.iter().flat_map(|group| &group.tasks).filter_map(|task| self.running.get(task));
+        let ending = self.running.values().filter(|running| running.ending);
+        let freed: Vec<(QueueIx, Amounts)> =
+            gone.chain(ending).map(|running| (running.leaf, running.amounts.clone())).collect();
+        if self.tree.breaks_guarantees_without(unit.leaf, &wanted, &freed) {
+            return None;
+        }
         let queue = self.tree.get(unit.leaf).spec.name.to_string();
         let victims = chosen.into_iter().flat_map(|group| {
             let queue = queue.clone();
@@ -359,11 +367,22 @@ impl<'s> Search<'s> {
                 wanted.get(index) > 0 && used > queue.deserved().get(index)
             })
         };
-        let over = group.reason == PreemptionReason::LowerClass
-            || running.iter().all(|one| {
+        let is_over = |at: QueueIx| {
+            let queue = tree.get(at);
+            queue.deserved().iter().any(|(index, deserved)| {
+                deserved > 0 && queue.allocated().get(index).saturating_sub(gone(at, index)) > deserved
+            })
+        };
+        let over = match group.reason {
+            // Whoever did not agree is ended only while its queue is above its share.
+            PreemptionReason::LowerClass => {
+                running.iter().all(|one| one.demand.preemptable == Some(true) || is_over(one.leaf))
+            }
+            PreemptionReason::Reclaimed => running.iter().all(|one| {
                 // Every queue below the common ancestor has more than its share until then.
                 tree.path(one.leaf).take_while(|at| !self.path.contains(at)).all(|at| is_above_share(at, one))
-            });
+            }),
+        };
         if !(kept && over) {
             return;
         }

@@ -497,6 +497,26 @@ impl Tree {
         }
     }
 
+    /// Reports whether these amounts would leave less than is guaranteed to other queues once leaves have freed others.
+    pub(super) fn breaks_guarantees_without(
+        &mut self,
+        leaf: QueueIx,
+        wanted: &Amounts,
+        freed: &[(QueueIx, Amounts)],
+    ) -> bool {
+        if self.guaranteed.is_empty() {
+            return false;
+        }
+        for (at, amounts) in freed {
+            self.change(*at, |queue| queue.allocated.sub(amounts));
+        }
+        let breaks = self.breaks_guarantees(leaf, wanted).is_some();
+        for (at, amounts) in freed {
+            self.change(*at, |queue| queue.allocated.add(amounts));
+        }
+        breaks
+    }
+
     fn change(&mut self, leaf: QueueIx, apply: impl Fn(&mut Queue)) {
         let mut next = Some(leaf);
         while let Some(at) = next {

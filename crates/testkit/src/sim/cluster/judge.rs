@@ -26,8 +26,9 @@ use crate::{
     },
 };
 
-/// More often than this no task is ended for one run while nothing is declared anew.
-const MOST_AGAIN: u32 = 4;
+/// More often than this no task is ended for one run while nothing is declared anew: each of the run's own tasks may need it
+/// once.
+const MAX_AGAIN: u32 = 12;
 
 /// What a fact means to the scheduler.
 enum Decided<'f> {
@@ -186,7 +187,7 @@ impl ClusterState {
         for victim in &batch.victims {
             let times = self.again.entry((by, *victim)).or_default();
             *times += 1;
-            if *times > MOST_AGAIN {
+            if *times > MAX_AGAIN {
                 return broken(Guarantee::Limits, format!("{victim:?} is ended for run {by} again and again"));
             }
         }
