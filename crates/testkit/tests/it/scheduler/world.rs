@@ -117,6 +117,9 @@ impl Seen {
     }
 }
 
+/// Name of a gang, and the run it belongs to alone.
+type GangKey = (Arc<str>, Option<RunId>);
+
 pub(super) struct World {
     scheduler: Scheduler,
     count: Recount,
@@ -293,7 +296,7 @@ impl World {
         let gang = task.gang.map(|least| Gang {
             namespace: "n".into(),
             name: format!("{}-{least}", task.run).into(),
-            own: (task.run % 2 == 0).then_some(RunId(task.run)),
+            own: task.run.is_multiple_of(2).then_some(RunId(task.run)),
             least,
             part: ["one", "two"][task.tenant % 2].into(),
             least_of: Arc::new(if least == 4 { BTreeMap::from([("two".to_owned(), 1)]) } else { BTreeMap::new() }),
@@ -326,7 +329,9 @@ impl World {
         self.scheduler.release(task, self.now);
         self.count.holders.remove(&task);
         self.waiting.remove(&task);
-        self.nominees.iter_mut().for_each(|nominee| drop(nominee.victims.remove(&task)));
+        for nominee in &mut self.nominees {
+            nominee.victims.remove(&task);
+        }
         self.nominees.retain(|nominee| nominee.by != task);
     }
 
@@ -534,10 +539,12 @@ impl World {
             let Some(why) = self.scheduler.why(*task) else {
                 panic!("{task:?} waits, and the scheduler does not know it")
             };
-            if alone(demand) && !why.preempting && why.position == 0 {
-                if let Some(node) = self.count.could_start(demand) {
-                    panic!("{task:?} is the first of {} and fits on {}", demand.queue, node.name);
-                }
+            if alone(demand)
+                && !why.preempting
+                && why.position == 0
+                && let Some(node) = self.count.could_start(demand)
+            {
+                panic!("{task:?} is the first of {} and fits on {}", demand.queue, node.name);
             }
             // Nobody waits for room while everything is idle.
             if alone(demand) && self.count.holders.is_empty() {
@@ -554,7 +561,7 @@ impl World {
 
     /// A gang that is the first of its queue starts as soon as its least fits in any way.
     fn check_gangs_due(&self) {
-        let mut gangs: BTreeMap<(Arc<str>, Option<RunId>), Vec<(TaskRef, &Demand)>> = BTreeMap::new();
+        let mut gangs: BTreeMap<GangKey, Vec<(TaskRef, &Demand)>> = BTreeMap::new();
         for (task, (demand, _)) in &self.waiting {
             if let Some(gang) = demand.gang.as_ref().filter(|gang| !self.gangs.is_formed(gang)) {
                 gangs.entry((gang.name.clone(), gang.own)).or_default().push((*task, demand));
