@@ -30,7 +30,7 @@ impl World {
     /// A parent whose only step creates a run with these fields of its resource template.
     fn new(fields: Value) -> Self {
         let mut resource = json!({"action": "create", "manifest": child_manifest().to_string()});
-        resource.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        extend(&mut resource, fields);
         let template = json!({"name": "main", "resource": resource});
         Self::of(&json!({"entrypoint": "main", "templates": [template]}))
     }
@@ -70,7 +70,7 @@ impl World {
         for (run, facts) in &self.journals {
             if let Some(live) = self.engine.run_of::<octoflow_engine::argo::Run>(*run) {
                 let folded = fold(*run, facts.iter().cloned()).expect("the journal folds");
-                let folded = folded.into_inner::<octoflow_engine::argo::Run>().unwrap();
+                let folded = folded.into_inner::<octoflow_engine::argo::Run>().expect("it is a workflow");
                 assert!(folded.state == live.state, "the fold of run {run} differs from its state");
             }
         }
@@ -115,7 +115,7 @@ impl World {
     }
 
     fn message(&self) -> String {
-        self.engine.run(PARENT).unwrap().message().to_owned()
+        self.engine.run(PARENT).expect("the parent is kept").message().to_owned()
     }
 
     /// Loses the engine, and restores these runs from their journals.
@@ -129,6 +129,11 @@ impl World {
         let outcome = self.input(Input::Continue { runs: runs.to_vec() });
         outcome.assumed_running.into_iter().map(|(attempt, task)| (attempt, task.call.map(|call| *call))).collect()
     }
+}
+
+fn extend(object: &mut Value, more: Value) {
+    let (Value::Object(object), Value::Object(more)) = (object, more) else { panic!("both are objects") };
+    object.extend(more);
 }
 
 fn child_manifest() -> Value {
@@ -282,11 +287,8 @@ fn a_deleted_child_fails_the_step_that_waits_for_it() {
 fn a_step_that_runs_out_of_time_ends_the_child_it_owns_and_no_other() {
     for owned in [true, false] {
         let mut resource = phases();
-        resource.as_object_mut().unwrap().extend([
-            ("action".to_owned(), json!("create")),
-            ("manifest".to_owned(), json!(child_manifest().to_string())),
-            ("setOwnerReference".to_owned(), json!(owned)),
-        ]);
+        let manifest = child_manifest().to_string();
+        extend(&mut resource, json!({"action": "create", "manifest": manifest, "setOwnerReference": owned}));
         let spec = json!({"entrypoint": "main", "templates": [
             {"name": "main", "activeDeadlineSeconds": 5, "resource": resource},
         ]});
