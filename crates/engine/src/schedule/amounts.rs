@@ -43,11 +43,6 @@ impl ResourceNames {
         self.names.len() - 1
     }
 
-    #[cfg(test)]
-    pub(super) fn find(&self, name: &str) -> Option<usize> {
-        self.index.get(name).copied()
-    }
-
     pub(super) fn name(&self, index: usize) -> &Arc<str> {
         &self.names[index]
     }

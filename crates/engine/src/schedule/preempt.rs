@@ -58,6 +58,14 @@ impl Scheduler {
         }
         let groups = self.groups(&unit, &wanted);
         let (chosen, placement) = self.least_harm(at, &unit, &shape, groups)?;
+        // Whoever is kept from starting by guarantees of others would not start then.
+        let gone = chosen.iter().flat_map(|group| &group.tasks).filter_map(|task| self.running.get(task));
+        let ending = self.running.values().filter(|running| running.ending);
+        let freed: Vec<(QueueIx, Amounts)> =
+            gone.chain(ending).map(|running| (running.leaf, running.amounts.clone())).collect();
+        if self.tree.breaks_guarantees_without(unit.leaf, &wanted, &freed) {
+            return None;
+        }
         let queue = self.tree.get(unit.leaf).spec.name.to_string();
         let victims = chosen.into_iter().flat_map(|group| {
             let queue = queue.clone();
@@ -141,8 +149,6 @@ impl Scheduler {
     ) -> Option<(Vec<Group>, Vec<NodeIx>)> {
         let ending: Vec<TaskRef> =
             self.running.iter().filter(|(_, running)| running.ending).map(|(task, _)| *task).collect();
-        let mut freed: BTreeMap<QueueIx, Amounts> = BTreeMap::new();
-        self.count_freed(&ending, &mut freed);
         self.lift(&ending);
         let mut chosen: Vec<Group> = Vec::new();
         let mut placement = if ending.is_empty() { None } else { self.trial(at, shape) };
@@ -151,9 +157,18 @@ impl Scheduler {
             if placement.is_some() {
                 break;
             }
-            if !self.may_free(unit, &wanted, &group, &mut freed) {
+            // Members above a gang's least may have been chosen before the whole gang; they end with it.
+            let is_part = |one: &Group| one.tasks.iter().all(|task| group.tasks.contains(task));
+            let (parts, rest): (Vec<Group>, Vec<Group>) = std::mem::take(&mut chosen).into_iter().partition(is_part);
+            let mut after: BTreeMap<QueueIx, Amounts> = BTreeMap::new();
+            self.count_freed(&ending, &mut after);
+            rest.iter().for_each(|one| self.count_freed(&one.tasks, &mut after));
+            chosen = rest;
+            if !self.may_free(unit, &wanted, &group, &mut after) {
+                chosen.extend(parts);
                 continue;
             }
+            parts.iter().for_each(|one| self.put_back(&one.tasks));
             self.lift(&group.tasks);
             chosen.push(group);
             placement = self.trial(at, shape);

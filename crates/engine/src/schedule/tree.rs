@@ -386,6 +386,23 @@ impl Tree {
         self.exceeded(leaf, wanted).next()
     }
 
+    /// Reports whether these amounts would leave less than is guaranteed to other queues once leaves have freed others.
+    pub(super) fn breaks_guarantees_without(
+        &mut self,
+        leaf: QueueIx,
+        wanted: &Amounts,
+        freed: &[(QueueIx, Amounts)],
+    ) -> bool {
+        for (at, amounts) in freed {
+            self.change(*at, |queue| queue.allocated.sub(amounts));
+        }
+        let breaks = self.breaks_guarantees(leaf, wanted).is_some();
+        for (at, amounts) in freed {
+            self.change(*at, |queue| queue.allocated.add(amounts));
+        }
+        breaks
+    }
+
     /// Iterates over the resources of which guarantees and use would be more than there is.
     fn exceeded(&self, leaf: QueueIx, wanted: &Amounts) -> impl Iterator<Item = usize> {
         self.guaranteed.iter().copied().filter(move |&index| {

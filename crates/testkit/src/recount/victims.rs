@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use octoflow_engine::schedule::{PreemptionReason, TaskRef, spec::Demand};
 
-use super::{Holder, Recount, resources_of, wants};
+use super::{Holder, Recount, gang::key, resources_of, wants};
 
 impl Recount {
     /// Returns what is wrong with ending these tasks for tasks that start at once in one queue. `beside` are the demands of
@@ -19,11 +19,15 @@ impl Recount {
         // Whoever is being ended is as good as gone.
         let mut left = self.clone();
         left.holders.retain(|_, holder| !holder.ending);
+        let mut gangs = BTreeSet::new();
         for (task, reason) in victims {
             let Some(victim) = left.holders.get(task) else {
                 return Some(format!("{task:?} does not run, or is being ended already"));
             };
-            if let Some(why) = left.victim_problem(by, beside, victim, *reason) {
+            // A gang may be ended as a whole if its first member may.
+            let ends_with_others = victim.demand.gang.as_ref().is_some_and(|gang| !gangs.insert(key(gang)));
+            let goes_along = ends_with_others && victim.demand.preemptable != Some(false);
+            if !goes_along && let Some(why) = left.victim_problem(by, beside, victim, *reason) {
                 return Some(format!("{task:?} of queue {} may not be ended: {why}", victim.demand.queue));
             }
             left.holders.remove(task);

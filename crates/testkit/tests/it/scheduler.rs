@@ -45,10 +45,10 @@ fn node() -> impl Strategy<Value = Node> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let cores = || prop::option::weighted(0.4, 0..9_u64);
+    let cores = || prop::option::weighted(0.5, 0..9_u64);
     prop_oneof![
         24 => task().prop_map(Event::Come),
-        18 => any::<prop::sample::Index>().prop_map(Event::End),
+        10 => any::<prop::sample::Index>().prop_map(Event::End),
         2 => any::<prop::sample::Index>().prop_map(Event::Withdraw),
         8 => (1..400_u64).prop_map(Event::Wait),
         1 => (3000..9000_u64).prop_map(Event::Wait),
@@ -66,7 +66,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
     #[test]
     fn every_decision_is_legal_sums_are_true_and_nobody_is_forgotten(

@@ -89,6 +89,17 @@ fn nobody_is_ended_for_a_task_that_does_not_wait_any_more() {
 }
 
 #[test]
+fn nobody_is_ended_for_a_task_that_guarantees_of_others_keep_from_starting() {
+    let mut stage = stage(&[node("n", 4000)], &[deserves("rich", 2000), deserves("poor", 2000)]);
+    (0..4).for_each(|task_at| stage.enqueue(task(1, task_at), of("rich", 1000)));
+    assert_eq!(stage.started().len(), 4);
+    // What is left of the first and what is kept from now on is all there is.
+    stage.scheduler.put_queue(guarantees(2000, deserves("kept", 2000)));
+    stage.enqueue(task(2, 0), of("poor", 2000));
+    assert_eq!(victims(&mut stage), []);
+}
+
+#[test]
 fn a_class_preempts_inside_of_what_its_queue_is_guaranteed() {
     let mut stage =
         stage(&[node("n", 8000)], &[guarantees(4000, deserves("a", 4000)), guarantees(4000, deserves("b", 4000))]);

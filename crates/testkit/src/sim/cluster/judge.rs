@@ -26,8 +26,9 @@ use crate::{
     },
 };
 
-/// More often than this no task is ended for one run while nothing is declared anew.
-const MOST_AGAIN: u32 = 4;
+/// More often than this no task is ended for one run while nothing is declared anew: each of the run's own tasks may need it
+/// once.
+const MOST_AGAIN: u32 = 12;
 
 /// What a fact means to the scheduler.
 enum Decided<'f> {
