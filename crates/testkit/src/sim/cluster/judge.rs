@@ -178,7 +178,9 @@ impl ClusterState {
         for declared in std::iter::once(&self.declared).chain(&self.before) {
             let count = Recount { declared: declared.clone(), ..batch.before.clone() };
             for demand in candidates.values() {
-                why = why.and(count.victims_problem(&[demand], &[], &victims));
+                // Of a gang nobody but the scheduler knows who is among the first.
+                let gang = demand.gang.is_some();
+                why = why.and(if gang { None } else { count.victims_problem(&[demand], &[], &victims) });
             }
         }
         if let Some(why) = why {

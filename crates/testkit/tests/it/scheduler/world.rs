@@ -17,7 +17,10 @@ use octoflow_model::{
         placement::{NodeConstraints, Taint, TaintEffect, Toleration},
     },
 };
-use octoflow_testkit::recount::{Holder, Recount, gang::StartedGangs};
+use octoflow_testkit::recount::{
+    Holder, Recount,
+    gang::{Key, StartedGangs, key},
+};
 use proptest::sample::Index;
 
 const QUEUES: [(&str, Option<&str>); 5] =
@@ -38,7 +41,7 @@ pub(super) struct Task {
     pub(super) cpu: u64,
     pub(super) gpus: u64,
     pub(super) bound: Option<u64>,
-    pub(super) gang: Option<u32>,
+    pub(super) gang: bool,
     pub(super) class: Option<usize>,
     pub(super) preemptable: Option<bool>,
     pub(super) zone: Option<usize>,
@@ -125,7 +128,7 @@ pub(super) struct World {
     since: BTreeMap<TaskRef, Time>,
     gangs: StartedGangs,
     nominees: Vec<Nominee>,
-    /// Who was ended for whom since something was declared.
+    /// Who was ended for whom since something happened.
     ended_for: BTreeSet<(TaskRef, TaskRef)>,
     busy: BTreeSet<RunId>,
     now: Time,
@@ -205,6 +208,7 @@ impl World {
     }
 
     pub(super) fn apply(&mut self, event: &Event) {
+        self.ended_for.clear();
         match event {
             Event::Come(task) => self.come(task),
             Event::End(which) => {
@@ -284,16 +288,16 @@ impl World {
     /// Notes that what was promised to nominees may not hold any more.
     fn disturb(&mut self) {
         self.nominees.iter_mut().for_each(|nominee| nominee.disturbed = true);
-        self.ended_for.clear();
     }
 
     fn come(&mut self, task: &Task) {
         self.next += 1;
         let others = if task.gpus > 0 { BTreeMap::from([(GPU.to_owned(), task.gpus)]) } else { BTreeMap::new() };
-        let gang = task.gang.map(|least| Gang {
+        let least = 2 + (task.run % 3) as u32;
+        let gang = task.gang.then(|| Gang {
             namespace: "n".into(),
-            name: format!("{}-{least}", task.run).into(),
-            own: (task.run % 2 == 0).then_some(RunId(task.run)),
+            name: format!("g{}", task.run).into(),
+            own: task.run.is_multiple_of(2).then_some(RunId(task.run)),
             least,
             part: ["one", "two"][task.tenant % 2].into(),
             least_of: Arc::new(if least == 4 { BTreeMap::from([("two".to_owned(), 1)]) } else { BTreeMap::new() }),
@@ -303,7 +307,7 @@ impl World {
         let tolerations = if task.tolerates { vec![toleration] } else { Vec::new() };
         let demand = Demand {
             // All members of a gang wait in one queue.
-            queue: LEAVES[if task.gang.is_some() { task.run as usize % 3 } else { task.queue }].into(),
+            queue: LEAVES[if task.gang { task.run as usize % 3 } else { task.queue }].into(),
             priority: task.priority,
             class: task.class.map(|class| CLASSES[class].0.into()),
             gang,
@@ -326,7 +330,9 @@ impl World {
         self.scheduler.release(task, self.now);
         self.count.holders.remove(&task);
         self.waiting.remove(&task);
-        self.nominees.iter_mut().for_each(|nominee| drop(nominee.victims.remove(&task)));
+        for nominee in &mut self.nominees {
+            nominee.victims.remove(&task);
+        }
         self.nominees.retain(|nominee| nominee.by != task);
     }
 
@@ -445,7 +451,9 @@ impl World {
             .filter(|other| other.by != by)
             .flat_map(|other| other.demands.iter().map(|one| &**one))
             .collect();
-        if let Some(why) = before.victims_problem(&wanted, &beside, &victims) {
+        // Of a gang that is yet to start nobody but the scheduler knows who is among the first.
+        let whole = demand.gang.as_ref().is_none_or(|gang| self.gangs.is_formed(gang));
+        if whole && let Some(why) = before.victims_problem(&wanted, &beside, &victims) {
             panic!("{by:?} of queue {} ends {victims:?}: {why}", demand.queue);
         }
         self.judge_gangs(before, &victims);
@@ -534,10 +542,12 @@ impl World {
             let Some(why) = self.scheduler.why(*task) else {
                 panic!("{task:?} waits, and the scheduler does not know it")
             };
-            if alone(demand) && !why.preempting && why.position == 0 {
-                if let Some(node) = self.count.could_start(demand) {
-                    panic!("{task:?} is the first of {} and fits on {}", demand.queue, node.name);
-                }
+            if alone(demand)
+                && !why.preempting
+                && why.position == 0
+                && let Some(node) = self.count.could_start(demand)
+            {
+                panic!("{task:?} is the first of {} and fits on {}", demand.queue, node.name);
             }
             // Nobody waits for room while everything is idle.
             if alone(demand) && self.count.holders.is_empty() {
@@ -554,10 +564,10 @@ impl World {
 
     /// A gang that is the first of its queue starts as soon as its least fits in any way.
     fn check_gangs_due(&self) {
-        let mut gangs: BTreeMap<(Arc<str>, Option<RunId>), Vec<(TaskRef, &Demand)>> = BTreeMap::new();
+        let mut gangs: BTreeMap<Key, Vec<(TaskRef, &Demand)>> = BTreeMap::new();
         for (task, (demand, _)) in &self.waiting {
             if let Some(gang) = demand.gang.as_ref().filter(|gang| !self.gangs.is_formed(gang)) {
-                gangs.entry((gang.name.clone(), gang.own)).or_default().push((*task, demand));
+                gangs.entry(key(gang)).or_default().push((*task, demand));
             }
         }
         for members in gangs.values() {
