@@ -503,6 +503,10 @@ impl Scheduler {
                 self.enqueue(member, demand, since);
             }
         }
+        // Those that wait for it may be too few now, or need more of them.
+        if let Some(gang) = self.gangs.of(task).filter(|gang| self.gangs.get(*gang).is_some_and(|gang| !gang.formed)) {
+            self.reform(gang, true);
+        }
     }
 
     /// Removes the tasks of a run from all gangs, when it is over or begins a new attempt.

@@ -39,8 +39,10 @@ pub(super) struct GangState {
     /// Members that wait for the gang to start, by place.
     waiting: BTreeMap<(Rank, TaskRef), Arc<str>>,
     ranks: HashMap<TaskRef, Rank>,
-    /// Members that have started, whether they still run or not.
+    /// Members that have started, whether they still run or not, and those that wait alone.
     started: BTreeMap<TaskRef, Arc<str>>,
+    /// Members that wait alone, because the gang had started when they came.
+    alone: BTreeSet<TaskRef>,
     /// Members that run now.
     pub running: BTreeSet<TaskRef>,
     /// True once the least has started: later members are tasks like others.
@@ -57,10 +59,12 @@ impl Gangs {
         state.least = gang.least;
         state.least_of = gang.least_of.clone();
         state.started.remove(&task);
+        state.alone.remove(&task);
         self.of_task.insert(task, at);
         self.of_run.entry(task.run).or_default().insert((at, task));
         if state.formed {
             state.started.insert(task, gang.part.clone());
+            state.alone.insert(task);
             return None;
         }
         state.waiting.insert((rank, task), gang.part.clone());
@@ -85,6 +89,7 @@ impl Gangs {
                 waiting: BTreeMap::new(),
                 ranks: HashMap::new(),
                 started: BTreeMap::new(),
+                alone: BTreeSet::new(),
                 running: BTreeSet::new(),
                 formed: false,
                 unit: None,
@@ -114,7 +119,9 @@ impl Gangs {
         state.unit = None;
         state.ranks.clear();
         let members = std::mem::take(&mut state.waiting);
-        let tasks = members.keys().map(|(_, task)| *task).collect();
+        let tasks: Vec<TaskRef> = members.keys().map(|(_, task)| *task).collect();
+        // Those that start now are told to run.
+        state.alone.extend(&tasks);
         state.started.extend(members.into_iter().map(|((_, task), part)| (task, part)));
         tasks
     }
@@ -130,19 +137,19 @@ impl Gangs {
         }
     }
 
-    /// Removes a started member that is ended for another. If too few are left, returns the members that do not run: those
-    /// that wait must wait for the gang again.
+    /// Removes a started member that is ended for another. If too few are left, returns the members that wait alone: they
+    /// must wait for the gang again.
     pub(super) fn quit(&mut self, task: TaskRef) -> Vec<TaskRef> {
         let Some(state) = self.of_task.get(&task).and_then(|at| self.all.get_mut(at)) else { return Vec::new() };
         state.started.remove(&task);
-        if !state.formed || state.is_enough(state.started.values()) {
+        if !state.formed || state.is_enough(state.begun()) {
             return Vec::new();
         }
         state.formed = false;
         state.outside()
     }
 
-    /// Returns the members of a gang that has to start together again which are counted as started and do not run.
+    /// Returns the members that wait alone of a gang that has to start together again.
     pub(super) fn outside(&self, at: GangIx) -> Vec<TaskRef> {
         self.all.get(&at).filter(|state| !state.formed).map(GangState::outside).unwrap_or_default()
     }
@@ -151,6 +158,7 @@ impl Gangs {
     pub(super) fn runs(&mut self, task: TaskRef, runs: bool) {
         if let Some(state) = self.of_task.get(&task).and_then(|at| self.all.get_mut(at)) {
             if runs {
+                state.alone.remove(&task);
                 state.running.insert(task);
             } else {
                 state.running.remove(&task);
@@ -162,6 +170,9 @@ impl Gangs {
     pub(super) fn withdraw(&mut self, task: TaskRef) -> Option<GangIx> {
         let at = self.of(task)?;
         let state = self.all.get_mut(&at)?;
+        if state.alone.remove(&task) {
+            state.started.remove(&task);
+        }
         let rank = state.ranks.remove(&task)?;
         state.waiting.remove(&(rank, task));
         Some(at)
@@ -183,11 +194,12 @@ impl Gangs {
             state.ranks.retain(|task, _| task.run != run);
             state.started.retain(|task, _| task.run != run);
             state.running.retain(|task| task.run != run);
+            state.alone.retain(|task| task.run != run);
             if state.waiting.is_empty() && state.started.is_empty() {
                 self.index.remove(&state.key);
             } else {
                 // Whoever is left needs its least again.
-                state.formed &= state.is_enough(state.started.values());
+                state.formed &= state.is_enough(state.begun());
             }
             changed.push((at, left));
         }
@@ -215,7 +227,12 @@ impl Gangs {
 
 impl GangState {
     fn outside(&self) -> Vec<TaskRef> {
-        self.started.keys().copied().filter(|member| !self.running.contains(member)).collect()
+        self.alone.iter().copied().collect()
+    }
+
+    /// Iterates over the parts of the members that have really started.
+    fn begun(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.started.iter().filter(|(task, _)| !self.alone.contains(task)).map(|(_, part)| part)
     }
 
     fn is_enough<'p>(&self, parts: impl Iterator<Item = &'p Arc<str>>) -> bool {

@@ -189,10 +189,7 @@ impl Scheduler {
         let mut whole: Vec<_> = gangs.keys().filter_map(|gang| self.whole(*gang, unit, sources)).collect();
         whole.sort_by_key(|(harm, _)| *harm);
         for (_, group) in whole {
-            // Spare members may have been chosen before.
-            let tasks: Vec<TaskRef> = group.tasks.into_iter().filter(|task| !search.ended.contains(task)).collect();
-            let running: Vec<&Running> = tasks.iter().filter_map(|task| self.running.get(task)).collect();
-            search.end(Group { tasks, reason: group.reason }, &running);
+            search.end_whole(group);
             if search.fits() {
                 return Some(search.chosen);
             }
@@ -312,7 +309,6 @@ struct Search<'s> {
     /// For each part of the shape, how many of its tasks each node then holds, and their sum.
     slots: Vec<(BTreeMap<NodeIx, u64>, u64)>,
     chosen: Vec<Group>,
-    ended: BTreeSet<TaskRef>,
 }
 
 impl<'s> Search<'s> {
@@ -329,7 +325,6 @@ impl<'s> Search<'s> {
             in_queues: BTreeMap::new(),
             slots: vec![(BTreeMap::new(), 0); shape.parts.len()],
             chosen: Vec::new(),
-            ended: BTreeSet::new(),
         };
         for running in ending.iter().filter_map(|task| scheduler.running.get(task)) {
             search.count_gone(running);
@@ -339,8 +334,24 @@ impl<'s> Search<'s> {
         search
     }
 
-    /// Ends a group, unless a queue would lose its guarantee, or more than it has above its share.
-    fn end(&mut self, group: Group, running: &[&Running]) {
+    /// Ends a whole gang. Members above its least may have been chosen before; they then end with it, so that leaving out
+    /// whoever was not needed leaves a whole gang or none.
+    fn end_whole(&mut self, gang: Group) {
+        let is_part = |one: &Group| one.tasks.iter().all(|task| gang.tasks.contains(task));
+        let (parts, rest): (Vec<Group>, Vec<Group>) = std::mem::take(&mut self.chosen).into_iter().partition(is_part);
+        self.chosen = rest;
+        let of_parts: Vec<&Running> =
+            parts.iter().flat_map(|part| &part.tasks).filter_map(|task| self.scheduler.running.get(task)).collect();
+        of_parts.iter().for_each(|one| self.count_kept(one));
+        let members: Vec<&Running> = gang.tasks.iter().filter_map(|task| self.scheduler.running.get(task)).collect();
+        if !self.end(gang, &members) {
+            of_parts.iter().for_each(|one| self.count_gone(one));
+            self.chosen.extend(parts);
+        }
+    }
+
+    /// Ends a group, unless a queue would lose its guarantee, or more than it has above its share; reports whether it did.
+    fn end(&mut self, group: Group, running: &[&Running]) -> bool {
         let tree = &self.scheduler.tree;
         let mut more: BTreeMap<QueueIx, Amounts> = BTreeMap::new();
         for one in running {
@@ -367,24 +378,16 @@ impl<'s> Search<'s> {
                 wanted.get(index) > 0 && used > queue.deserved().get(index)
             })
         };
-        let is_over = |at: QueueIx| {
-            let queue = tree.get(at);
-            queue.deserved().iter().any(|(index, deserved)| {
-                deserved > 0 && queue.allocated().get(index).saturating_sub(gone(at, index)) > deserved
-            })
-        };
         let over = match group.reason {
-            // Whoever did not agree is ended only while its queue is above its share.
-            PreemptionReason::LowerClass => {
-                running.iter().all(|one| one.demand.preemptable == Some(true) || is_over(one.leaf))
-            }
+            // What starts in its place is of the same queue, so that has as much afterwards.
+            PreemptionReason::LowerClass => true,
             PreemptionReason::Reclaimed => running.iter().all(|one| {
                 // Every queue below the common ancestor has more than its share until then.
                 tree.path(one.leaf).take_while(|at| !self.path.contains(at)).all(|at| is_above_share(at, one))
             }),
         };
         if !(kept && over) {
-            return;
+            return false;
         }
         for one in running {
             self.count_gone(one);
@@ -392,8 +395,8 @@ impl<'s> Search<'s> {
         for one in running {
             self.recount(one.node);
         }
-        self.ended.extend(group.tasks.iter().copied());
         self.chosen.push(group);
+        true
     }
 
     /// Counts what a task frees on its node and in its queues.
@@ -402,6 +405,14 @@ impl<'s> Search<'s> {
             self.in_queues.entry(at).or_default().add(&running.amounts);
         }
         self.on_nodes.entry(running.node).or_default().add(&running.amounts);
+    }
+
+    /// Takes back that a task frees something. Nodes are counted again by whoever ends or keeps a group.
+    fn count_kept(&mut self, running: &Running) {
+        for at in self.scheduler.tree.path(running.leaf) {
+            self.in_queues.entry(at).or_default().sub(&running.amounts);
+        }
+        self.on_nodes.entry(running.node).or_default().sub(&running.amounts);
     }
 
     /// Counts again how many tasks of each part a node holds.

@@ -16,6 +16,11 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct NodeIx(u32);
 
+/// Gangs of more tasks than this are only tried in one way.
+const MAX_SEARCHED: u32 = 16;
+/// Nodes that are tried for the tasks of one gang.
+const MAX_TRIALS: usize = 400;
+
 /// A node for each task of a unit, in the order of the shape's parts.
 pub(super) type Placement = Vec<NodeIx>;
 
@@ -191,7 +196,86 @@ impl Room {
         for (at, amounts) in &placed {
             self.change(*at, |node| node.give_back(amounts));
         }
-        if complete { Some(placed.into_iter().map(|(at, _)| at).collect()) } else { self.alone(shape, names, allowed) }
+        if complete {
+            return Some(placed.into_iter().map(|(at, _)| at).collect());
+        }
+        let tasks: u32 = shape.parts.iter().map(|(_, count)| *count).sum();
+        let searched = if shape.parts.len() > 1 && tasks <= MAX_SEARCHED {
+            self.search(shape, unit, names, allowed)
+        } else {
+            None
+        };
+        searched.or_else(|| self.alone(shape, names, allowed))
+    }
+
+    /// Finds nodes for tasks that differ, where taking the first node that fits for each has failed: those that fit on the
+    /// fewest nodes choose first, and other nodes are tried for them, within a limit.
+    fn search(
+        &mut self,
+        shape: &Shape,
+        unit: Option<UnitIx>,
+        names: &ResourceNames,
+        allowed: &impl Fn(NodeIx, &Node) -> bool,
+    ) -> Option<Placement> {
+        let mut order: Vec<(usize, usize)> = shape
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(part, (task, _))| (self.fitting(task, unit, names, allowed).len(), part))
+            .collect();
+        order.sort_unstable();
+        let count = |part: usize| shape.parts[part].1 as usize;
+        let tasks: Vec<usize> = order.into_iter().flat_map(|(_, part)| vec![part; count(part)]).collect();
+        let mut placed: Vec<(NodeIx, Amounts)> = Vec::with_capacity(tasks.len());
+        let mut tried: Vec<std::vec::IntoIter<NodeIx>> = Vec::with_capacity(tasks.len());
+        for _ in 0..MAX_TRIALS {
+            if placed.len() == tasks.len() {
+                break;
+            }
+            let task = &shape.parts[tasks[placed.len()]].0;
+            if tried.len() == placed.len() {
+                tried.push(self.fitting(task, unit, names, allowed).into_iter());
+            }
+            match tried.last_mut().and_then(Iterator::next) {
+                Some(at) => {
+                    let amounts = self.get(at).map(|node| node.fitted(&task.amounts)).unwrap_or_default();
+                    self.change(at, |node| node.take(&amounts));
+                    placed.push((at, amounts));
+                }
+                None => {
+                    tried.pop();
+                    let Some((at, amounts)) = placed.pop() else { break };
+                    self.change(at, |node| node.give_back(&amounts));
+                }
+            }
+        }
+        for (at, amounts) in &placed {
+            self.change(*at, |node| node.give_back(amounts));
+        }
+        if placed.len() < tasks.len() {
+            return None;
+        }
+        let mut nodes: Vec<(usize, NodeIx)> = tasks.into_iter().zip(placed).map(|(part, (at, _))| (part, at)).collect();
+        nodes.sort_by_key(|(part, _)| *part);
+        Some(nodes.into_iter().map(|(_, at)| at).collect())
+    }
+
+    /// Returns the nodes where a task fits now, the fullest first.
+    fn fitting(
+        &self,
+        task: &TaskShape,
+        unit: Option<UnitIx>,
+        names: &ResourceNames,
+        allowed: &impl Fn(NodeIx, &Node) -> bool,
+    ) -> Vec<NodeIx> {
+        let fits = |at: &NodeIx| {
+            self.get(*at).is_some_and(|node| {
+                node.shortage(&task.amounts, unit).is_none()
+                    && node.excludes(&task.amounts, &task.constraints, names).is_none()
+                    && allowed(*at, node)
+            })
+        };
+        self.open.iter().map(|(_, _, at)| *at).filter(fits).collect()
     }
 
     /// Finds nodes for a unit in the room that is kept for it, without what is kept for others.

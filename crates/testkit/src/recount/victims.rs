@@ -27,7 +27,7 @@ impl Recount {
             // A gang may be ended as a whole if its first member may.
             let ends_with_others = victim.demand.gang.as_ref().is_some_and(|gang| !gangs.insert(key(gang)));
             let goes_along = ends_with_others && victim.demand.preemptable != Some(false);
-            if !goes_along && let Some(why) = left.victim_problem(by, beside, victim, *reason) {
+            if !goes_along && let Some(why) = left.victim_problem(self, by, beside, victim, *reason) {
                 return Some(format!("{task:?} of queue {} may not be ended: {why}", victim.demand.queue));
             }
             left.holders.remove(task);
@@ -37,6 +37,7 @@ impl Recount {
 
     fn victim_problem(
         &self,
+        before: &Self,
         by: &[&Demand],
         beside: &[&Demand],
         victim: &Holder,
@@ -58,7 +59,8 @@ impl Recount {
                 if self.declared.class(demand).map_or(0, |class| class.value) >= class.value {
                     return Some("its class is not lower".to_owned());
                 }
-                let volunteers = demand.preemptable == Some(true) || self.is_over(queue);
+                // What starts in its place is in the same queue, so that has as much afterwards.
+                let volunteers = demand.preemptable == Some(true) || before.is_over(queue);
                 (!volunteers).then(|| "it did not agree, and its queue is not above its share".to_owned())
             }
             PreemptionReason::Reclaimed => {

@@ -79,7 +79,7 @@ pub(super) enum ClusterAct {
 impl Cluster {
     pub(super) fn new(seed: u64) -> Self {
         let mut draw = Draw::new(seed, "cluster");
-        let count = *draw.pick(&[1, 1, 2, 2, 3, 4, 6, 9, 20]);
+        let count = *draw.pick(&[1, 1, 2, 2, 2, 3, 3, 5, 20]);
         let nodes: Vec<NodeSpec> = (0..count).map(|at| node(&mut draw, &format!("n{at}"))).collect();
         let mut objects: Vec<(&'static Kind, Value)> =
             CLASSES.iter().map(|(name, value, preempts)| (&PRIORITY_CLASS, class(name, *value, *preempts))).collect();
@@ -158,7 +158,7 @@ fn queue(draw: &mut Draw, name: &str, parent: Option<&str>) -> Value {
     if draw.chance(25) {
         spec["capability"] = cores(draw, 2, 8);
     }
-    if draw.chance(35) {
+    if draw.chance(50) {
         spec["deserved"] = cores(draw, 1, 4);
     }
     if draw.chance(15) {
@@ -192,11 +192,11 @@ fn plain_queue(name: &str, parent: Option<&str>) -> Value {
 /// What people submit and command in such a world.
 pub(super) fn acts(seed: u64) -> Result<Vec<UserAction>, Broken> {
     let mut draw = Draw::new(seed, "tenants");
-    let runs = draw.between(2, 6);
+    let runs = draw.between(3, 7);
     let limited = draw.chance(30);
     let mut acts = Vec::new();
     for run in 1..=runs {
-        let at = DAWN.saturating_add(ticks(draw.below(300) * (run - 1)));
+        let at = DAWN.saturating_add(ticks(draw.below(100) * (run - 1)));
         let queue = if draw.chance(80) { Some(*draw.pick(&LEAVES)) } else { None };
         let (manifest, stored) = if draw.chance(50) {
             let taste = Taste { timed: true, limited, failing: *draw.pick(&[0, 0, 5, 25]), size: draw.between(6, 25) };
@@ -311,7 +311,7 @@ fn pod_fields(draw: &mut Draw) -> (Vec<(&'static str, Value)>, Option<bool>) {
     if draw.chance(20) {
         fields.push(("tolerations", json!([{"key": "spot", "operator": "Exists"}])));
     }
-    if draw.chance(35) {
+    if draw.chance(50) {
         fields.push(("priorityClassName", json!(draw.pick(&CLASSES).0)));
     }
     let preemptable = draw.chance(50).then(|| draw.chance(70));

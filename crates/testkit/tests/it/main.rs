@@ -107,7 +107,7 @@ fn families_of_runs_keep_the_guarantees_when_the_controller_crashes_around_every
 
 #[test]
 fn clusters_keep_the_guarantees_with_and_without_crashes() {
-    let report = attack(&(CLUSTERS..CLUSTERS + 60).collect::<Vec<_>>(), Effort::Light);
+    let report = attack(&(CLUSTERS..CLUSTERS + 30).collect::<Vec<_>>(), Effort::Light);
     assert!(report.commits > 10 * report.stories && report.crashes > 30, "{report:?}");
     // Of everything that is judged there is something.
     let seen = report.seen;
@@ -116,7 +116,7 @@ fn clusters_keep_the_guarantees_with_and_without_crashes() {
 
 #[test]
 fn clusters_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
-    let report = attack(&(CLUSTERS + 10_000..CLUSTERS + 10_001).collect::<Vec<_>>(), Effort::Everywhere);
+    let report = attack(&[CLUSTERS + 10_000], Effort::Everywhere);
     assert!(report.crashes > 30, "{report:?}");
 }
 

@@ -10,7 +10,7 @@ use world::{Event, Node, Task, World};
 fn task() -> impl Strategy<Value = Task> {
     let what = (
         1..6_u64,
-        0..5_usize,
+        prop::sample::select(vec![0_usize, 0, 1, 1, 2, 2, 3, 4]),
         0..3_usize,
         0..3_i32,
         prop::sample::select(vec![0_u64, 500, 500, 1000, 2000, 4000, 7000]),
@@ -18,9 +18,9 @@ fn task() -> impl Strategy<Value = Task> {
     );
     let how = (
         prop::option::of(1..200_u64),
-        prop::option::weighted(0.2, 2..5_u32),
-        prop::option::weighted(0.3, 0..2_usize),
-        prop::option::weighted(0.3, any::<bool>()),
+        prop::bool::weighted(0.3),
+        prop::option::weighted(0.5, 0..2_usize),
+        prop::option::weighted(0.6, prop::bool::weighted(0.8)),
         prop::option::weighted(0.15, 0..2_usize),
         prop::bool::weighted(0.2),
     );
@@ -45,10 +45,10 @@ fn node() -> impl Strategy<Value = Node> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let cores = || prop::option::weighted(0.4, 0..9_u64);
+    let cores = || prop::option::weighted(0.5, 0..9_u64);
     prop_oneof![
         24 => task().prop_map(Event::Come),
-        18 => any::<prop::sample::Index>().prop_map(Event::End),
+        9 => any::<prop::sample::Index>().prop_map(Event::End),
         2 => any::<prop::sample::Index>().prop_map(Event::Withdraw),
         8 => (1..400_u64).prop_map(Event::Wait),
         1 => (3000..9000_u64).prop_map(Event::Wait),
@@ -66,7 +66,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
     #[test]
     fn every_decision_is_legal_sums_are_true_and_nobody_is_forgotten(
@@ -103,5 +103,6 @@ fn worlds_have_gangs_preemptions_and_reclaims() {
         }
         seen.add(&world.seen);
     }
-    assert!(seen.starts > 500 && seen.gangs > 20 && seen.reclaimed > 2 && seen.lower_class > 2, "{seen:?}");
+    assert!(seen.starts > 500 && seen.gangs > 20 && seen.reclaimed > 20 && seen.lower_class > 10, "{seen:?}");
+    assert!(seen.gangs_ended > 0, "{seen:?}");
 }

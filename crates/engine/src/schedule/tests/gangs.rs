@@ -115,3 +115,32 @@ fn a_gang_that_loses_a_member_before_it_started_waits_for_another() {
     stage.enqueue(task(1, 3), member("g", 2, 0));
     assert_eq!(stage.started(), [(1, 2), (1, 3)]);
 }
+
+#[test]
+fn members_that_differ_find_nodes_if_there_are_any() {
+    let mut stage = Stage::declared(&[
+        declared("a", &[("cpu", 2000), ("pods", 9), ("gpu", 1)]),
+        declared("b", &[("cpu", 3000), ("pods", 9)]),
+    ]);
+    // The fullest node that fits the first is the only one that fits the second.
+    stage.enqueue(task(1, 1), member("g", 2, 2000));
+    let others = BTreeMap::from([("gpu".to_owned(), 1)]);
+    stage.enqueue(task(1, 2), Demand { resources: Resources { others, ..cpu(1000) }, ..member("g", 2, 1000) });
+    assert_eq!(stage.started(), [(1, 1), (1, 2)]);
+    assert_eq!((stage.node_of(1, 1), stage.node_of(1, 2)), ("b", "a"));
+}
+
+#[test]
+fn members_that_wait_alone_do_not_count_as_started() {
+    let mut stage = Stage::declared(&[declared("n", &[("pods", 2)])]);
+    (1..=4).for_each(|node| stage.enqueue(task(1, node), member("g", 2, 0)));
+    assert_eq!(stage.started(), [(1, 1), (1, 2)]);
+    // Both are ended for another and wait again, and so do the others: for each other.
+    (1..=2).for_each(|node| stage.scheduler.quit_gang(task(1, node)));
+    stage.release(1, 1);
+    stage.enqueue(task(1, 1), member("g", 2, 0));
+    assert_eq!(stage.started(), [], "one alone is no gang");
+    stage.release(1, 2);
+    stage.enqueue(task(1, 2), member("g", 2, 0));
+    assert_eq!(stage.started().len(), 2);
+}

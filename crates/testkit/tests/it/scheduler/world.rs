@@ -17,7 +17,10 @@ use octoflow_model::{
         placement::{NodeConstraints, Taint, TaintEffect, Toleration},
     },
 };
-use octoflow_testkit::recount::{Holder, Recount, gang::StartedGangs};
+use octoflow_testkit::recount::{
+    Holder, Recount,
+    gang::{Key, StartedGangs, key},
+};
 use proptest::sample::Index;
 
 const QUEUES: [(&str, Option<&str>); 5] =
@@ -38,7 +41,7 @@ pub(super) struct Task {
     pub(super) cpu: u64,
     pub(super) gpus: u64,
     pub(super) bound: Option<u64>,
-    pub(super) gang: Option<u32>,
+    pub(super) gang: bool,
     pub(super) class: Option<usize>,
     pub(super) preemptable: Option<bool>,
     pub(super) zone: Option<usize>,
@@ -117,9 +120,6 @@ impl Seen {
     }
 }
 
-/// Name of a gang, and the run it belongs to alone.
-type GangKey = (Arc<str>, Option<RunId>);
-
 pub(super) struct World {
     scheduler: Scheduler,
     count: Recount,
@@ -128,7 +128,7 @@ pub(super) struct World {
     since: BTreeMap<TaskRef, Time>,
     gangs: StartedGangs,
     nominees: Vec<Nominee>,
-    /// Who was ended for whom since something was declared.
+    /// Who was ended for whom since something happened.
     ended_for: BTreeSet<(TaskRef, TaskRef)>,
     busy: BTreeSet<RunId>,
     now: Time,
@@ -208,6 +208,7 @@ impl World {
     }
 
     pub(super) fn apply(&mut self, event: &Event) {
+        self.ended_for.clear();
         match event {
             Event::Come(task) => self.come(task),
             Event::End(which) => {
@@ -287,15 +288,15 @@ impl World {
     /// Notes that what was promised to nominees may not hold any more.
     fn disturb(&mut self) {
         self.nominees.iter_mut().for_each(|nominee| nominee.disturbed = true);
-        self.ended_for.clear();
     }
 
     fn come(&mut self, task: &Task) {
         self.next += 1;
         let others = if task.gpus > 0 { BTreeMap::from([(GPU.to_owned(), task.gpus)]) } else { BTreeMap::new() };
-        let gang = task.gang.map(|least| Gang {
+        let least = 2 + (task.run % 3) as u32;
+        let gang = task.gang.then(|| Gang {
             namespace: "n".into(),
-            name: format!("{}-{least}", task.run).into(),
+            name: format!("g{}", task.run).into(),
             own: task.run.is_multiple_of(2).then_some(RunId(task.run)),
             least,
             part: ["one", "two"][task.tenant % 2].into(),
@@ -306,7 +307,7 @@ impl World {
         let tolerations = if task.tolerates { vec![toleration] } else { Vec::new() };
         let demand = Demand {
             // All members of a gang wait in one queue.
-            queue: LEAVES[if task.gang.is_some() { task.run as usize % 3 } else { task.queue }].into(),
+            queue: LEAVES[if task.gang { task.run as usize % 3 } else { task.queue }].into(),
             priority: task.priority,
             class: task.class.map(|class| CLASSES[class].0.into()),
             gang,
@@ -377,7 +378,7 @@ impl World {
 
     pub(super) fn decide(&mut self) {
         let mut batch: Vec<Preemption> = Vec::new();
-        let mut before = self.count.clone();
+        let mut before = (self.count.clone(), self.gangs.clone());
         loop {
             let busy = &self.busy;
             let decision = self.scheduler.next(self.now, |_| true, |run| !busy.contains(&run));
@@ -389,12 +390,12 @@ impl World {
                 continue;
             }
             if !batch.is_empty() {
-                self.judge(&before, &std::mem::take(&mut batch));
+                self.judge(&before.0, &before.1, &std::mem::take(&mut batch));
             }
             match decision {
                 None => break,
                 Some(Decision::Preempt(preemption)) => {
-                    before = self.count.clone();
+                    before = (self.count.clone(), self.gangs.clone());
                     self.ending(&preemption);
                     batch.push(preemption);
                 }
@@ -414,7 +415,7 @@ impl World {
                     self.nominees.retain(|nominee| nominee.by != task);
                     let holder = Holder { demand, assignment, started: self.now, ending: false };
                     self.count.holders.insert(task, holder);
-                    before = self.count.clone();
+                    before = (self.count.clone(), self.gangs.clone());
                 }
             }
         }
@@ -436,7 +437,7 @@ impl World {
     }
 
     /// Judges who was ended for one unit.
-    fn judge(&mut self, before: &Recount, batch: &[Preemption]) {
+    fn judge(&mut self, before: &Recount, gangs: &StartedGangs, batch: &[Preemption]) {
         let by = batch[0].by;
         let (demand, _) =
             self.waiting.get(&by).unwrap_or_else(|| panic!("{by:?} does not wait, and others end for it"));
@@ -450,10 +451,12 @@ impl World {
             .filter(|other| other.by != by)
             .flat_map(|other| other.demands.iter().map(|one| &**one))
             .collect();
-        if let Some(why) = before.victims_problem(&wanted, &beside, &victims) {
+        // Of a gang that is yet to start nobody but the scheduler knows who is among the first.
+        let whole = demand.gang.as_ref().is_none_or(|gang| self.gangs.is_formed(gang));
+        if whole && let Some(why) = before.victims_problem(&wanted, &beside, &victims) {
             panic!("{by:?} of queue {} ends {victims:?}: {why}", demand.queue);
         }
-        self.judge_gangs(before, &victims);
+        self.judge_gangs(before, gangs, &victims);
         if demand.gang.is_none() && self.nominees.is_empty() {
             let gang = |task: TaskRef| before.holders.get(&task).and_then(|holder| holder.demand.gang.as_ref());
             let together = |one: TaskRef, other: TaskRef| {
@@ -471,11 +474,13 @@ impl World {
     }
 
     /// Of a gang, members above its least are ended, or all that run.
-    fn judge_gangs(&mut self, before: &Recount, victims: &[(TaskRef, PreemptionReason)]) {
+    fn judge_gangs(&mut self, before: &Recount, formed: &StartedGangs, victims: &[(TaskRef, PreemptionReason)]) {
         let ended = |task: &TaskRef| victims.iter().any(|(victim, _)| victim == task);
         let gangs: BTreeMap<_, Gang> = victims
             .iter()
             .filter_map(|(task, _)| before.holders[task].demand.gang.clone())
+            // One that people have broken up is not whole any more.
+            .filter(|gang| formed.is_formed(gang))
             .map(|gang| ((gang.name.clone(), gang.own), gang))
             .collect();
         for gang in gangs.values() {
@@ -561,10 +566,10 @@ impl World {
 
     /// A gang that is the first of its queue starts as soon as its least fits in any way.
     fn check_gangs_due(&self) {
-        let mut gangs: BTreeMap<GangKey, Vec<(TaskRef, &Demand)>> = BTreeMap::new();
+        let mut gangs: BTreeMap<Key, Vec<(TaskRef, &Demand)>> = BTreeMap::new();
         for (task, (demand, _)) in &self.waiting {
             if let Some(gang) = demand.gang.as_ref().filter(|gang| !self.gangs.is_formed(gang)) {
-                gangs.entry((gang.name.clone(), gang.own)).or_default().push((*task, demand));
+                gangs.entry(key(gang)).or_default().push((*task, demand));
             }
         }
         for members in gangs.values() {
