@@ -67,6 +67,9 @@ impl Scheduler {
             return None;
         }
         let sources = self.sources(&unit, &wanted);
+        if sources.is_empty() {
+            return None;
+        }
         let chosen = self.choose(at, &unit, &shape, &sources)?;
         let (chosen, placement) = self.least_harm(at, &shape, chosen)?;
         let queue = self.tree.get(unit.leaf).spec.name.to_string();

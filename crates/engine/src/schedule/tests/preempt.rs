@@ -225,7 +225,7 @@ fn victims_are_no_more_than_needed_and_the_youngest_of_one_node() {
             Decision::Start { .. } => None,
         })
         .collect();
-    let on: std::collections::BTreeSet<&str> = victims.iter().map(|victim| stage.node_of(1, victim.node.0)).collect();
+    let on: BTreeSet<&str> = victims.iter().map(|victim| stage.node_of(1, victim.node.0)).collect();
     assert_eq!((victims.len(), on.len()), (3, 1), "{victims:?}");
     assert!(victims.iter().all(|victim| victim.node.0 >= 70), "{victims:?}");
     victims.iter().for_each(|victim| stage.release(1, victim.node.0));
