@@ -191,7 +191,7 @@ impl Scheduler {
         });
         idle.into_iter().for_each(|leaf| self.tree.unmark(leaf));
         if leaves.len() > 1 {
-            leaves.sort_by(|one, other| self.tree.compare(*one, *other));
+            leaves.sort_by_cached_key(|leaf| self.tree.place_of(*leaf));
         }
         leaves
     }
@@ -248,7 +248,8 @@ impl Scheduler {
     /// Returns the first unit of each shape of a queue, as it is known or computed anew.
     fn ranked(&mut self, leaf: QueueIx, now: Time, ready: &impl Fn(RunId) -> bool) -> Ranked {
         if let Some(ranked) = self.tree.leaf(leaf).take_ranked(now)
-            && ranked.units.iter().all(|(_, unit, _)| self.is_ready(*unit, ready))
+            && ranked.units.iter().all(|((.., task), _, _)| ready(task.run))
+            && ranked.gangs.iter().all(|unit| self.is_ready(*unit, ready))
         {
             return ranked;
         }
@@ -272,7 +273,9 @@ impl Scheduler {
         } else {
             self.tree.get(leaf).leaf.next_deadline(now)
         };
-        Ranked { units, until }
+        let is_gang = |unit: &UnitIx| self.units.get(*unit).is_some_and(|unit| unit.gang.is_some());
+        let gangs = units.iter().map(|(_, unit, _)| *unit).filter(is_gang).collect();
+        Ranked { units, gangs, until }
     }
 
     fn is_ready(&self, at: UnitIx, ready: &impl Fn(RunId) -> bool) -> bool {

@@ -77,6 +77,9 @@ impl Scheduler {
             return None;
         }
         let sources = self.sources(&unit, &wanted);
+        if sources.is_empty() {
+            return None;
+        }
         let chosen = self.choose(at, &unit, &shape, &sources)?;
         let (chosen, placement) = self.least_harm(at, &shape, chosen)?;
         // Whoever is kept from starting by guarantees of others would not start then.

@@ -25,7 +25,7 @@ pub const MAX_DEPTH: usize = 8;
 
 /// The place of a queue among its siblings: those below their guarantee first, then by priority, then by the smaller share
 /// of what they deserve.
-type OrderKey = (bool, Reverse<i32>, Share, Arc<str>);
+pub(super) type OrderKey = (bool, Reverse<i32>, Share, Arc<str>);
 
 /// A dominant share in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -57,6 +57,8 @@ pub(super) struct Leaf {
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
     pub units: Vec<(Order, UnitIx, ShapeIx)>,
+    /// Those of them that are gangs: their members may be of several runs.
+    pub gangs: Vec<UnitIx>,
     pub until: Option<Time>,
 }
 
@@ -172,9 +174,11 @@ impl Leaf {
         for level in line.of.get_mut(&tenant).into_iter().flat_map(BTreeMap::values_mut) {
             if level.of.contains_key(&run) {
                 level.change(run, turn, |_| ());
-                // Somebody else may be first now.
-                line.first = None;
-                self.ranked = None;
+                // Turns only become later: whoever was first stays it, unless it was this one.
+                if line.first.is_none_or(|((.., task), _)| task.run == run) {
+                    line.first = None;
+                    self.ranked = None;
+                }
             }
         }
     }

@@ -199,7 +199,4 @@ fn bad_queues_are_refused_whole_with_every_reason() {
         ]),
         &["status.capacity.cpu"],
     );
-    let wrong =
-        gated("x", "/nowhere").replace("      command:", "      resources: {requests: {cpu: '-1'}}\n      command:");
-    shows(&rig.bad(&["create", "-f", &rig.file("x.yaml", &wrong)]), &["cpu"]);
 }

@@ -29,6 +29,7 @@ use world::World;
 /// How many tasks end in one measurement, and how many of them between two looks at the clock.
 const EVENTS: usize = 4_000;
 const BATCH: usize = 50;
+const WARM_UP: usize = 80;
 /// What takes longer has hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Runs in which waiting tasks are left behind for a restart.
@@ -126,14 +127,17 @@ pub(super) fn sched(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
 pub(super) fn events(waiting: u32) -> Outcome<String> {
     let mut world = World::new(waiting);
     let mut spent = Duration::ZERO;
-    for _ in 0..EVENTS / BATCH {
+    // After so many ends before it the mixture of what runs changes no more.
+    for round in -(WARM_UP as i64)..(EVENTS / BATCH) as i64 {
         let ends = world.draw_ends(BATCH);
         let mut started = Vec::with_capacity(2 * BATCH);
         let began = os::thread_cpu()?;
         for task in ends {
             world.end(task, &mut started);
         }
-        spent += os::thread_cpu()? - began;
+        if round >= 0 {
+            spent += os::thread_cpu()? - began;
+        }
         world.note(&started);
         world.refill();
     }

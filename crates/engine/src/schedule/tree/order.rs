@@ -8,16 +8,11 @@ impl Tree {
         Leaves { tree: self, open: vec![Visit::Queue(Self::ROOT)] }
     }
 
-    /// Compares two leaves by the order of service; a queue comes before those below it.
-    pub(in crate::schedule) fn compare(&self, one: QueueIx, other: QueueIx) -> std::cmp::Ordering {
-        let down = |at| {
-            let mut path: Vec<QueueIx> = self.path(at).collect();
-            path.reverse();
-            path
-        };
-        let (one, other) = (down(one), down(other));
-        let keys = |path: &[QueueIx]| path.iter().map(|at| (self.get(*at).key.clone(), *at)).collect::<Vec<_>>();
-        keys(&one).cmp(&keys(&other))
+    /// Returns the place of a leaf in the order of service; a queue comes before those below it.
+    pub(in crate::schedule) fn place_of(&self, leaf: QueueIx) -> Vec<(OrderKey, QueueIx)> {
+        let mut place: Vec<_> = self.path(leaf).map(|at| (self.get(at).key.clone(), at)).collect();
+        place.reverse();
+        place
     }
 }
 

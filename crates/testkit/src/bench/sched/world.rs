@@ -53,7 +53,8 @@ impl World {
         }
         for queue in 0..QUEUES {
             let parent = Some(format!("p{}", queue % PARENTS).into());
-            let spec = QueueSpec { parent, weight: queue % 3 + 1, ..QueueSpec::new(format!("q{queue}")) };
+            let spec =
+                QueueSpec { parent, weight: queue % 3 + 1, reclaimable: false, ..QueueSpec::new(format!("q{queue}")) };
             world.scheduler.put_queue(spec);
         }
         for at in 0..QUEUES * SHAPES * TENANTS {
