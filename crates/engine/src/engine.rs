@@ -34,9 +34,11 @@ pub(crate) mod capacity;
 pub use capacity::Capacity;
 
 mod command;
+mod deadlock;
 mod place;
 
 use command::ChildRuns;
+use deadlock::DeadlockCheck;
 use place::enqueue;
 
 /// Kinds of objects whose values tasks and parameters can reference.
@@ -116,6 +118,9 @@ pub struct Engine {
     /// True if scheduling was cut short by the work limit: a task may be admitted, or a lock granted, with the next
     /// input.
     unscheduled: bool,
+    deadlock: DeadlockCheck,
+    /// Runs that were told that they wait in a circle.
+    deadlocked: BTreeSet<RunId>,
 }
 
 /// Construction parameters of an engine.
@@ -169,6 +174,8 @@ impl Engine {
             deferred: BTreeMap::new(),
             postponed: BTreeMap::new(),
             unscheduled: false,
+            deadlock: DeadlockCheck::default(),
+            deadlocked: BTreeSet::new(),
         }
     }
 
@@ -242,7 +249,7 @@ impl Engine {
             return Some(Time(i64::MIN));
         }
         let timer = self.wakes.first().map(|(at, _, _)| *at);
-        timer.into_iter().chain(self.scheduler.wake_at()).min()
+        timer.into_iter().chain(self.scheduler.wake_at()).chain(self.deadlock.wake_at()).min()
     }
 
     fn release(&mut self, run: RunId) -> Option<Run> {
@@ -253,12 +260,16 @@ impl Engine {
         self.wakes.retain(|(_, owner, _)| *owner != run);
         self.deferred.remove(&run);
         self.postponed.remove(&run);
+        self.deadlock.with_daemons.remove(&run);
+        self.deadlocked.remove(&run);
         released
     }
 
     pub fn handle(&mut self, input: Input, now: Time) -> Outcome {
         let mut outcome = Outcome::default();
         self.left = self.slice;
+        // Whoever raises a limit or brings a node may end a circle without a fact of any run.
+        let outside = matches!(&input, Input::Object { .. } | Input::Node { .. } | Input::Queue { .. });
         match input {
             Input::Submit { run, submission, program } => self.submit(run, submission, program, &mut outcome),
             Input::Begin { run } => self.turn(run, now, &mut outcome, |_| ()),
@@ -321,6 +332,8 @@ impl Engine {
             }
         }
         self.schedule(now, &mut outcome);
+        self.deadlock.note(outside || !outcome.decided.is_empty());
+        self.check_deadlocks(now, &mut outcome);
         self.prune_timers();
         outcome.series = self.shared.meters.take_touched();
         outcome.usage = self.scheduler.take_usage(now);
@@ -421,6 +434,13 @@ impl Engine {
                 self.scheduler.join(TaskRef { run: id, node }, &gang);
             }
             self.children.insert(&run);
+            self.deadlock.note(true);
+            if run.has_daemons() {
+                self.deadlock.with_daemons.insert(id);
+            }
+            if run.head().deadlock.is_some() {
+                self.deadlocked.insert(id);
+            }
             self.runs.insert(id, run);
         }
     }
@@ -482,6 +502,11 @@ impl Engine {
         let effects = turn.into_effects();
         self.apply_effects(id, effects, now, outcome);
         let Some(run) = self.runs.get_mut(&id).filter(|_| !more) else { return };
+        if run.has_daemons() {
+            self.deadlock.with_daemons.insert(id);
+        } else if !self.deadlock.with_daemons.is_empty() {
+            self.deadlock.with_daemons.remove(&id);
+        }
         for (node, waiter) in run.take_lock_requests() {
             self.locks.enqueue(Holder { run: id, node }, waiter);
         }

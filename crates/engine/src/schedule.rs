@@ -4,10 +4,13 @@
 
 mod amounts;
 mod config;
+mod data;
+pub mod fit;
 mod gang;
 mod node;
 mod pick;
 mod preempt;
+mod remedy;
 mod report;
 mod reserve;
 mod room;
@@ -16,6 +19,7 @@ pub mod spec;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod trial;
 mod units;
 mod usage;
 mod waiting;
@@ -42,11 +46,13 @@ use waiting::Turn;
 
 pub use node::Misfit;
 pub use preempt::{Preemption, PreemptionReason};
+pub use remedy::{Proposal, Remedy};
 pub use report::{GangReport, NodeReport, QueueReport};
 pub use spec::Gang;
 pub use tree::MAX_DEPTH;
+pub use trial::Estimate;
 pub use usage::UsageRecord;
-pub use why::{Level, Remedy, WaitReason, amount};
+pub use why::{Level, WaitReason, amount};
 
 /// A task by the run and node it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,7 +80,7 @@ pub enum Decision {
     Preempt(Preemption),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Scheduler {
     names: ResourceNames,
     room: Room,
@@ -103,7 +109,7 @@ pub struct Scheduler {
     clock: Time,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Waiting {
     demand: Arc<Demand>,
     since: Time,
@@ -111,7 +117,7 @@ struct Waiting {
     unit: Option<UnitIx>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Running {
     demand: Arc<Demand>,
     leaf: QueueIx,
@@ -128,7 +134,7 @@ struct Running {
     charged_until: Time,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct RunState {
     turn: Turn,
     running: u32,

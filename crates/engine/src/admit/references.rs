@@ -10,11 +10,13 @@ use crate::{
         Catalog, code,
         shape::{MAX_PROBLEMS, short},
     },
+    dialects::argo::duration,
     expr::nearest,
     kinds::{
         ErrorsAndWarnings,
         scheduling::{QUEUE_NAMES, QueueState, named_queue},
     },
+    pod::demand::LONGEST_WAITS,
     schedule::spec::DEFAULT,
 };
 
@@ -25,6 +27,8 @@ const CLASS_FIELDS: [&str; 2] = ["priorityClassName", "podPriorityClassName"];
 enum Named<'v> {
     Queue(&'v str),
     Class(&'v str),
+    /// The longest wait of a run or pod.
+    LongestWait(&'v str),
 }
 
 /// Checks everything that the object names, and that the templates name which it refers to.
@@ -37,6 +41,9 @@ pub(super) fn check(object: &Value, stored: Option<&Stored>, others: &dyn Catalo
                 Some(Judgement::Refused(problem)) => problems.push((*problem).path(path)),
                 Some(Judgement::NotLoaded(message)) => {
                     warnings.push(Problem::warning(code::NOT_LOADED, message).path(path));
+                }
+                Some(Judgement::Ignored(message)) => {
+                    warnings.push(Problem::warning(code::DURATION, message).path(path));
                 }
                 None => {}
             }
@@ -62,6 +69,7 @@ pub(super) fn check(object: &Value, stored: Option<&Stored>, others: &dyn Catalo
 enum Judgement {
     Refused(Box<Problem>),
     NotLoaded(String),
+    Ignored(String),
 }
 
 fn judge(named: Named<'_>, others: &dyn Catalog) -> Option<Judgement> {
@@ -97,6 +105,11 @@ fn judge(named: Named<'_>, others: &dyn Catalog) -> Option<Judgement> {
             }
             None => Some(Judgement::NotLoaded(format!("PriorityClass `{}` is not loaded", short(name)))),
         },
+        Named::LongestWait(text) if duration::parse(text).is_some_and(|wait| !wait.is_zero()) => None,
+        Named::LongestWait(text) => Some(Judgement::Ignored(format!(
+            "`{}` is not a time such as 90s, 30m or 2h, so the longest wait of the queue counts",
+            short(text)
+        ))),
     }
 }
 
@@ -123,6 +136,10 @@ fn references(root: &Value) -> Vec<(Path, Named<'_>)> {
                             for name in QUEUE_NAMES {
                                 let queue = entries.get(name).and_then(Value::as_str).filter(known);
                                 found.extend(queue.map(|queue| (at().join(name), Named::Queue(queue))));
+                            }
+                            for name in LONGEST_WAITS {
+                                let wait = entries.get(name).and_then(Value::as_str).filter(known);
+                                found.extend(wait.map(|wait| (at().join(name), Named::LongestWait(wait))));
                             }
                         }
                         Value::Object(_) | Value::Array(_) => open.push((at(), value)),
@@ -234,6 +251,21 @@ mod tests {
         assert_eq!(warnings.len(), 5, "{warnings:#?}");
         let plain = json!({"spec": {"queue": "default"}});
         assert!(check(&plain, None, &Known(None)).1.is_empty());
+    }
+
+    #[test]
+    fn a_longest_wait_that_is_no_time_is_told_with_its_path() {
+        let run = |wait: &str| json!({"metadata": {"annotations": {"sla-waiting-time": wait}}, "spec": {}});
+        let (problems, warnings) = check(&run("soon"), None, &Known(Some(tree())));
+        assert!(problems.is_empty());
+        assert!(
+            told(&warnings)[0].starts_with("metadata.annotations['sla-waiting-time']: `soon` is not a time"),
+            "{warnings:?}"
+        );
+        for good in ["10m", "90s", "2h", "{{workflow.parameters.wait}}"] {
+            assert!(check(&run(good), None, &Known(Some(tree()))).1.is_empty(), "{good}");
+        }
+        assert_eq!(check(&run("0s"), None, &Known(Some(tree()))).1.len(), 1);
     }
 
     #[test]

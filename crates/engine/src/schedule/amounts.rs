@@ -16,7 +16,7 @@ const FIRST: [&str; 3] = ["pods", "cpu", "memory"];
 const MAX_AMOUNT: u64 = 1 << 50;
 
 /// Resource names by index.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ResourceNames {
     names: Vec<Arc<str>>,
     index: HashMap<Arc<str>, usize>,
@@ -43,7 +43,6 @@ impl ResourceNames {
         self.names.len() - 1
     }
 
-    #[cfg(test)]
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.index.get(name).copied()
     }

@@ -19,7 +19,7 @@ pub(super) struct NodeIx(u32);
 /// A node for each task of a unit, in the order of the shape's parts.
 pub(super) type Placement = Vec<NodeIx>;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Room {
     nodes: Vec<Option<Node>>,
     by_name: HashMap<Arc<str>, NodeIx>,

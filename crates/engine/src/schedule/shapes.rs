@@ -53,7 +53,7 @@ impl Shape {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     shape: Arc<Shape>,
     total: Arc<Amounts>,
@@ -62,7 +62,7 @@ struct Entry {
     leaves: BTreeMap<QueueIx, u32>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shapes {
     all: Vec<Option<Entry>>,
     unused: Vec<ShapeIx>,

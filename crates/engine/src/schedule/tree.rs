@@ -30,7 +30,7 @@ pub(super) struct Share(pub u64);
 
 pub(super) const WHOLE: Share = Share(1_000_000);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Queue {
     pub spec: QueueSpec,
     /// False if tasks name it and nobody has created it, or it was deleted under them.
@@ -55,7 +55,7 @@ pub(super) struct Queue {
     pub leaf: Leaf,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
     queues: Vec<Queue>,
     by_name: HashMap<Arc<str>, QueueIx>,

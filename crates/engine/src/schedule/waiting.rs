@@ -28,7 +28,7 @@ pub(super) enum Overdue {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Turn(pub u64);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Leaf {
     /// Units by shape, so that the first of each shape is found at once.
     lines: BTreeMap<ShapeIx, Line>,
@@ -46,7 +46,7 @@ pub(super) struct Leaf {
     pub next_preemption: Option<(UnitIx, Time)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Line {
     tenants: BTreeSet<(UsageKey, TenantIx)>,
     of: HashMap<TenantIx, BTreeMap<i32, Level>>,
@@ -54,14 +54,14 @@ struct Line {
 
 /// The units of one tenant, shape and priority. Its rank is that of its first unit, so that a level whose units wait long
 /// is served before one of higher priority; within it runs take turns.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Level {
     firsts: BTreeSet<(Rank, RunId)>,
     turns: BTreeSet<(Turn, RunId)>,
     of: HashMap<RunId, RunLine>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct RunLine {
     turn: Turn,
     units: BTreeSet<(Rank, TaskRef, UnitIx)>,

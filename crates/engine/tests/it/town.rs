@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use octoflow_engine::{
-    Command, Engine, Input, Outcome, Refusal,
+    Capacity, Command, Engine, Input, Outcome, Refusal,
     argo::{
         explain::{Reason, explain_with},
         status,
@@ -33,11 +33,19 @@ pub(crate) struct Town {
     pub(crate) flights: Vec<AttemptId>,
     pub(crate) now: Time,
     maps: BTreeMap<(String, String), KeyedData>,
+    slots: Option<usize>,
+    /// Namespaces of runs that are not in `default`.
+    pub(crate) namespaces: BTreeMap<u64, String>,
 }
 
 impl Town {
     pub(crate) fn new() -> Self {
         Self { engine: Some(Engine::new(ROOMY)), now: DAWN, ..Self::default() }
+    }
+
+    /// A town on a machine with so many slots.
+    pub(crate) fn small(slots: usize) -> Self {
+        Self { engine: Some(Engine::new(Capacity { slots, ..ROOMY })), slots: Some(slots), ..Self::new() }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -64,7 +72,7 @@ impl Town {
         manifest["metadata"]["name"] = name.clone().into();
         let submission = Submission {
             name,
-            namespace: "default".into(),
+            namespace: self.namespaces.get(&run).cloned().unwrap_or_else(|| "default".into()),
             uid: run.to_string(),
             at: self.now,
             manifest,
@@ -104,6 +112,12 @@ impl Town {
         };
         self.input(Input::Report(Report::Ended { attempt, at: self.now, end: Box::new(end) }));
         attempt
+    }
+
+    /// A task reports that it runs.
+    pub(crate) fn begins(&mut self, flight: usize) {
+        self.now = self.now.saturating_add(Duration::from_secs(1));
+        self.input(Input::Report(Report::Started { attempt: self.flights[flight], at: self.now }));
     }
 
     pub(crate) fn tick(&mut self, seconds: u64) {
@@ -170,7 +184,7 @@ impl Town {
 
     /// The engine is gone; a new one reads the journals.
     pub(crate) fn restart(&mut self) {
-        let mut engine = Engine::new(ROOMY);
+        let mut engine = Engine::new(Capacity { slots: self.slots.unwrap_or(ROOMY.slots), ..ROOMY });
         for ((namespace, map), data) in &self.maps {
             assert_eq!(namespace, "default");
             engine.handle(inputs::object(Keyed::ConfigMap, map, data.clone()), self.now);

@@ -69,6 +69,7 @@ impl Turn<'_> {
                 | RunFact::Resumed { .. }
                 | RunFact::ShuttingDown { .. }
                 | RunFact::DeadlinePassed { .. }
+                | RunFact::Deadlock { .. }
                 | RunFact::Marked { .. },
             )
             | Fact::Workflow(
