@@ -260,7 +260,6 @@ impl Engine {
         self.wakes.retain(|(_, owner, _)| *owner != run);
         self.deferred.remove(&run);
         self.postponed.remove(&run);
-        self.deadlock.with_daemons.remove(&run);
         self.deadlocked.remove(&run);
         released
     }
@@ -435,9 +434,6 @@ impl Engine {
             }
             self.children.insert(&run);
             self.deadlock.note(true);
-            if run.has_daemons() {
-                self.deadlock.with_daemons.insert(id);
-            }
             if run.head().deadlock.is_some() {
                 self.deadlocked.insert(id);
             }
@@ -502,11 +498,6 @@ impl Engine {
         let effects = turn.into_effects();
         self.apply_effects(id, effects, now, outcome);
         let Some(run) = self.runs.get_mut(&id).filter(|_| !more) else { return };
-        if run.has_daemons() {
-            self.deadlock.with_daemons.insert(id);
-        } else if !self.deadlock.with_daemons.is_empty() {
-            self.deadlock.with_daemons.remove(&id);
-        }
         for (node, waiter) in run.take_lock_requests() {
             self.locks.enqueue(Holder { run: id, node }, waiter);
         }

@@ -267,7 +267,7 @@ fn what_could_never_start_is_refused_and_a_dry_run_says_when_the_rest_would() {
     // Only measured: it would run alone.
     create(&registry, "Workflow", asking("large", "default", "1000")).unwrap();
     let node = names(&registry, "Node").remove(0);
-    patch_status(&registry, &node, "4");
+    patch_status(&registry, &node, "3");
     assert_eq!(causes(create(&registry, "Workflow", asking("w", "small", "5"))), [field, field]);
     assert!(registry.find_run(kind("Workflow"), "default", "w").is_err(), "nothing is stored");
     let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };

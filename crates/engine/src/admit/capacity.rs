@@ -301,6 +301,13 @@ mod tests {
             Ok(admitted) => admitted.warnings,
             Err(problems) => problems.0,
         };
+        assert!(
+            found
+                .iter()
+                .all(|problem| problem.severity != octoflow_manifest::Severity::Error
+                    || problem.code == code::NEVER_FITS),
+            "{found:#?}"
+        );
         let ours = found.into_iter().filter(|problem| problem.code == code::NEVER_FITS);
         let (errors, warnings): (Vec<Problem>, Vec<Problem>) =
             ours.partition(|problem| problem.severity == octoflow_manifest::Severity::Error);
@@ -367,7 +374,7 @@ mod tests {
         let set = |replicas: u32| {
             json!({
                 "apiVersion": "octopus.openi.pcl.cn/v1alpha1", "kind": "TaskSet", "metadata": {"name": "t"},
-                "spec": {"roles": [{"name": "worker", "replicas": replicas, "template": {
+                "spec": {"roles": [{"name": "worker", "replicas": replicas, "completionPolicy": {"maxFailed": 1, "minSucceeded": 1}, "template": {
                     "metadata": {"annotations": {"scheduling.k8s.io/group-name": "g"}},
                     "spec": {"containers": [{"name": "m", "image": "i", "command": ["c"],
                         "resources": {"requests": {"cpu": "3"}}}]}}}]},

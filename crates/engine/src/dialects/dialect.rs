@@ -366,15 +366,6 @@ pub trait DialectRun: Any + Send {
         vec![None]
     }
 
-    /// Returns the running tasks that end only because others have.
-    fn daemons(&self) -> Vec<NodeIx> {
-        Vec::new()
-    }
-
-    fn has_daemons(&self) -> bool {
-        false
-    }
-
     /// Returns the name of a node or replica for people.
     fn label_of(&self, at: NodeIx) -> String;
 

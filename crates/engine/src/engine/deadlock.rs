@@ -1,5 +1,6 @@
-//! Finds circles of waiting across locks, room and child runs: everybody in one holds what another waits for, so none of them
-//! goes on by itself. It names them; it ends nobody. Looked for a while after something changed, never at each input.
+//! Finds circles of waiting across locks and child runs: everybody in one holds what another waits for, so none of them goes
+//! on by itself. Room is held by tasks that run and end, or give it back once they are daemons, so it closes no circle. It
+//! names them; it ends nobody. Looked for a while after something changed, never at each input.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +10,7 @@ use std::{
 use octoflow_model::{Claim, NodeIx, RunId, Time};
 
 use super::{Engine, input::Outcome, locks::Holder};
-use crate::{dialects::dialect::TaskState, schedule::TaskRef};
+use crate::dialects::dialect::TaskState;
 
 /// A circle is looked for so long after the last change, so it is named within twice this time.
 const DELAY: Duration = Duration::from_secs(5);
@@ -24,8 +25,6 @@ pub(super) struct DeadlockCheck {
     due: Option<Time>,
     /// True if something was decided since the last look.
     changed: bool,
-    /// Runs with daemons: those hold room until somebody else has ended.
-    pub(super) with_daemons: BTreeSet<RunId>,
 }
 
 impl DeadlockCheck {
@@ -42,21 +41,15 @@ impl DeadlockCheck {
 #[derive(Debug)]
 struct Member {
     who: Holder,
-    what: Want,
+    claims: Vec<Claim>,
     /// What ends only after it has, by run.
     after: Vec<Holder>,
-}
-
-#[derive(Debug)]
-enum Want {
-    Locks(Vec<Claim>),
-    Room,
 }
 
 /// What a member waits for, and which one of the circle keeps it.
 struct Link {
     member: usize,
-    lock: Option<String>,
+    lock: String,
     holder: Holder,
     next: usize,
 }
@@ -64,7 +57,7 @@ struct Link {
 impl Engine {
     /// Looks for circles if it is time to, and sets the timer.
     pub(super) fn check_deadlocks(&mut self, now: Time, outcome: &mut Outcome) {
-        let waits = self.locks.has_waiters() || !self.deadlock.with_daemons.is_empty() && self.scheduler.waiting() > 0;
+        let waits = self.locks.has_waiters();
         // What was told and is no longer true is taken back although nobody waits any more.
         let told = !self.deadlocked.is_empty();
         if !waits && !told {
@@ -117,19 +110,12 @@ impl Engine {
         told
     }
 
-    /// Returns everybody who waits for locks, and for room where daemons hold some.
+    /// Returns everybody who waits for locks.
     fn members(&self) -> Vec<Member> {
-        let mut members: Vec<Member> = Vec::new();
-        for (who, waiter) in self.locks.waiting().take(MAX_MEMBERS + 1) {
-            members.push(Member { who, what: Want::Locks(waiter.claims.clone()), after: self.ends_after(who) });
-        }
-        if !self.deadlock.with_daemons.is_empty() && self.scheduler.waiting() <= MAX_MEMBERS {
-            for task in self.scheduler.waiting_tasks() {
-                let who = Holder { run: task.run, node: Some(task.node) };
-                members.push(Member { who, what: Want::Room, after: self.ends_after(who) });
-            }
-        }
-        members
+        let waiting = self.locks.waiting().take(MAX_MEMBERS + 1);
+        waiting
+            .map(|(who, waiter)| Member { who, claims: waiter.claims.clone(), after: self.ends_after(who) })
+            .collect()
     }
 
     /// Returns what ends only after this one has: itself, what is around it, and what waits for its run.
@@ -158,17 +144,8 @@ impl Engine {
         let mut stuck: BTreeSet<usize> = (0..members.len()).collect();
         loop {
             let kept: BTreeSet<Holder> = stuck.iter().flat_map(|at| members[*at].after.iter().copied()).collect();
-            let room = self.room_will_come(&kept);
-            let free: Vec<usize> = stuck
-                .iter()
-                .copied()
-                .filter(|at| match &members[*at].what {
-                    Want::Locks(claims) => claims.iter().all(|claim| self.will_be_free(claim, &kept)),
-                    Want::Room => {
-                        room.as_ref().is_none_or(|room| members[*at].who.task().is_none_or(|task| room.contains(&task)))
-                    }
-                })
-                .collect();
+            let goes_on = |at: &usize| members[*at].claims.iter().all(|claim| self.will_be_free(claim, &kept));
+            let free: Vec<usize> = stuck.iter().copied().filter(goes_on).collect();
             if free.is_empty() {
                 return stuck;
             }
@@ -184,16 +161,6 @@ impl Engine {
         let Ok(limit) = self.shared.limit(claim) else { return true };
         let holders: Vec<Holder> = self.locks.holders_of(claim).collect();
         limit == 0 || holders.len() < limit as usize || holders.iter().any(|holder| !kept.contains(holder))
-    }
-
-    /// Returns the waiting tasks that start once everything has ended that ends by itself; `None` if everything does.
-    fn room_will_come(&self, kept: &BTreeSet<Holder>) -> Option<BTreeSet<TaskRef>> {
-        let daemons = self.deadlock.with_daemons.iter().filter_map(|run| self.runs.get(run));
-        let lasting: BTreeSet<TaskRef> = daemons
-            .flat_map(|run| run.daemons().into_iter().map(move |node| TaskRef { run: run.id(), node }))
-            .filter(|task| kept.contains(&Holder { run: task.run, node: Some(task.node) }))
-            .collect();
-        (!lasting.is_empty()).then(|| self.scheduler.startable_beside(&lasting)).flatten()
     }
 
     /// Follows who waits for whom until somebody comes again.
@@ -213,21 +180,12 @@ impl Engine {
 
     fn link(&self, members: &[Member], stuck: &BTreeSet<usize>, at: usize) -> Option<Link> {
         let waits_for = |holder: &Holder| stuck.iter().copied().find(|other| members[*other].after.contains(holder));
-        match &members[at].what {
-            Want::Locks(claims) => claims.iter().find_map(|claim| {
-                let holders: Vec<Holder> = self.locks.holders_of(claim).collect();
-                let next: Option<Vec<usize>> = holders.iter().map(&waits_for).collect();
-                let (holder, next) = (*holders.first()?, *next?.first()?);
-                Some(Link { member: at, lock: Some(claim.key.clone()), holder, next })
-            }),
-            Want::Room => {
-                let daemons = self.deadlock.with_daemons.iter().filter_map(|run| self.runs.get(run));
-                let mut all = daemons.flat_map(|run| {
-                    run.daemons().into_iter().map(move |node| Holder { run: run.id(), node: Some(node) })
-                });
-                all.find_map(|holder| Some(Link { member: at, lock: None, holder, next: waits_for(&holder)? }))
-            }
-        }
+        members[at].claims.iter().find_map(|claim| {
+            let holders: Vec<Holder> = self.locks.holders_of(claim).collect();
+            let next: Option<Vec<usize>> = holders.iter().map(&waits_for).collect();
+            let (holder, next) = (*holders.first()?, *next?.first()?);
+            Some(Link { member: at, lock: claim.key.clone(), holder, next })
+        })
     }
 
     /// Says who waits for whom, with names of the reader's namespace only.
@@ -247,11 +205,7 @@ impl Engine {
             .map(|link| {
                 let member = &members[link.member];
                 let own = |key: &&String| member.who.run == reader || key.split('/').next() == Some(namespace);
-                let what = match &link.lock {
-                    Some(key) if own(&key) => format!("the lock {key}"),
-                    Some(_) => "a lock".to_owned(),
-                    None => "room".to_owned(),
-                };
+                let what = if own(&&link.lock) { format!("the lock {}", link.lock) } else { "a lock".to_owned() };
                 Some(format!("{} waits for {what}, which {} holds", name(member.who)?, name(link.holder)?))
             })
             .collect();
@@ -259,11 +213,5 @@ impl Engine {
         let more =
             if links.len() > MAX_NAMED { format!("; and {} more", links.len() - MAX_NAMED) } else { String::new() };
         Some(format!("Deadlock: {}{more}", said.join("; ")))
-    }
-}
-
-impl Holder {
-    fn task(self) -> Option<TaskRef> {
-        Some(TaskRef { run: self.run, node: self.node? })
     }
 }

@@ -143,6 +143,12 @@ impl Scheduler {
             if !self.spares_guarantees(&group, &mut freed) {
                 continue;
             }
+            // A whole gang takes the place of members that were chosen one by one.
+            let inside = |one: &Group| group.tasks.len() > 1 && one.tasks.iter().all(|task| group.tasks.contains(task));
+            while let Some(place) = chosen.iter().position(inside) {
+                let one = chosen.remove(place);
+                self.put_back(&one);
+            }
             self.lift(&group);
             chosen.push(group);
             placement = self.trial(at, shape);

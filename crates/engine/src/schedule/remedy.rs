@@ -1,7 +1,7 @@
 //! The smallest change that lets a waiting task go: what is lacking is turned into changes, small ones first, and each is
 //! tried out in a copy until one is enough. It only reads.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use octoflow_model::task::Labels;
 
@@ -116,7 +116,7 @@ impl Scheduler {
             if started.contains(&task) {
                 return Trial::Enough(change);
             }
-            helps |= !started.is_empty();
+            helps |= copy.obstacle(task) != self.obstacle(task) || self.starts_before(task, &started, &copy);
             let mut taken = Amounts::default();
             for other in started.iter().filter_map(|other| copy.running.get(other)) {
                 taken.add(&other.amounts);
@@ -129,6 +129,26 @@ impl Scheduler {
         if helps { Trial::Helps } else { Trial::Useless }
     }
 
+    /// Returns what keeps a task: the quota that is used up, and whether there is room.
+    fn obstacle(&self, task: TaskRef) -> Option<(Option<QuotaLimit>, bool)> {
+        let unit = self.units.get(self.unit_of(task)?)?;
+        let limit = self.tree.limit(unit.leaf, &self.shapes.total(unit.shape));
+        Some((limit, self.shapes.is_active(unit.shape)))
+    }
+
+    /// Reports whether some of these started in the queue of a task.
+    fn starts_before(&self, task: TaskRef, started: &BTreeSet<TaskRef>, copy: &Self) -> bool {
+        let queue = self.waiting.get(&task).and_then(|waiting| self.tree.find(&waiting.demand.queue));
+        started.iter().any(|other| copy.running.get(other).map(|other| other.leaf) == queue)
+    }
+
+    /// Returns the unit that a task starts with, or that it follows: members above the least wait for what the first ones
+    /// wait for.
+    fn unit_of(&self, task: TaskRef) -> Option<UnitIx> {
+        let first = || self.gangs.of(task).and_then(|gang| self.gangs.get(gang)?.unit);
+        self.waiting.get(&task)?.unit.or_else(first)
+    }
+
     fn candidates_for(&self, task: TaskRef) -> Vec<Remedy> {
         let Some(waiting) = self.waiting.get(&task) else { return Vec::new() };
         let Some(leaf) = self.tree.find(&waiting.demand.queue) else { return Vec::new() };
@@ -136,22 +156,26 @@ impl Scheduler {
         if !queue.exists {
             return vec![Remedy::CreateQueue { queue: queue.spec.name.to_string() }];
         }
-        // Members above the least wait for what the first ones wait for.
-        let first = || self.gangs.of(task).and_then(|gang| self.gangs.get(gang)?.unit);
-        let Some(at) = waiting.unit.or_else(first) else {
+        let Some(at) = self.unit_of(task) else {
             let missing = self.gangs.missing(task);
             return vec![Remedy::AddMembers { missing }];
         };
         let line = queue.leaf.all(self.clock);
         let mut candidates = self.changes_for(leaf, at);
         // Whoever would fit waits for what those before it lack.
-        let before = line.into_iter().take_while(|unit| *unit != at);
-        for unit in before.take(MAX_NODES) {
-            for change in self.changes_for(leaf, unit) {
-                if !candidates.contains(&change) {
-                    candidates.push(change);
-                }
-            }
+        let before: Vec<Remedy> = line
+            .into_iter()
+            .take_while(|unit| *unit != at)
+            .take(MAX_NODES)
+            .flat_map(|unit| self.changes_for(leaf, unit))
+            .collect();
+        let fits = self.units.get(at).is_some_and(|unit| {
+            self.shapes.is_active(unit.shape) && self.tree.limit(leaf, &self.shapes.total(unit.shape)).is_none()
+        });
+        if fits {
+            candidates.splice(0..0, before);
+        } else {
+            candidates.extend(before);
         }
         candidates
     }

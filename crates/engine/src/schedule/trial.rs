@@ -158,32 +158,6 @@ impl Scheduler {
         started
     }
 
-    /// Returns the waiting tasks that start at some time if everything ends but these; `None` if there is too much to try it.
-    pub(crate) fn startable_beside(&self, lasting: &BTreeSet<TaskRef>) -> Option<BTreeSet<TaskRef>> {
-        if !self.may_try() {
-            return None;
-        }
-        let mut copy = self.clone();
-        let mut ending: Vec<TaskRef> = copy.running.keys().filter(|task| !lasting.contains(task)).copied().collect();
-        let mut startable = BTreeSet::new();
-        for _ in 0..MAX_TASKS {
-            ending.sort_unstable();
-            ending.iter().for_each(|task| copy.release(*task, copy.clock));
-            let started = copy.start_all();
-            if started.is_empty() {
-                break;
-            }
-            ending = started.iter().copied().collect();
-            startable.extend(started);
-        }
-        Some(startable)
-    }
-
-    /// Iterates over the tasks that wait for room, in no particular order.
-    pub(crate) fn waiting_tasks(&self) -> impl Iterator<Item = TaskRef> + '_ {
-        self.waiting.keys().copied()
-    }
-
     /// Estimates when a waiting task starts.
     pub fn estimate(&self, task: TaskRef) -> Estimate {
         if !self.may_try() || !self.waiting.contains_key(&task) {

@@ -107,21 +107,30 @@ fn who_only_waits_for_somebody_at_work_is_in_no_circle() {
 }
 
 #[test]
-fn a_daemon_that_holds_the_room_its_own_sibling_waits_for_is_named() {
-    let mut town = Town::small(1);
+fn a_child_that_wants_the_lock_of_whoever_waits_for_it_is_named() {
+    let mut town = Town::new();
     town.submit(
         1,
         "
+synchronization: {mutexes: [{name: m}]}
 templates:
-- {name: main, steps: [[{name: server, template: up}], [{name: client, template: plain}]]}
-- {name: up, daemon: true, container: {image: i, command: [c]}}
-- {name: plain, container: {image: i, command: [c]}}",
+- {name: main, steps: [[{name: make, template: child}]]}
+- name: child
+  resource:
+    action: create
+    successCondition: status.phase == Succeeded
+    manifest: '{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: w2}}'",
     );
-    town.begins(0);
-    assert_eq!(town.flights.len(), 1, "the daemon has the only slot");
+    town.parents.insert(2, 1);
+    town.submit(
+        2,
+        "
+synchronization: {mutexes: [{name: m}]}
+templates: [{name: main, container: {image: i, command: [c]}}]",
+    );
     town.tick(5);
-    let told = "Deadlock: workflow w1 (client) waits for room, which workflow w1 (server) holds";
-    assert_eq!(town.message(1), told);
+    let told = "Deadlock: workflow w2 waits for the lock default/Mutex/m, which workflow w1 holds";
+    assert_eq!(town.message(2), told);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use octoflow_engine::{
-    Capacity, Command, Engine, Input, Outcome, Refusal,
+    Command, Engine, Input, Outcome, Refusal,
     argo::{
         explain::{Reason, explain_with},
         status,
@@ -33,19 +33,15 @@ pub(crate) struct Town {
     pub(crate) flights: Vec<AttemptId>,
     pub(crate) now: Time,
     maps: BTreeMap<(String, String), KeyedData>,
-    slots: Option<usize>,
     /// Namespaces of runs that are not in `default`.
     pub(crate) namespaces: BTreeMap<u64, String>,
+    /// Runs that other runs have made.
+    pub(crate) parents: BTreeMap<u64, u64>,
 }
 
 impl Town {
     pub(crate) fn new() -> Self {
         Self { engine: Some(Engine::new(ROOMY)), now: DAWN, ..Self::default() }
-    }
-
-    /// A town on a machine with so many slots.
-    pub(crate) fn small(slots: usize) -> Self {
-        Self { engine: Some(Engine::new(Capacity { slots, ..ROOMY })), slots: Some(slots), ..Self::new() }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -78,7 +74,7 @@ impl Town {
             manifest,
             stored: Default::default(),
             previous: None,
-            parent: None,
+            parent: self.parents.get(&run).copied().map(RunId),
             context: Default::default(),
         };
         let (run, submission) = (RunId(run), Box::new(submission));
@@ -112,12 +108,6 @@ impl Town {
         };
         self.input(Input::Report(Report::Ended { attempt, at: self.now, end: Box::new(end) }));
         attempt
-    }
-
-    /// A task reports that it runs.
-    pub(crate) fn begins(&mut self, flight: usize) {
-        self.now = self.now.saturating_add(Duration::from_secs(1));
-        self.input(Input::Report(Report::Started { attempt: self.flights[flight], at: self.now }));
     }
 
     pub(crate) fn tick(&mut self, seconds: u64) {
@@ -184,7 +174,7 @@ impl Town {
 
     /// The engine is gone; a new one reads the journals.
     pub(crate) fn restart(&mut self) {
-        let mut engine = Engine::new(Capacity { slots: self.slots.unwrap_or(ROOMY.slots), ..ROOMY });
+        let mut engine = Engine::new(ROOMY);
         for ((namespace, map), data) in &self.maps {
             assert_eq!(namespace, "default");
             engine.handle(inputs::object(Keyed::ConfigMap, map, data.clone()), self.now);

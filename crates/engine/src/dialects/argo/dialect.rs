@@ -319,19 +319,6 @@ impl DialectRun for Run {
         Self::ends_after(self, at)
     }
 
-    fn daemons(&self) -> Vec<NodeIx> {
-        let mut daemons: Vec<NodeIx> = self.state.daemons.values().flatten().copied().collect();
-        // A daemon that is tried again is the last of its attempts.
-        for at in &mut daemons {
-            *at = self.state.node(*at).attempts().last().copied().unwrap_or(*at);
-        }
-        daemons
-    }
-
-    fn has_daemons(&self) -> bool {
-        !self.state.daemons.is_empty()
-    }
-
     fn label_of(&self, at: NodeIx) -> String {
         self.state.display_of(at).to_owned()
     }
