@@ -1,6 +1,8 @@
 //! The queues and PriorityClasses that a manifest names, wherever it names them: each must be there and take work. It knows
 //! no dialect: labels and annotations of runs and pods have the same names in all of them.
 
+use std::time::Duration;
+
 use octoflow_manifest::{Path, Problem};
 use octoflow_model::{meta::DEFAULT_NAMESPACE, submission::Stored};
 use serde_json::Value;
@@ -10,8 +12,7 @@ use crate::{
         Catalog, code,
         shape::{MAX_PROBLEMS, short},
     },
-    dialects::argo::duration,
-    expr::nearest,
+    expr::{calendar, nearest},
     kinds::{
         ErrorsAndWarnings,
         scheduling::{QUEUE_NAMES, QueueState, named_queue},
@@ -105,12 +106,19 @@ fn judge(named: Named<'_>, others: &dyn Catalog) -> Option<Judgement> {
             }
             None => Some(Judgement::NotLoaded(format!("PriorityClass `{}` is not loaded", short(name)))),
         },
-        Named::LongestWait(text) if duration::parse(text).is_some_and(|wait| !wait.is_zero()) => None,
+        Named::LongestWait(text) if is_wait(text) => None,
         Named::LongestWait(text) => Some(Judgement::Ignored(format!(
             "`{}` is not a time such as 90s, 30m or 2h, so the longest wait of the queue counts",
             short(text)
         ))),
     }
+}
+
+/// Reports whether a text is a time that somebody can wait: a number of seconds, or a duration with units.
+fn is_wait(text: &str) -> bool {
+    let seconds = text.trim().parse::<u64>().ok().map(Duration::from_secs);
+    let units = || calendar::duration(text).and_then(|wait| Duration::try_from(wait).ok());
+    seconds.or_else(units).is_some_and(|wait| !wait.is_zero())
 }
 
 /// Returns every queue and class that is named, with its path. Names that are computed while the run goes on are not

@@ -242,7 +242,7 @@ impl Scheduler {
                 ranked.extend(self.change_of(node, task, shape, unit));
             }
         }
-        ranked.sort_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
+        ranked.sort_by_key(|(rank, size, _)| (*rank, *size));
         let mut changes: Vec<Remedy> = Vec::new();
         for (rank, _, change) in ranked {
             let alike = changes.iter().filter(|known| known.rank() == rank).count();
