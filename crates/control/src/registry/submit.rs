@@ -76,7 +76,7 @@ impl Registry {
             let admitted = self.admit_run(kind, &name, &object, given.is_empty())?;
             if options.dry_run {
                 if self.row(kind, namespace, &name)?.is_none() {
-                    let expected = self.expected_start(namespace, &admitted).await?;
+                    let expected = self.expected_start(namespace, &admitted, options).await?;
                     let mut manifest = admitted.manifest;
                     manifest["metadata"]["annotations"][EXPECTED_START] = json!(expected);
                     return Ok(Submitted::New(manifest));
@@ -103,14 +103,20 @@ impl Registry {
     }
 
     /// Estimates when the tasks of a run could start that are certain to: `now`, a time, or `unknown`.
-    async fn expected_start(&self, namespace: &str, admitted: &AdmittedRun) -> Result<String, Fault> {
+    async fn expected_start(
+        &self,
+        namespace: &str,
+        admitted: &AdmittedRun,
+        options: &WriteOptions,
+    ) -> Result<String, Fault> {
+        let tenant = options.submitted_by.clone().unwrap_or_else(|| namespace.to_owned());
         let inherited = self.handle().queue_of_namespace(namespace)?;
         let units = units(&admitted.program, &admitted.manifest, inherited.as_deref());
         let now = clock::steady();
         let last = self.handle().look_at_scheduler_async(move |scheduler| {
             let mut last = Some(now);
             for unit in units.iter().filter(|unit| unit.is_certain()) {
-                last = match (last, unit.estimate(scheduler, now)) {
+                last = match (last, unit.estimate(scheduler, &tenant, now)) {
                     (Some(last), Estimate::Now) => Some(last),
                     (Some(last), Estimate::By(at)) => Some(last.max(at)),
                     (None, _) | (_, Estimate::Unknown) => None,

@@ -85,9 +85,11 @@ impl StaticUnit {
         self.tasks.iter().all(|task| task.certain && task.queue_known)
     }
 
-    /// Estimates when it would start if it were submitted now and nothing else came.
-    pub fn estimate(&self, scheduler: &Scheduler, now: Time) -> Estimate {
-        scheduler.estimate_new(self.members().into_iter(), now)
+    /// Estimates when it would start if this tenant submitted it now and nothing else came.
+    pub fn estimate(&self, scheduler: &Scheduler, tenant: &str, now: Time) -> Estimate {
+        let of_tenant = |task: &StaticTask| (Demand { tenant: tenant.into(), ..task.demand.clone() }, task.count);
+        let demands: Vec<(Demand, u32)> = self.tasks.iter().map(of_tenant).collect();
+        scheduler.estimate_new(demands.iter().map(|(demand, count)| (demand, *count)), now)
     }
 
     fn judge(&self, nodes: &[NodeSpec], others: &dyn Catalog) -> (Verdict, bool) {

@@ -28,12 +28,12 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ask {
     pub(super) resources: Resources,
-    priority: Option<i32>,
-    class: Option<Arc<str>>,
+    pub(super) priority: Option<i32>,
+    pub(super) class: Option<Arc<str>>,
     pub(super) constraints: Constraints,
     pub(super) marks: Marks,
     /// The longest that one attempt runs.
-    bound: Option<Duration>,
+    pub(super) bound: Option<Duration>,
     /// The fields that it was read from, if they contain variables: then it is read again for each node.
     raw: Option<Value>,
 }

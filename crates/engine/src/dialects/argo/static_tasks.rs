@@ -106,7 +106,7 @@ fn of_template(
     if compiled.ask.is_variable() || patched {
         return None;
     }
-    let Ask { resources, constraints, marks, .. } = compiled.ask.clone();
+    let Ask { resources, priority, class, constraints, marks, bound, .. } = compiled.ask.clone();
     let mut marks = marks;
     if let Some(of_pods) = &spec.pod_metadata {
         marks = marks.or(&Marks::of(&of_pods.labels, &of_pods.annotations));
@@ -115,14 +115,19 @@ fn of_template(
     if let Some(added) = &spec.workflow_metadata {
         marks = marks.or(&Marks::of(&added.labels, &added.annotations));
     }
-    let queue = marks.queue.or_else(|| inherited.map(str::to_owned)).unwrap_or_else(|| DEFAULT.to_owned());
+    let queue = marks.queue.clone().or_else(|| inherited.map(str::to_owned)).unwrap_or_else(|| DEFAULT.to_owned());
     let whole = [&spec.node_selector, &spec.affinity, &spec.tolerations].map(Option::as_ref);
     // Constraints with variables, or of the steps and DAGs around, are known when a task is called.
     let known = !program.places_calls && whole.iter().flatten().all(|value| !is_tagged(value));
     let constraints =
         if known { constraints.or(&Constraints::of(whole[0], whole[1], whole[2])) } else { Constraints::default() };
+    let of_spec = spec.pod_priority_class_name.as_deref().filter(|name| !name.is_empty() && !name.contains("{{"));
     let demand = Demand {
         queue: queue.as_str().into(),
+        priority: priority.or(spec.pod_priority).or(spec.priority).unwrap_or(0),
+        class: class.or_else(|| of_spec.map(Into::into)),
+        preemptable: marks.preemptable,
+        bound,
         constraints: Arc::new(constraints.into_placement()),
         ..Demand::new("", resources)
     };
