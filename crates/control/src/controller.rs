@@ -160,7 +160,8 @@ impl Controller {
             Place::Nowhere => (Box::new(NullRuntime::new(sink())), Vec::new()),
         };
         let (work_items, to_do) = mpsc::channel();
-        let machine = Machine { data_dir: config.data_dir.as_path().into(), host_paths: host_paths.into() };
+        let machine =
+            Machine { data_dir: config.data_dir.as_path().into(), host_paths: host_paths.into(), node: node.clone() };
         let handle = Handle::new(messages.clone(), store.clone(), next_run, work_items.clone(), machine);
         let objects =
             Objects::start(handle.clone(), &config.data_dir, policy.clone(), sink(), work_items, to_do, &supervisor)

@@ -32,7 +32,7 @@ pub use event_loop::{
     virtual_loop::{Acceptance, Adoption, Ticket, VirtualDisk, VirtualLoop, Written},
 };
 pub use maintenance::sweep::{queue_artifact_deletion, sweep_deleted};
-pub use node::NodeConfig;
+pub use node::{NodeConfig, this_node};
 pub use octoflow_engine::Explanation;
 pub use octoflow_engine::{
     Capacity, Command,

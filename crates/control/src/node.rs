@@ -101,6 +101,13 @@ impl NodeOverlay {
     }
 }
 
+/// Returns this machine as a node, with what people have changed about it if the data directory can be read.
+pub fn this_node(capacity: Capacity, config: &NodeConfig, data_dir: &Path) -> NodeSpec {
+    let node = machine(capacity, config, data_dir);
+    let changed = Reader::open(data_dir).ok().and_then(|reader| stored(&reader, &node).ok());
+    changed.unwrap_or(node)
+}
+
 /// Returns the node with what people have changed about it.
 pub(crate) fn stored(reader: &Reader, node: &NodeSpec) -> Result<NodeSpec, Error> {
     let object = reader.object(NODE.key, "", &node.name)?;

@@ -64,7 +64,7 @@ pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
 pub use run::FoundRun;
 pub use schema::{schema_name, schemas};
 pub use select::{FieldSelector, FieldTest, LabelSelector, Selection, SelectorError};
-pub use submit::Submitted;
+pub use submit::{EXPECTED_START, Submitted};
 pub use watch::{Change, Event, Watch};
 pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
 

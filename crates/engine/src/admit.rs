@@ -1,5 +1,6 @@
 //! Admission of runs of every dialect: the only way a manifest becomes something the engine may run.
 
+pub mod capacity;
 pub mod code;
 pub(crate) mod findings;
 mod references;
@@ -9,10 +10,14 @@ use octoflow_manifest::{Problem, Problems, Severity};
 use octoflow_model::submission::Stored;
 use serde_json::Value;
 
-use crate::kinds::{
-    self, Kind,
-    core::{CONFIG_MAP, SECRET, VOLUME_CLAIM},
-    scheduling::QueueState,
+use crate::{
+    dialects::dialect::Program,
+    kinds::{
+        self, Kind,
+        core::{CONFIG_MAP, SECRET, VOLUME_CLAIM},
+        scheduling::QueueState,
+    },
+    schedule::spec::{NodeSpec, QueueSpec},
 };
 
 pub use crate::dialects::argo::refer::Reach;
@@ -24,6 +29,8 @@ pub struct Admitted {
     /// Copies of the objects it refers to; they become part of the submission.
     pub stored: Stored,
     pub warnings: Vec<Problem>,
+    /// The manifest compiled, if admission had to.
+    pub program: Option<Program>,
 }
 
 /// The objects that a manifest may refer to. A missing ConfigMap, Secret or claim is only a warning: it may be
@@ -70,6 +77,15 @@ pub trait Catalog {
         let _ = namespace;
         None
     }
+    /// Returns a queue as it was declared, and those above it.
+    fn queue_path(&self, name: &str) -> Vec<QueueSpec> {
+        let _ = name;
+        Vec::new()
+    }
+    /// Returns the nodes that tasks may run on; `None` where they are not known.
+    fn nodes(&self) -> Option<Vec<NodeSpec>> {
+        None
+    }
     fn queue_names(&self) -> Vec<String> {
         Vec::new()
     }
@@ -105,9 +121,14 @@ pub fn admit(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems>
 
 /// Admits one object, or returns all errors and warnings.
 pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
-    let examined = (kinds::dialect_of(object)?.examine)(object, others);
+    let mut examined = (kinds::dialect_of(object)?.examine)(object, others);
     let stored = examined.as_ref().ok().map(|admitted| &admitted.stored);
-    let (problems, warnings) = references::check(object, stored, others);
+    let (mut problems, mut warnings) = references::check(object, stored, others);
+    if let Ok(admitted) = &mut examined {
+        let (too_large, larger) = capacity::check(object, admitted, others);
+        problems.extend(too_large);
+        warnings.extend(larger);
+    }
     match examined {
         Ok(admitted) if problems.is_empty() => {
             let warnings = admitted.warnings.into_iter().chain(warnings).collect();

@@ -35,10 +35,12 @@ pub use capacity::Capacity;
 
 mod child;
 mod command;
+mod deadlock;
 mod place;
 mod timers;
 
 use command::ChildRuns;
+use deadlock::DeadlockCheck;
 use place::enqueue;
 use timers::Timers;
 
@@ -121,6 +123,9 @@ pub struct Engine {
     /// True if scheduling was cut short by the work limit: a task may be admitted, or a lock granted, with the next
     /// input.
     unscheduled: bool,
+    deadlock: DeadlockCheck,
+    /// Runs that were told that they wait in a circle.
+    deadlocked: BTreeSet<RunId>,
 }
 
 /// Construction parameters of an engine.
@@ -175,6 +180,8 @@ impl Engine {
             postponed: BTreeMap::new(),
             commands: VecDeque::new(),
             unscheduled: false,
+            deadlock: DeadlockCheck::default(),
+            deadlocked: BTreeSet::new(),
         }
     }
 
@@ -248,7 +255,7 @@ impl Engine {
             return Some(Time(i64::MIN));
         }
         let timer = self.wakes.first().map(|(at, _, _)| at);
-        timer.into_iter().chain(self.scheduler.wake_at()).min()
+        timer.into_iter().chain(self.scheduler.wake_at()).chain(self.deadlock.wake_at()).min()
     }
 
     fn release(&mut self, run: RunId) -> Option<Run> {
@@ -259,12 +266,15 @@ impl Engine {
         self.wakes.remove_run(run);
         self.deferred.remove(&run);
         self.postponed.remove(&run);
+        self.deadlocked.remove(&run);
         released
     }
 
     pub fn handle(&mut self, input: Input, now: Time) -> Outcome {
         let mut outcome = Outcome::default();
         self.left = self.slice;
+        // Whoever raises a limit or brings a node may end a circle without a fact of any run.
+        let outside = matches!(&input, Input::Object { .. } | Input::Node { .. } | Input::Queue { .. });
         match input {
             Input::Submit { run, submission, program } => self.submit(run, submission, program, now, &mut outcome),
             Input::Begin { run } => self.turn(run, now, &mut outcome, |_| ()),
@@ -334,6 +344,8 @@ impl Engine {
         self.schedule(now, &mut outcome);
         // A task that could not be launched may have ended its run, and that run the ones it ordered.
         self.command_children(now, &mut outcome);
+        self.deadlock.note(outside || !outcome.decided.is_empty());
+        self.check_deadlocks(now, &mut outcome);
         self.prune_timers();
         outcome.series = self.shared.meters.take_touched();
         outcome.usage = self.scheduler.take_usage(now);
@@ -448,6 +460,10 @@ impl Engine {
                 self.scheduler.join(TaskRef { run: id, node }, &gang);
             }
             self.children.insert(&run);
+            self.deadlock.note(true);
+            if run.head().deadlock.is_some() {
+                self.deadlocked.insert(id);
+            }
             self.runs.insert(id, run);
         }
     }

@@ -6,10 +6,13 @@ mod amounts;
 mod charge;
 mod config;
 mod counters;
+mod data;
+pub mod fit;
 mod gang;
 mod node;
 mod pick;
 mod preempt;
+mod remedy;
 mod report;
 mod reserve;
 mod room;
@@ -19,6 +22,7 @@ mod taint;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod trial;
 mod units;
 mod usage;
 mod waiting;
@@ -46,12 +50,14 @@ use waiting::Turn;
 pub use counters::{Counters, Latency, PreemptionKind};
 pub use node::Misfit;
 pub use preempt::{Preemption, PreemptionReason};
+pub use remedy::{Proposal, Remedy};
 pub use report::{GangReport, NodeReport, QueueReport};
 pub use spec::Gang;
 pub use taint::Eviction;
 pub use tree::MAX_DEPTH;
+pub use trial::Estimate;
 pub use usage::UsageRecord;
-pub use why::{Level, Remedy, WaitReason};
+pub use why::{Level, WaitReason};
 
 /// A task by the run and node it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,7 +82,7 @@ pub enum Decision {
     Preempt(Preemption),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Scheduler {
     names: ResourceNames,
     room: Room,
@@ -112,7 +118,7 @@ pub struct Scheduler {
     clock: Time,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Waiting {
     demand: Arc<Demand>,
     leaf: QueueIx,
@@ -122,14 +128,14 @@ struct Waiting {
 }
 
 /// A unit whose victims are ending.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Nominee {
     nodes: Vec<NodeIx>,
     /// True if something was freed for it since it was last tried.
     retry: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Running {
     demand: Arc<Demand>,
     leaf: QueueIx,
@@ -155,7 +161,7 @@ impl Running {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct RunState {
     turn: Turn,
     running: u32,

@@ -44,6 +44,13 @@ pub enum RunFact {
     DeadlinePassed {
         at: Time,
     },
+    /// The run waits in a circle of runs, or behind one, that none of them leaves by itself; without a message it no longer
+    /// does.
+    Deadlock {
+        at: Time,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
     /// A user changed the run's metadata; `marks` is the complete new content.
     Marked {
         at: Time,

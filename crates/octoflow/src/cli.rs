@@ -224,6 +224,9 @@ pub(crate) struct Plan {
     /// How long tasks take, by template: a file with one `template: 90s` a line, or an earlier run
     #[arg(long, value_name = "FILE|RUN")]
     pub durations: Option<String>,
+    /// Machine that the tasks are judged by, unless there is a server
+    #[command(flatten)]
+    pub node: NodeArgs,
     /// How many items of a loop are written out
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub rounds: usize,

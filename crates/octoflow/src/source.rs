@@ -80,6 +80,8 @@ pub(crate) struct Waiting {
     /// Empty for a task that is not a node yet.
     pub phase: String,
     pub why: String,
+    /// What the scheduler says about it, as data; null if it does not wait for that.
+    pub wait: Value,
 }
 
 /// Selection of log lines.

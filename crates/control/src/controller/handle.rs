@@ -208,6 +208,11 @@ impl Handle {
         Ok(revision)
     }
 
+    /// Returns the queue of runs in a namespace that name none.
+    pub(crate) fn queue_of_namespace(&self, namespace: &str) -> Result<Option<String>, Error> {
+        self.declared.queue_of_namespace(&self.store, namespace)
+    }
+
     /// Tells the scheduler to do something, once and now.
     pub(crate) fn schedule(&self, change: SchedulingChange) -> Result<(), Error> {
         self.ask(|reply| Message::Scheduling { change: Box::new(change), reply })
@@ -221,6 +226,17 @@ impl Handle {
         self.ask(|reply: Reply<Option<T>>| {
             Message::Look(Box::new(move |scheduler| drop(reply.send(Ok(scheduler.map(look))))))
         })
+    }
+
+    /// Like [`Handle::look_at_scheduler`], for callers that must not block.
+    pub(crate) async fn look_at_scheduler_async<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Scheduler) -> T + Send + 'static,
+    ) -> Result<Option<T>, Error> {
+        let told = self.put(|reply: Reply<Option<T>>| {
+            Message::Look(Box::new(move |scheduler| drop(reply.send(Ok(scheduler.map(look))))))
+        })?;
+        told.await.unwrap_or(Err(Error::Gone))
     }
 
     fn commit(&self, batch: Batch) -> Result<Revision, Error> {

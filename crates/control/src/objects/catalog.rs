@@ -5,12 +5,14 @@ use std::{path::Path, sync::Arc};
 use octoflow_engine::{
     argo::{admit::Catalog, refer::Reach},
     kinds::{Kind, scheduling::QueueState},
+    schedule::spec::{NodeSpec, QueueSpec},
 };
 use octoflow_runtime::process::hostpath::HostPaths;
 use octoflow_store::Reader;
 use serde_json::Value;
 
 use super::scheduling::{Declared, SharedDeclared};
+use crate::node;
 
 pub(crate) struct StoreCatalog {
     reader: Reader,
@@ -23,6 +25,8 @@ pub(crate) struct StoreCatalog {
 pub(crate) struct Machine {
     pub data_dir: Arc<Path>,
     pub host_paths: Arc<HostPaths>,
+    /// This machine as a node, without what people have changed since.
+    pub node: Arc<NodeSpec>,
 }
 
 impl StoreCatalog {
@@ -48,6 +52,14 @@ impl Catalog for StoreCatalog {
 
     fn queue(&self, name: &str) -> Option<QueueState> {
         self.declared.read(&self.reader, |declared| declared.queue(name)).ok()
+    }
+
+    fn queue_path(&self, name: &str) -> Vec<QueueSpec> {
+        self.declared.read(&self.reader, |declared| declared.queue_path(name)).unwrap_or_default()
+    }
+
+    fn nodes(&self) -> Option<Vec<NodeSpec>> {
+        node::stored(&self.reader, &self.machine.node).ok().map(|node| vec![node])
     }
 
     fn queue_of_namespace(&self, namespace: &str) -> Option<String> {

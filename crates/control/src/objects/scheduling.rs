@@ -168,6 +168,11 @@ impl Declared {
         self.queues.state(name)
     }
 
+    /// Returns a queue and those above it.
+    pub(crate) fn queue_path(&self, name: &str) -> Vec<QueueSpec> {
+        self.queues.specs(name)
+    }
+
     pub(crate) fn is_closed(&self, name: &str) -> bool {
         self.queues.is_closed(name)
     }

@@ -69,8 +69,11 @@ impl Registry {
         let generation = cache.lock().generation;
         let catalog = self.handle().catalog()?;
         let admitted = admit(object, &catalog).map_err(|problems| Fault::problems(kind, name, &problems))?;
-        let program = Program::compile(&admitted.manifest, &admitted.stored)
-            .map_err(|why| Error::Refused(octoflow_engine::Refusal::Invalid(why)))?;
+        let program = match admitted.program {
+            Some(program) => program,
+            None => Program::compile(&admitted.manifest, &admitted.stored)
+                .map_err(|why| Error::Refused(octoflow_engine::Refusal::Invalid(why)))?,
+        };
         let admitted_run = AdmittedRun { manifest: admitted.manifest, stored: admitted.stored, program };
         if let Some(fingerprint) = fingerprint {
             cache.insert(fingerprint, object, &admitted_run, generation);

@@ -1,6 +1,6 @@
 //! Submission of runs: naming, admission, hand-over to the event loop, and the object as it was accepted.
 
-use octoflow_engine::Program;
+use octoflow_engine::{Program, admit::capacity::units, schedule::Estimate};
 use octoflow_model::RunId;
 use serde_json::{Value, json};
 
@@ -9,6 +9,9 @@ use crate::{Claim, Error, clock, controller::Submit, event_loop::Entered, name_s
 
 /// Number of tries when a generated name is taken.
 const NAME_TRIES: usize = 8;
+
+/// Annotation of the answer to a dry run: when the run could start.
+pub const EXPECTED_START: &str = "octoflow.io/expected-start";
 
 /// Result of a submission.
 #[derive(Debug)]
@@ -73,7 +76,10 @@ impl Registry {
             let admitted = self.admit_run(kind, &name, &object, given.is_empty())?;
             if options.dry_run {
                 if self.row(kind, namespace, &name)?.is_none() {
-                    return Ok(Submitted::New(admitted.manifest));
+                    let expected = self.expected_start(namespace, &admitted, options).await?;
+                    let mut manifest = admitted.manifest;
+                    manifest["metadata"]["annotations"][EXPECTED_START] = json!(expected);
+                    return Ok(Submitted::New(manifest));
                 }
                 if given.is_empty() {
                     continue;
@@ -94,6 +100,35 @@ impl Registry {
             }
         }
         Err(Fault::Conflict { kind, name: prefix, why: "every generated name is taken".to_owned() })
+    }
+
+    /// Estimates when the tasks of a run could start that are certain to: `now`, a time, or `unknown`.
+    async fn expected_start(
+        &self,
+        namespace: &str,
+        admitted: &AdmittedRun,
+        options: &WriteOptions,
+    ) -> Result<String, Fault> {
+        let tenant = options.submitted_by.clone().unwrap_or_else(|| namespace.to_owned());
+        let inherited = self.handle().queue_of_namespace(namespace)?;
+        let units = units(&admitted.program, &admitted.manifest, inherited.as_deref());
+        let now = clock::steady();
+        let last = self.handle().look_at_scheduler_async(move |scheduler| {
+            let mut last = Some(now);
+            for unit in units.iter().filter(|unit| unit.is_certain()) {
+                last = match (last, unit.estimate(scheduler, &tenant, now)) {
+                    (Some(last), Estimate::Now) => Some(last),
+                    (Some(last), Estimate::By(at)) => Some(last.max(at)),
+                    (None, _) | (_, Estimate::Unknown) => None,
+                };
+            }
+            last
+        });
+        Ok(match last.await?.flatten() {
+            Some(at) if at == now => "now".to_owned(),
+            Some(at) => at.to_string(),
+            None => "unknown".to_owned(),
+        })
     }
 
     fn claimed(&self, claim: Option<&Claim>) -> Result<Option<RunId>, Fault> {

@@ -12,6 +12,7 @@ use crate::clock;
 
 mod node;
 mod tracker;
+mod wait;
 
 pub(super) use node::{NodePart, is_node, rendered};
 pub(super) use tracker::ViewTracker;
@@ -44,7 +45,10 @@ impl Registry {
         }
         for row in self.candidates(kind, namespace, name)? {
             let found = self.views_of(kind, &row)?.into_iter().map(|(_, item)| item);
-            if let Some(item) = found.into_iter().find(|item| item["metadata"]["name"] == name) {
+            if let Some(mut item) = found.into_iter().find(|item| item["metadata"]["name"] == name) {
+                if *kind == kinds::core::POD {
+                    self.explain_wait(&row, &mut item);
+                }
                 return Ok(Some(item));
             }
         }
@@ -58,6 +62,10 @@ impl Registry {
             let node = self.node()?;
             let items = if selection.matches(&node) { vec![(String::new(), node)] } else { Vec::new() };
             return Ok(page(items, revision, &ListOptions { after: None, ..options.clone() }));
+        }
+        if let Some(event) = self.event_of_pod(kind, options)? {
+            let items = if selection.matches(&event) { vec![event] } else { Vec::new() };
+            return Ok(Listing { items, revision, next: None });
         }
         let mut runs = RunCursor::begin(self, kind, options)?;
         let limit = options.limit.unwrap_or(usize::MAX);

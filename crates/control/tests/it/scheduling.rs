@@ -249,3 +249,73 @@ fn a_declared_capacity_is_hard_and_what_is_wrong_with_a_node_is_refused() {
     until(&registry, || is_over(&registry, "w"));
     registry.close().unwrap();
 }
+
+/// A workflow of one step that asks for so much cpu, in this queue.
+fn asking(name: &str, queue: &str, cpu: &str) -> Value {
+    let mut workflow = in_queue(name, queue);
+    workflow["spec"]["templates"][1]["container"]["resources"] = json!({"requests": {"cpu": cpu}});
+    workflow
+}
+
+#[test]
+fn what_could_never_start_is_refused_and_a_dry_run_says_when_the_rest_would() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(dir.path());
+    create(&registry, "Queue", queue("small", json!({"capability": {"cpu": "1"}}))).unwrap();
+    let field = "spec.templates[1].container.resources.requests.cpu";
+    assert_eq!(causes(create(&registry, "Workflow", asking("w", "small", "2"))), [field]);
+    // Only measured: it would run alone.
+    create(&registry, "Workflow", asking("large", "default", "1000")).unwrap();
+    let node = names(&registry, "Node").remove(0);
+    patch_status(&registry, &node, "3");
+    assert_eq!(causes(create(&registry, "Workflow", asking("w", "small", "5"))), [field, field]);
+    assert!(registry.find_run(kind("Workflow"), "default", "w").is_err(), "nothing is stored");
+    let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };
+    let told = registry.create(kind("Workflow"), "default", asking("w", "small", "1"), &dry).unwrap();
+    let expected = &told["metadata"]["annotations"]["octoflow.io/expected-start"];
+    assert!(expected == "now" || expected == "unknown", "{told}");
+    // An edit acts at once.
+    patch(&registry, "Queue", "small", &json!({"spec": {"capability": {"cpu": "3"}}})).unwrap();
+    create(&registry, "Workflow", asking("w", "small", "2")).unwrap();
+    registry.close().unwrap();
+}
+
+fn patch_status(registry: &Registry, node: &str, cpu: &str) {
+    let changed = registry.update_node_status(node, &WriteOptions::default(), |before| {
+        let mut after = before.clone();
+        after["status"]["capacity"]["cpu"] = json!(cpu);
+        Ok(after)
+    });
+    changed.unwrap();
+}
+
+#[test]
+fn a_pod_that_waits_says_why_in_a_condition_and_an_event() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(dir.path());
+    let node = names(&registry, "Node").remove(0);
+    patch(&registry, "Node", &node, &json!({"spec": {"unschedulable": true}})).unwrap();
+    create(&registry, "Workflow", asking("w", "default", "1")).unwrap();
+    let pods = || registry.list(kind("Pod"), &ListOptions::default()).unwrap().items;
+    until(&registry, || !pods().is_empty());
+    let name = pods()[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let pod = get(&registry, "Pod", &name).unwrap();
+    let scheduled = &pod["status"]["conditions"][0];
+    assert_eq!(scheduled["reason"], "Unschedulable", "{pod}");
+    let message = scheduled["message"].as_str().unwrap();
+    assert!(
+        message.contains("1 node cordoned") && message.contains(&format!("to let it go: uncordon node {node}")),
+        "{message}"
+    );
+    let mut options = ListOptions { namespace: Some("default".to_owned()), ..ListOptions::default() };
+    options.selection.fields =
+        octoflow_control::registry::FieldSelector::parse(&format!("involvedObject.name={name}")).unwrap();
+    let events = registry.list(kind("Event"), &options).unwrap().items;
+    assert_eq!(
+        (events[0]["reason"].as_str(), events[0]["message"].as_str()),
+        (Some("FailedScheduling"), Some(message))
+    );
+    patch(&registry, "Node", &node, &json!({"spec": {"unschedulable": false}})).unwrap();
+    until(&registry, || is_over(&registry, "w"));
+    registry.close().unwrap();
+}

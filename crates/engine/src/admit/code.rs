@@ -40,4 +40,5 @@ pub const POLICY: &str = "OF1080";
 pub const GANG: &str = "OF1081";
 pub const QUEUE: &str = "OF1084";
 pub const NOT_USABLE: &str = "OF1085";
+pub const NEVER_FITS: &str = "OF1086";
 pub const HOST_PATH: &str = "OF1130";

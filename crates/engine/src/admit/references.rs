@@ -1,6 +1,8 @@
 //! The queues and PriorityClasses that a manifest names, wherever it names them: each must be there and take work. It knows
 //! no dialect: labels and annotations of runs and pods have the same names in all of them.
 
+use std::time::Duration;
+
 use octoflow_manifest::{Path, Problem};
 use octoflow_model::{meta::DEFAULT_NAMESPACE, submission::Stored};
 use serde_json::Value;
@@ -10,11 +12,12 @@ use crate::{
         Catalog, code,
         shape::{MAX_PROBLEMS, short},
     },
-    expr::nearest,
+    expr::{calendar, nearest},
     kinds::{
         ErrorsAndWarnings,
         scheduling::{QUEUE_NAMES, QueueState, named_queue},
     },
+    pod::demand::LONGEST_WAITS,
     schedule::spec::DEFAULT,
 };
 
@@ -25,6 +28,8 @@ const CLASS_FIELDS: [&str; 2] = ["priorityClassName", "podPriorityClassName"];
 enum Named<'v> {
     Queue(&'v str),
     Class(&'v str),
+    /// The longest wait of a run or pod.
+    LongestWait(&'v str),
 }
 
 /// Checks everything that the object names, and that the templates name which it refers to.
@@ -37,6 +42,9 @@ pub(super) fn check(object: &Value, stored: Option<&Stored>, others: &dyn Catalo
                 Some(Judgement::Refused(problem)) => problems.push((*problem).path(path)),
                 Some(Judgement::NotLoaded(message)) => {
                     warnings.push(Problem::warning(code::NOT_LOADED, message).path(path));
+                }
+                Some(Judgement::Ignored(message)) => {
+                    warnings.push(Problem::warning(code::DURATION, message).path(path));
                 }
                 None => {}
             }
@@ -62,6 +70,7 @@ pub(super) fn check(object: &Value, stored: Option<&Stored>, others: &dyn Catalo
 enum Judgement {
     Refused(Box<Problem>),
     NotLoaded(String),
+    Ignored(String),
 }
 
 fn judge(named: Named<'_>, others: &dyn Catalog) -> Option<Judgement> {
@@ -97,7 +106,19 @@ fn judge(named: Named<'_>, others: &dyn Catalog) -> Option<Judgement> {
             }
             None => Some(Judgement::NotLoaded(format!("PriorityClass `{}` is not loaded", short(name)))),
         },
+        Named::LongestWait(text) if is_wait(text) => None,
+        Named::LongestWait(text) => Some(Judgement::Ignored(format!(
+            "`{}` is not a time such as 90s, 30m or 2h, so the longest wait of the queue counts",
+            short(text)
+        ))),
     }
+}
+
+/// Reports whether a text is a time that somebody can wait: a number of seconds, or a duration with units.
+fn is_wait(text: &str) -> bool {
+    let seconds = text.trim().parse::<u64>().ok().map(Duration::from_secs);
+    let units = || calendar::duration(text).and_then(|wait| Duration::try_from(wait).ok());
+    seconds.or_else(units).is_some_and(|wait| !wait.is_zero())
 }
 
 /// Returns every queue and class that is named, with its path. Names that are computed while the run goes on are not
@@ -123,6 +144,10 @@ fn references(root: &Value) -> Vec<(Path, Named<'_>)> {
                             for name in QUEUE_NAMES {
                                 let queue = entries.get(name).and_then(Value::as_str).filter(known);
                                 found.extend(queue.map(|queue| (at().join(name), Named::Queue(queue))));
+                            }
+                            for name in LONGEST_WAITS {
+                                let wait = entries.get(name).and_then(Value::as_str).filter(known);
+                                found.extend(wait.map(|wait| (at().join(name), Named::LongestWait(wait))));
                             }
                         }
                         Value::Object(_) | Value::Array(_) => open.push((at(), value)),
@@ -225,6 +250,21 @@ mod tests {
         assert_eq!(warnings.len(), 5, "{warnings:#?}");
         let plain = json!({"spec": {"queue": "default"}});
         assert!(check(&plain, None, &Known(None)).1.is_empty());
+    }
+
+    #[test]
+    fn a_longest_wait_that_is_no_time_is_told_with_its_path() {
+        let run = |wait: &str| json!({"metadata": {"annotations": {"sla-waiting-time": wait}}, "spec": {}});
+        let (problems, warnings) = check(&run("soon"), None, &Known(Some(tree())));
+        assert!(problems.is_empty());
+        assert!(
+            told(&warnings)[0].contains("`soon` is not a time") && told(&warnings)[0].contains("sla-waiting-time"),
+            "{warnings:?}"
+        );
+        for good in ["10m", "90s", "2h", "{{workflow.parameters.wait}}"] {
+            assert!(check(&run(good), None, &Known(Some(tree()))).1.is_empty(), "{good}");
+        }
+        assert_eq!(check(&run("0s"), None, &Known(Some(tree()))).1.len(), 1);
     }
 
     #[test]

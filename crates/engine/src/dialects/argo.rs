@@ -60,6 +60,7 @@ mod scope;
 mod sequence;
 mod slot;
 mod standin;
+mod static_tasks;
 mod steps;
 pub(crate) mod substitute;
 mod suspend;

@@ -3,7 +3,7 @@
 
 use std::{any::Any, fmt, io, sync::Arc};
 
-use octoflow_manifest::Problems;
+use octoflow_manifest::{Path, Problems};
 use octoflow_model::{
     AttemptId, Claim, Fact, MutableMetadata, NodeIx, Order, Report, RunId, Submission, Task, Time,
     garbage::{Garbage, GcStrategy},
@@ -71,6 +71,22 @@ pub struct Dialect {
     pub compile: fn(&Value, &Stored) -> Result<Program, String>,
     /// Explains a finished run from its object.
     pub explain_ended: fn(&Value) -> Vec<Explanation>,
+}
+
+/// Equal tasks as a manifest alone describes them.
+#[derive(Clone, Debug)]
+pub struct StaticTask {
+    /// Where their pod is written.
+    pub path: Path,
+    /// The gang that they start with, and where it is named.
+    pub gang: Option<(String, Path)>,
+    pub demand: Demand,
+    /// False if the queue depends on values of the run.
+    pub queue_known: bool,
+    /// How many start at once.
+    pub count: u32,
+    /// False if a condition decides whether they run at all.
+    pub certain: bool,
 }
 
 /// A function that previews a manifest.
@@ -183,6 +199,8 @@ impl Program {
 }
 
 pub(crate) trait DialectProgram: fmt::Debug + Send + Sync {
+    /// Returns its tasks as far as the manifest alone describes them. `inherited` is the queue of its namespace.
+    fn static_tasks(&self, manifest: &Value, inherited: Option<&str>) -> Vec<StaticTask>;
     /// Creates a run of a submission.
     fn open(self: Arc<Self>, id: RunId, submission: &Submission) -> Run;
 }
@@ -360,6 +378,15 @@ pub trait DialectRun: Any + Send {
         Ready::Later
     }
 
+    /// Returns what ends only after a node has: what is around it, and the run (`None`).
+    fn ends_after(&self, at: NodeIx) -> Vec<Option<NodeIx>> {
+        let _ = at;
+        vec![None]
+    }
+
+    /// Returns the name of a node or replica for people.
+    fn label_of(&self, at: NodeIx) -> String;
+
     /// Begins a turn at the run's local time.
     fn turn<'a>(&'a mut self, now: Time, shared: &'a SharedState) -> Box<dyn DialectTurn + 'a>;
 }
@@ -416,6 +443,9 @@ pub trait DialectTurn {
     fn refuse_locks(&mut self, node: Option<NodeIx>, why: &str) {
         unreachable!("{node:?} of a dialect without locks asked for none: {why}");
     }
+
+    /// Records that the run waits in a circle of runs, or no longer does.
+    fn tell_deadlock(&mut self, message: Option<String>);
 
     fn into_effects(self: Box<Self>) -> Effects;
 }

@@ -202,6 +202,20 @@ impl Locks {
         self.table.get(claim).map(|lock| lock.holders.values().map(String::as_str).collect()).unwrap_or_default()
     }
 
+    pub(super) fn has_waiters(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Iterates over everybody who waits.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (Holder, &Waiter)> {
+        self.waiting.iter().map(|(holder, waiter)| (*holder, waiter))
+    }
+
+    /// Iterates over the holders of a lock.
+    pub(super) fn holders_of(&self, claim: &Claim) -> impl Iterator<Item = Holder> + '_ {
+        self.table.get(claim).into_iter().flat_map(|lock| lock.holders.keys().copied())
+    }
+
     /// Iterates over all locks with their holders, and their waiters in order.
     pub fn all(&self) -> impl Iterator<Item = (&Claim, Vec<Holder>, Vec<Holder>)> {
         self.table.iter().map(|(claim, lock)| {

@@ -36,8 +36,14 @@ impl Engine {
 
     /// Ends a task so that another can start. Its room is kept for that one.
     pub(super) fn preempt(&mut self, preemption: &Preemption, now: Time, outcome: &mut Outcome) {
+        let namespace = self.runs.get(&preemption.victim.run).map(|run| run.namespace().to_owned());
         let by = self.runs.get(&preemption.by.run).map_or_else(String::new, |run| {
-            format!("{} {} in queue {}", run.kind().noun, run.name(), preemption.queue)
+            // Who may not read a namespace does not learn the names in it.
+            let name = match namespace.as_deref() == Some(run.namespace()) {
+                true => format!("{} {}", run.kind().noun, run.name()),
+                false => format!("a {} of another namespace", run.kind().noun),
+            };
+            format!("{name} in queue {}", preemption.queue)
         });
         let why = match preemption.reason {
             PreemptionReason::Reclaimed => format!("Preempted: {by} takes back what its queue deserves"),

@@ -79,6 +79,7 @@ impl Effects {
                 change.lifecycle = true
             }
             RunFact::DeadlinePassed { .. } => {}
+            RunFact::Deadlock { .. } => change.phase = true,
             RunFact::Marked { .. } => {
                 change.phase = true;
                 change.marked = true;

@@ -100,6 +100,10 @@ pub enum Event {
     Resumed,
     ShuttingDown(Shutdown),
     DeadlinePassed,
+    /// It waits in a circle of runs.
+    Deadlock {
+        message: String,
+    },
     Ended,
 }
 
@@ -171,6 +175,7 @@ impl FollowedRun {
             RunFact::Resumed { at } => Some((*at, Event::Resumed)),
             RunFact::ShuttingDown { how, at } => Some((*at, Event::ShuttingDown(*how))),
             RunFact::DeadlinePassed { at } => Some((*at, Event::DeadlinePassed)),
+            RunFact::Deadlock { at, message } => message.clone().map(|message| (*at, Event::Deadlock { message })),
             RunFact::Ended { phase, message, at } => {
                 self.phase = *phase;
                 self.message = match self.dialect {

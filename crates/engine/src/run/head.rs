@@ -28,6 +28,9 @@ pub struct Head {
     /// Shutdown in progress, if any.
     pub shutdown: Option<Shutdown>,
     pub deadline_passed: bool,
+    /// Whom it waits for in a circle, if it does, or did when it ended.
+    pub deadlock: Option<Arc<str>>,
+    pub deadlock_at: Option<Time>,
     /// Microseconds by which the wall clock was ahead of the engine's time on submission.
     pub(crate) skew: i64,
 }
@@ -52,6 +55,8 @@ impl Head {
             suspended: suspended.unwrap_or(false),
             shutdown,
             deadline_passed: false,
+            deadlock: None,
+            deadlock_at: None,
             skew: submission.context.skew,
         }
     }
@@ -63,6 +68,10 @@ impl Head {
             RunFact::Resumed { .. } => self.suspended = false,
             RunFact::ShuttingDown { how, .. } => self.shutdown = Some(*how),
             RunFact::DeadlinePassed { .. } => self.deadline_passed = true,
+            RunFact::Deadlock { at, message } => {
+                self.deadlock = message.as_deref().map(Into::into);
+                self.deadlock_at = message.as_ref().map(|_| *at);
+            }
             RunFact::Marked { marks, .. } => {
                 self.labels.clone_from(&marks.labels);
                 self.annotations.clone_from(&marks.annotations);

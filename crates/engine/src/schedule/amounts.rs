@@ -16,7 +16,7 @@ const FIRST: [&str; 3] = ["pods", "cpu", "memory"];
 const MAX_AMOUNT: u64 = 1 << 50;
 
 /// Resource names by index.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ResourceNames {
     names: Vec<Arc<str>>,
     index: HashMap<Arc<str>, usize>,
@@ -41,6 +41,10 @@ impl ResourceNames {
         self.names.push(name.clone());
         self.index.insert(name, self.names.len() - 1);
         self.names.len() - 1
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
+        self.index.get(name).copied()
     }
 
     pub(super) fn name(&self, index: usize) -> &Arc<str> {

@@ -21,7 +21,7 @@ pub(super) struct GangIx(u32);
 /// The namespace, the name, and the run it is of alone.
 type Key = (Arc<str>, Arc<str>, Option<RunId>);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Gangs {
     all: HashMap<GangIx, GangState>,
     index: HashMap<Key, GangIx>,
@@ -31,7 +31,7 @@ pub(super) struct Gangs {
     last: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct GangState {
     key: Key,
     pub least: u32,
@@ -217,6 +217,24 @@ impl Gangs {
     pub(super) fn presence(&self, task: TaskRef) -> Option<(usize, u32)> {
         let state = self.all.get(&self.of(task)?)?;
         state.ranks.contains_key(&task).then(|| (state.waiting.len() + state.started.len(), state.least))
+    }
+
+    /// Returns how many members are missing until the gang of a task can start: of all, or of its parts.
+    pub(super) fn missing(&self, task: TaskRef) -> usize {
+        let Some(state) = self.of(task).and_then(|at| self.all.get(&at)) else { return 0 };
+        let present = state.waiting.len() + state.started.len();
+        (state.least as usize).saturating_sub(present).max(self.missing_parts(task).len())
+    }
+
+    /// Returns the parts of which members are missing, each as often as it lacks one.
+    pub(super) fn missing_parts(&self, task: TaskRef) -> Vec<Arc<str>> {
+        let Some(state) = self.of(task).and_then(|at| self.all.get(&at)) else { return Vec::new() };
+        let mut missing = Vec::new();
+        for (part, least) in state.least_of.iter() {
+            let present = state.waiting.values().chain(state.started.values()).filter(|of| ***of == **part).count();
+            missing.extend(std::iter::repeat_n(Arc::from(part.as_str()), (*least as usize).saturating_sub(present)));
+        }
+        missing
     }
 
     /// Returns the gang of this name that several runs may belong to.

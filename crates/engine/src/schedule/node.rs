@@ -14,7 +14,7 @@ use super::{
     units::UnitIx,
 };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Node {
     pub spec: NodeSpec,
     capacity: Vec<Option<Capacity>>,

@@ -24,7 +24,7 @@ const MAX_TRIALS: usize = 400;
 /// A node for each task of a unit, in the order of the shape's parts.
 pub(super) type Placement = Vec<NodeIx>;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Room {
     nodes: Vec<Option<Node>>,
     by_name: HashMap<Arc<str>, NodeIx>,

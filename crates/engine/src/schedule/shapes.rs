@@ -58,7 +58,7 @@ impl Shape {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     shape: Arc<Shape>,
     total: Arc<Amounts>,
@@ -80,7 +80,7 @@ pub(super) enum Place {
     Anywhere,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shapes {
     all: Vec<Option<Entry>>,
     unused: Vec<ShapeIx>,

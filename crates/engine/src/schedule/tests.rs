@@ -6,6 +6,7 @@ mod nodes;
 mod order;
 mod preempt;
 mod queues;
+mod remedy;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -16,6 +16,8 @@ use super::{
     waiting::Leaf,
 };
 
+pub(super) use quota::QuotaLimit;
+
 /// A queue by its place in the tree's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct QueueIx(u32);
@@ -33,7 +35,7 @@ pub(super) struct Share(pub u64);
 
 pub(super) const WHOLE: Share = Share(1_000_000);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Queue {
     pub spec: QueueSpec,
     /// False if tasks name it and nobody has created it, or it was deleted under them.
@@ -72,7 +74,7 @@ pub(super) struct Queue {
     pub leaf: Leaf,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
     queues: Vec<Queue>,
     by_name: HashMap<Arc<str>, QueueIx>,

@@ -44,7 +44,7 @@ impl Rank {
 }
 
 /// All units, by index.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Units {
     all: Vec<Option<Unit>>,
     unused: Vec<UnitIx>,

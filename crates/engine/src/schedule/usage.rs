@@ -30,7 +30,7 @@ pub struct UsageRecord {
     pub at: Time,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Usage {
     tenants: HashMap<Arc<str>, TenantIx>,
     names: Vec<Arc<str>>,

@@ -29,7 +29,7 @@ pub(super) enum Overdue {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Turn(pub u64);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Leaf {
     /// Units by shape, so that the first of each shape is found at once.
     lines: BTreeMap<ShapeIx, Line>,
@@ -54,7 +54,7 @@ pub(super) struct Leaf {
 }
 
 /// The first unit of each shape, in order, and until when this holds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Ranked {
     pub units: Vec<(Order, UnitIx, ShapeIx)>,
     /// Those of them that are gangs: their members may be of several runs.
@@ -62,7 +62,7 @@ pub(super) struct Ranked {
     pub until: Option<Time>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Line {
     tenants: BTreeSet<(UsageKey, TenantIx)>,
     of: HashMap<TenantIx, BTreeMap<i32, Level>>,
@@ -72,14 +72,14 @@ struct Line {
 
 /// The units of one tenant, shape and priority. Its rank is that of its first unit, so that a level whose units wait long
 /// is served before one of higher priority; within it runs take turns.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Level {
     firsts: BTreeSet<(Rank, RunId)>,
     turns: BTreeSet<(Turn, RunId)>,
     of: HashMap<RunId, RunLine>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct RunLine {
     turn: Turn,
     units: BTreeSet<(Rank, TaskRef, UnitIx)>,

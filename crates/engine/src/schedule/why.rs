@@ -9,10 +9,12 @@ use super::{
     Scheduler, TaskRef,
     amounts::{Amounts, Bounds},
     node::{Misfit, Node},
+    remedy::Proposal,
     reserve::Reservation,
     shapes::Shape,
     spec::Quantities,
     tree::QueueIx,
+    trial::Estimate,
     units::UnitIx,
 };
 use crate::pod::quantity::render;
@@ -42,7 +44,8 @@ pub struct WaitReason {
     pub preempting: bool,
     /// True if units before it in its queue hold what it would need.
     pub behind: bool,
-    pub remedy: Option<Remedy>,
+    /// The smallest change that lets it go; only where somebody asked for it.
+    pub remedy: Option<Proposal>,
 }
 
 /// One queue of the path.
@@ -54,32 +57,12 @@ pub struct Level {
     pub capability: Quantities,
 }
 
-/// The smallest change that would let a task go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remedy {
-    CreateQueue {
-        queue: String,
-    },
-    /// So many more members of its gang.
-    AddMembers {
-        missing: usize,
-    },
-    RaiseCapability {
-        queue: String,
-        resource: String,
-        to: u64,
-    },
-    Uncordon {
-        node: String,
-    },
-    /// A node with this much free; `node` is the one that lacks least.
-    FreeRoom {
-        node: Option<String>,
-        lacking: Quantities,
-    },
-}
-
 impl WaitReason {
+    /// Reports whether it waits for members of its gang.
+    pub fn gathers(&self) -> bool {
+        self.queue_exists && self.gang.is_some() && self.waiting == 0
+    }
+
     /// Reports whether something keeps it from starting now.
     pub fn is_blocked(&self) -> bool {
         !self.queue_exists || self.quota.is_some() || self.no_room || self.behind || self.preempting
@@ -87,6 +70,17 @@ impl WaitReason {
 }
 
 impl Scheduler {
+    /// Explains why a task waits, with the smallest change that lets it go and when it is expected to start. Both are tried
+    /// out in copies, so this costs much more than [`Scheduler::why`].
+    pub fn explain(&self, task: TaskRef) -> Option<WaitReason> {
+        let mut reason = self.why(task)?;
+        if let Estimate::By(at) = self.estimate(task) {
+            reason.expected = Some(at);
+        }
+        reason.remedy = self.propose(task);
+        Some(reason)
+    }
+
     /// Explains why a task waits; `None` if it does not.
     pub fn why(&self, task: TaskRef) -> Option<WaitReason> {
         let waiting = self.waiting.get(&task)?;
@@ -108,11 +102,7 @@ impl Scheduler {
         };
         // Members above the least wait for what the first ones wait for.
         let first = || self.gangs.of(task).and_then(|gang| self.gangs.get(gang)?.unit);
-        let Some(at) = waiting.unit.or_else(first) else {
-            let missing = reason.gang.map_or(0, |(present, least)| (least as usize).saturating_sub(present));
-            reason.remedy = Some(Remedy::AddMembers { missing });
-            return Some(reason);
-        };
+        let Some(at) = waiting.unit.or_else(first) else { return Some(reason) };
         let shape = self.units.get(at).map(|unit| self.shapes.get(unit.shape))?;
         let line = self.tree.get(leaf).leaf.all(self.clock);
         reason.waiting = line.len();
@@ -132,7 +122,6 @@ impl Scheduler {
         reason.no_room = !active;
         reason.behind = limit.is_none() && active && reason.position > 0;
         reason.expected = self.expected(leaf, at, &shape, reason.position);
-        reason.remedy = self.remedy(leaf, &shape, &total).filter(|_| !reason.behind);
         Some(reason)
     }
 
@@ -146,7 +135,7 @@ impl Scheduler {
         }
     }
 
-    fn named(&self, amounts: &Amounts) -> Quantities {
+    pub(super) fn named(&self, amounts: &Amounts) -> Quantities {
         amounts.iter().map(|(index, amount)| (self.names.name(index).to_string(), amount)).collect()
     }
 
@@ -177,46 +166,6 @@ impl Scheduler {
             .flatten()?
             .at
     }
-
-    fn remedy(&self, leaf: QueueIx, shape: &Shape, total: &Amounts) -> Option<Remedy> {
-        let queue = self.tree.get(leaf);
-        if !queue.exists {
-            return Some(Remedy::CreateQueue { queue: queue.spec.name.to_string() });
-        }
-        if let Some(limit) = self.tree.limit(leaf, total)
-            && !limit.guarantee
-        {
-            let full = self.tree.get(limit.queue);
-            let to = full.allocated().get(limit.resource).saturating_add(total.get(limit.resource));
-            let resource = self.names.name(limit.resource).to_string();
-            return Some(Remedy::RaiseCapability { queue: full.spec.name.to_string(), resource, to });
-        }
-        let (task, _) = shape.parts.first()?;
-        let eligible =
-            self.room.all().filter(|(_, node)| node.excludes(&task.amounts, &task.constraints, &self.names).is_none());
-        let lacking = |node: &Node| {
-            let short = task.amounts.iter().filter_map(|(index, amount)| {
-                let lacks = amount.saturating_sub(node.free(index));
-                (lacks > 0).then(|| (self.names.name(index).to_string(), lacks))
-            });
-            short.collect::<Quantities>()
-        };
-        let mut nodes: Vec<(usize, Quantities, &Node)> = eligible
-            .map(|(_, node)| {
-                let lacks = lacking(node);
-                (lacks.len(), lacks, node)
-            })
-            .collect();
-        nodes.sort_by_key(|(count, lacks, _)| (*count, lacks.values().sum::<u64>()));
-        let cordoned = nodes.iter().find(|(lacks, _, node)| *lacks == 0 && node.spec.cordoned);
-        if let Some((_, _, node)) = cordoned {
-            return Some(Remedy::Uncordon { node: node.spec.name.to_string() });
-        }
-        match nodes.into_iter().find(|(lacks, _, _)| *lacks > 0) {
-            Some((_, lacking, node)) => Some(Remedy::FreeRoom { node: Some(node.spec.name.to_string()), lacking }),
-            None => Some(Remedy::FreeRoom { node: None, lacking: self.named(&task.amounts) }),
-        }
-    }
 }
 
 impl fmt::Display for WaitReason {
@@ -225,7 +174,7 @@ impl fmt::Display for WaitReason {
         if !self.queue_exists {
             return write!(f, "waits for queue '{queue}', which does not exist");
         }
-        if let (Some((present, least)), 0) = (self.gang, self.waiting) {
+        if let Some((present, least)) = self.gang.filter(|_| self.gathers()) {
             return write!(f, "waits for its gang: {present} of {least} members are there");
         }
         write!(f, "waits in queue '{queue}', {} of {}", self.position + 1, self.waiting)?;
@@ -255,6 +204,9 @@ impl fmt::Display for WaitReason {
         if let Some(expected) = self.expected {
             write!(f, "; expected to start by {expected}")?;
         }
+        if let Some(remedy) = &self.remedy {
+            write!(f, "; to let it go: {remedy}")?;
+        }
         Ok(())
     }
 }
@@ -267,27 +219,6 @@ impl fmt::Display for Misfit {
             Self::Tainted(key) => write!(f, "with the taint {key} that it does not tolerate"),
             Self::TooLarge(resource) => write!(f, "too small in {resource}"),
             Self::Full(resource) => write!(f, "without enough free {resource}"),
-        }
-    }
-}
-
-impl fmt::Display for Remedy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CreateQueue { queue } => write!(f, "create queue '{queue}'"),
-            Self::AddMembers { missing } => write!(f, "submit {missing} more of its gang"),
-            Self::RaiseCapability { queue, resource, to } => {
-                write!(f, "raise the capability of queue '{queue}' to {} {resource}", render(resource, *to))
-            }
-            Self::Uncordon { node } => write!(f, "uncordon node {node}"),
-            Self::FreeRoom { node, lacking } => {
-                let lacking = lacking.iter().map(|(name, lacks)| format!("{} {name}", render(name, *lacks)));
-                let lacking = lacking.collect::<Vec<_>>().join(", ");
-                match node {
-                    Some(node) => write!(f, "free {lacking} on node {node}"),
-                    None => write!(f, "add a node with {lacking}"),
-                }
-            }
         }
     }
 }

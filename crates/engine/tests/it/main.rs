@@ -19,6 +19,7 @@ mod conditions;
 mod daemons;
 mod dag;
 mod data;
+mod deadlocks;
 mod demands;
 mod devices;
 mod exit;

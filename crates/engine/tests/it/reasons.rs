@@ -40,7 +40,10 @@ fn a_task_that_waits_for_the_machine_says_what_it_lacks() {
     let spec = "templates: [{name: main, steps: [[{name: a, template: ok}, {name: b, template: ok}, {name: c, template: ok}]]}]";
     let play = Play::prepared(manifest(spec), Script::default(), Capacity { slots: 1, ..ROOMY }, &[]);
     assert!(matches!(reason(&play, "a"), Reason::Starting { .. }));
-    assert_eq!(reason(&play, "b").to_string(), "waits in queue 'default', 1 of 2: 1 node without enough free pods");
+    assert_eq!(
+        reason(&play, "b").to_string(),
+        "waits in queue 'default', 1 of 2: 1 node without enough free pods; to let it go: free 1 place for a task on node local"
+    );
 }
 
 #[test]

@@ -33,6 +33,10 @@ pub(crate) struct Town {
     pub(crate) flights: Vec<AttemptId>,
     pub(crate) now: Time,
     maps: BTreeMap<(String, String), KeyedData>,
+    /// Namespaces of runs that are not in `default`.
+    pub(crate) namespaces: BTreeMap<u64, String>,
+    /// Runs that other runs have made.
+    pub(crate) parents: BTreeMap<u64, u64>,
 }
 
 impl Town {
@@ -64,13 +68,13 @@ impl Town {
         manifest["metadata"]["name"] = name.clone().into();
         let submission = Submission {
             name,
-            namespace: "default".into(),
+            namespace: self.namespaces.get(&run).cloned().unwrap_or_else(|| "default".into()),
             uid: run.to_string(),
             at: self.now,
             manifest,
             stored: Default::default(),
             previous: None,
-            parent: None,
+            parent: self.parents.get(&run).copied().map(RunId),
             ordered_by: None,
             context: Default::default(),
         };

@@ -16,7 +16,8 @@ const TASK_SET: &str = "TaskSet";
 
 impl RunFact {
     /// Serialized names of the variants.
-    const NAMES: [&str; 7] = ["Submitted", "Suspended", "Resumed", "ShuttingDown", "DeadlinePassed", "Marked", "Ended"];
+    const NAMES: [&str; 8] =
+        ["Submitted", "Suspended", "Resumed", "ShuttingDown", "DeadlinePassed", "Deadlock", "Marked", "Ended"];
 }
 
 impl Serialize for Fact {

@@ -149,6 +149,7 @@ fn of_runs() -> Vec<Fact> {
         Fact::Run(RunFact::DeadlinePassed { at: AT }),
         Fact::Run(RunFact::Marked { at: AT, marks: Box::new(marks()) }),
         Fact::Run(RunFact::Ended { phase: RunPhase::Failed, message: text("child failed"), at: AT }),
+        Fact::Run(RunFact::Deadlock { at: AT, message: Some(text("a waits for b")) }),
     ]
 }
 

@@ -24,7 +24,7 @@ macro_rules! names {
     };
 }
 
-names!(run_fact_name, RUN_FACTS, RunFact: Submitted Suspended Resumed ShuttingDown DeadlinePassed Marked Ended);
+names!(run_fact_name, RUN_FACTS, RunFact: Submitted Suspended Resumed ShuttingDown DeadlinePassed Deadlock Marked Ended);
 
 names!(workflow_fact_name, WORKFLOW_FACTS, WorkflowFact:
     Began Added Wanted Waiting Locked Expanded Launched Preempted Requeued Started ChildCreated Progressed Daemoned Dismissed Stopping

@@ -85,6 +85,7 @@ struct Reason {
     node: String,
     phase: String,
     why: String,
+    wait: Value,
 }
 
 /// Waiting nodes come first, then those that did not succeed. A requested node is always reported.
@@ -94,7 +95,12 @@ fn reasons(workflow: Workflow<'_>, waiting: &[Waiting], wanted: Option<&str>) ->
     let mut found: Vec<Reason> = waiting
         .iter()
         .filter(|one| is_meant(&[&one.node]))
-        .map(|one| Reason { node: one.node.clone(), phase: one.phase.clone(), why: one.why.clone() })
+        .map(|one| Reason {
+            node: one.node.clone(),
+            phase: one.phase.clone(),
+            why: one.why.clone(),
+            wait: one.wait.clone(),
+        })
         .collect();
     let told_all = workflow.dialect().is_some_and(|dialect| dialect.view.explains_all());
     let mut over: Vec<&Node<'_>> = nodes
@@ -141,11 +147,18 @@ fn reason_of(workflow: Workflow<'_>, node: Node<'_>) -> Reason {
         },
         (message, ..) => workflow.readable(message),
     };
-    Reason { node: node.display().to_owned(), phase: node.phase().to_owned(), why }
+    Reason { node: node.display().to_owned(), phase: node.phase().to_owned(), why, wait: Value::Null }
 }
 
 fn as_json(reasons: &[Reason]) -> Vec<Value> {
-    reasons.iter().map(|one| json!({"node": one.node, "phase": one.phase, "reason": one.why})).collect()
+    let told = |one: &Reason| {
+        let mut told = json!({"node": one.node, "phase": one.phase, "reason": one.why});
+        if !one.wait.is_null() {
+            told["wait"] = one.wait.clone();
+        }
+        told
+    };
+    reasons.iter().map(told).collect()
 }
 
 #[cfg(test)]
@@ -166,7 +179,12 @@ mod tests {
     #[test]
     fn what_waits_and_what_went_wrong_is_told() {
         let object = object();
-        let waiting = [Waiting { node: "d".to_owned(), phase: "Pending".to_owned(), why: "waits for b, c".to_owned() }];
+        let waiting = [Waiting {
+            node: "d".to_owned(),
+            phase: "Pending".to_owned(),
+            why: "waits for b, c".to_owned(),
+            wait: Value::Null,
+        }];
         let found = reasons(Workflow::new(&object), &waiting, None).unwrap();
         let lines: Vec<(&str, &str)> = found.iter().map(|one| (one.node.as_str(), one.why.as_str())).collect();
         let expected = [

@@ -4,20 +4,23 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::Result;
+use octoflow_control::registry::EXPECTED_START;
 use octoflow_engine::{
     argo::plan::{Bounds, longest_path},
-    dialect,
+    dialect, kinds,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    Context,
-    run::prepare::{prepare_with, stored_objects},
+    Context, address,
+    run::prepare::{Ready, prepare_with, stored_objects},
 };
 use crate::{
     cli::{Plan, PlanFormat, span},
+    client::Client,
+    config::node,
     exit::{Exit, Failure},
-    load,
+    load::{self, names},
     output::{json::pretty, plan as show},
     source::workflow::Workflow,
 };
@@ -25,7 +28,13 @@ use crate::{
 pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
     let overrides = args.override_args.overrides(args.namespace.namespace.as_deref());
     let file = args.override_args.parameter_file.as_deref();
-    let prepared = prepare_with(&args.manifests, overrides, file, stored_objects(context), false, context)?;
+    let server = context.named_server()?;
+    // A server judges by its own nodes and queues.
+    let nodes = match &server {
+        Some(_) => None,
+        None => Some(vec![node::this_node(&args.node, None, context)?]),
+    };
+    let prepared = prepare_with(&args.manifests, overrides, file, stored_objects(context), nodes, false, context)?;
     let Some(prepared) = prepared else { return Ok(Exit::InvalidManifest) };
     let took =
         args.durations.as_deref().map(|source| durations(source, args, context)).transpose()?.unwrap_or_default();
@@ -37,14 +46,22 @@ pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
         let found = plan(&ready.manifest, &ready.stored, bounds)
             .map_err(|why| Failure::new(Exit::InvalidManifest, format!("cannot plan it: {why}")))?;
         let sum = longest_path(&found, &|template| took.get(template).copied());
+        let start = server.as_ref().map(|client| expected_start(client, &ready)).transpose()?;
         let name = Workflow::new(&ready.manifest);
         let title = match name.name() {
             "" => ready.manifest["metadata"]["generateName"].as_str().unwrap_or_default().to_owned(),
             name => name.to_owned(),
         };
         match args.output {
-            PlanFormat::Pretty => context.output.text(&show::pretty(&title, &found, &sum, context.output.paint()))?,
-            PlanFormat::Json => objects.push(show::json(&title, &found, &sum)),
+            PlanFormat::Pretty => {
+                context.output.text(&show::pretty(&title, &found, &sum, context.output.paint()))?;
+                context.output.line(&show::start(start.as_deref()))?;
+            }
+            PlanFormat::Json => {
+                let mut object = show::json(&title, &found, &sum);
+                object["expectedStart"] = json!(start.as_deref().unwrap_or("now"));
+                objects.push(object);
+            }
         }
     }
     if args.output == PlanFormat::Json {
@@ -52,6 +69,15 @@ pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
         context.output.data(&pretty(&value))?;
     }
     Ok(Exit::Succeeded)
+}
+
+/// Asks a server when the workflow could start; one that could never is refused.
+fn expected_start(client: &Client, ready: &Ready) -> Result<String> {
+    let kind =
+        kinds::of_manifest(&ready.manifest).map_err(|problem| Failure::new(Exit::InvalidManifest, problem.message))?;
+    let address = address(kind, Some(&ready.namespace), None).with("dryRun", "All");
+    let made = client.create(&address, &ready.manifest, &names::key()?)?;
+    Ok(made["metadata"]["annotations"][EXPECTED_START].as_str().unwrap_or("unknown").to_owned())
 }
 
 /// Returns task durations by template: from a file, or the average of an earlier run.

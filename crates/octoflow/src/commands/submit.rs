@@ -55,8 +55,15 @@ fn from_files(args: &Submit, client: &Client, context: &Context) -> Result<Optio
         ..args.override_args.overrides(args.namespace.namespace.as_deref())
     };
     let objects = Box::new(OfServer(client.clone()));
-    let prepared =
-        prepare_with(&places, overrides, args.override_args.parameter_file.as_deref(), Some(objects), true, context)?;
+    let prepared = prepare_with(
+        &places,
+        overrides,
+        args.override_args.parameter_file.as_deref(),
+        Some(objects),
+        None,
+        true,
+        context,
+    )?;
     let Some(prepared) = prepared else { return Ok(None) };
     let workflows = prepared.workflows.into_iter().map(|ready| ready.manifest);
     if args.dry_run {

@@ -4,10 +4,11 @@ use std::{fs, thread};
 
 use anyhow::{Context as _, Result};
 use octoflow_control::{Capacity, Config, NodeConfig, Place};
+use octoflow_engine::schedule::spec::NodeSpec;
 use octoflow_runtime::{egress::Policy, process};
 
 use crate::{
-    cli::{Execution, Isolation},
+    cli::{Execution, Isolation, NodeArgs},
     commands::Context,
     config::{self, system},
 };
@@ -37,6 +38,12 @@ pub(crate) fn config(execution: &Execution, egress: Policy, context: &Context) -
         place: Place::Processes(Box::new(processes)),
         secrets_key: context.secrets_key()?,
     })
+}
+
+/// Returns this machine as the node that tasks will run on.
+pub(crate) fn this_node(args: &NodeArgs, parallelism: Option<u32>, context: &Context) -> Result<NodeSpec> {
+    let config = NodeConfig { capacity: args.capacity()?, labels: args.labels()? };
+    Ok(octoflow_control::this_node(capacity(parallelism), &config, &context.data_dir))
 }
 
 /// Returns the capacity of this machine.

@@ -13,6 +13,7 @@ use octoflow_engine::{
         core::{CONFIG_MAP, SECRET},
         scheduling::{self, POD_GROUP, PRIORITY_CLASS, QUEUE, QueueState, QueueTree},
     },
+    schedule::spec::{NodeSpec, QueueSpec},
 };
 use octoflow_manifest::{Path, Problem, Problems};
 use octoflow_store::Reader;
@@ -82,6 +83,8 @@ pub(crate) struct FileCatalog<'a> {
     stored: Option<Box<dyn ObjectSource>>,
     /// All queues, once somebody asks for one.
     queues: OnceCell<QueueTree>,
+    /// The nodes that tasks will run on, if that is known.
+    nodes: Option<Vec<NodeSpec>>,
 }
 
 /// Store of objects that may be referred to.
@@ -124,7 +127,12 @@ impl<'a> FileCatalog<'a> {
                 Some(((kind.key, namespace, text(&object["metadata"], "name")), object))
             })
             .collect();
-        Self { objects, stored, queues: OnceCell::new() }
+        Self { objects, stored, queues: OnceCell::new(), nodes: None }
+    }
+
+    /// Judges tasks by these nodes.
+    pub(crate) fn with_nodes(self, nodes: Option<Vec<NodeSpec>>) -> Self {
+        Self { nodes, ..self }
     }
 
     fn has(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
@@ -192,6 +200,14 @@ impl Catalog for FileCatalog<'_> {
         // Without a store nobody knows the queues that are not in the files.
         let known = self.stored.is_some() || self.objects.contains_key(&(QUEUE.key, "", name));
         known.then(|| self.queues().state(name))
+    }
+
+    fn queue_path(&self, name: &str) -> Vec<QueueSpec> {
+        self.queues().specs(name)
+    }
+
+    fn nodes(&self) -> Option<Vec<NodeSpec>> {
+        self.nodes.clone()
     }
 
     fn queue_names(&self) -> Vec<String> {

@@ -69,6 +69,7 @@ fn describe(run: &FollowedRun, at: Time, event: &Event) -> (&'static str, bool, 
         Event::ShuttingDown(Shutdown::Terminate) => {
             ("Pending", false, format!("{noun} {workflow} is being terminated"))
         }
+        Event::Deadlock { message } => ("Pending", false, format!("{noun} {workflow}: {message}")),
         Event::DeadlinePassed => ("Failed", false, format!("{noun} {workflow} exceeded its deadline")),
         Event::Ended => {
             let took = run.began.map_or(String::new(), |began| format!(" ({})", clock::fine(at.since(began))));

@@ -36,6 +36,16 @@ pub(crate) fn pretty(title: &str, plan: &WorkflowPlan, sum: &LongestPath, paint:
     text
 }
 
+/// Says when it could start: on a server as that says, else on this machine, which has nothing else to do.
+pub(crate) fn start(expected: Option<&str>) -> String {
+    match expected {
+        None => "it can run on this machine".to_owned(),
+        Some("now") => "it would start now".to_owned(),
+        Some("unknown") => "it would wait, and nobody knows how long".to_owned(),
+        Some(at) => format!("it would start by {at}"),
+    }
+}
+
 /// Recursive: the tree is only as deep as templates may nest.
 fn children(item: &Item, prefix: &str, text: &mut String, paint: Paint) {
     let numbered = item.children.iter().any(|child| child.wave > 1);

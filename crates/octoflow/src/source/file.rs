@@ -61,6 +61,7 @@ impl ExportFile {
                 node: text(one, "node").to_owned(),
                 phase: text(one, "phase").to_owned(),
                 why: text(one, "why").to_owned(),
+                wait: one["wait"].clone(),
             });
         }
         Ok(Self { path: path.to_owned(), row, object, waiting })

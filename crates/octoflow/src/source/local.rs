@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Result;
 use octoflow_control::{
-    self as control, Error, owned,
+    self as control, Error, Explanation, owned,
     read::{
         self,
         lines::{self, Frame, Line, LineFilter, LineQuery, LineSink, Logs, POLL_INTERVAL},
@@ -88,7 +88,13 @@ impl Source for LocalSource {
             return Ok(Vec::new());
         }
         let found = read::explain(self.local()?.reader(), row.run)?;
-        Ok(found.into_iter().map(|one| Waiting { node: one.node, phase: one.phase, why: one.reason }).collect())
+        let told = |one: Explanation| Waiting {
+            wait: one.wait.map_or(Value::Null, |wait| wait.to_json()),
+            node: one.node,
+            phase: one.phase,
+            why: one.reason,
+        };
+        Ok(found.into_iter().map(told).collect())
     }
 
     fn lines(

@@ -231,6 +231,7 @@ impl Source for ServerSource {
             node: text(one, "node").to_owned(),
             phase: text(one, "phase").to_owned(),
             why: text(one, "reason").to_owned(),
+            wait: one["wait"].clone(),
         };
         Ok(list(&found["items"]).iter().map(told).collect())
     }

@@ -27,13 +27,13 @@ use crate::{
 /// What a template asks of the scheduler, as far as it says so itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ask {
-    resources: Resources,
-    priority: Option<i32>,
-    class: Option<Arc<str>>,
-    constraints: Constraints,
-    marks: Marks,
+    pub(super) resources: Resources,
+    pub(super) priority: Option<i32>,
+    pub(super) class: Option<Arc<str>>,
+    pub(super) constraints: Constraints,
+    pub(super) marks: Marks,
     /// The longest that one attempt runs.
-    bound: Option<Duration>,
+    pub(super) bound: Option<Duration>,
     /// The fields that it was read from, if they contain variables: then it is read again for each node.
     raw: Option<Value>,
 }
@@ -62,6 +62,11 @@ impl Ask {
         let part = scheduling_part(raw);
         let raw = super::program::is_tagged(&part).then_some(part);
         Self { raw, ..Self::read(template) }
+    }
+
+    /// Reports whether it depends on values of the run.
+    pub(super) fn is_variable(&self) -> bool {
+        self.raw.is_some()
     }
 
     /// Reports whether it says on which nodes tasks may run.

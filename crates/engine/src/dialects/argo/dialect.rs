@@ -6,7 +6,7 @@ use std::{io, sync::Arc};
 
 use octoflow_manifest::Problems;
 use octoflow_model::{
-    AttemptId, Claim, Fact, NodeIx, Order, Report, RunId, Submission, Task, Time,
+    AttemptId, Claim, Fact, NodeIx, Order, Report, RunFact, RunId, Submission, Task, Time,
     garbage::{Garbage, GcStrategy},
     submission::Stored,
     task::{Labels, placement::Assignment},
@@ -24,14 +24,14 @@ use super::{
     plan::plan,
     program::Program,
     progress::Progress,
-    record, rerun, status,
+    record, rerun, static_tasks, status,
     todo::Todo,
 };
 use crate::{
     admit::{Admitted, Catalog},
     dialects::dialect::{
         ChildEvent, Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseClass, PhaseWord,
-        Program as AnyProgram, StatusFields, TaskState,
+        Program as AnyProgram, StaticTask, StatusFields, TaskState,
     },
     engine::{
         SharedState,
@@ -77,7 +77,7 @@ fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
     let admitted = admit::examine(object, others)?;
     let warnings = admitted.warnings().to_vec();
     let (manifest, stored) = admitted.into_parts();
-    Ok(Admitted { manifest, stored, warnings })
+    Ok(Admitted { manifest, stored, warnings, program: None })
 }
 
 fn compile(manifest: &Value, stored: &Stored) -> Result<AnyProgram, String> {
@@ -85,6 +85,10 @@ fn compile(manifest: &Value, stored: &Stored) -> Result<AnyProgram, String> {
 }
 
 impl DialectProgram for Program {
+    fn static_tasks(&self, manifest: &Value, inherited: Option<&str>) -> Vec<StaticTask> {
+        static_tasks::static_tasks(manifest, self, inherited)
+    }
+
     fn open(self: Arc<Self>, id: RunId, submission: &Submission) -> AnyRun {
         AnyRun::new(Run::with(id, submission, self))
     }
@@ -112,7 +116,7 @@ impl DialectRun for Run {
     }
 
     fn message(&self) -> &str {
-        &self.state.message
+        self.state.message_now()
     }
 
     fn began(&self) -> Option<Time> {
@@ -202,9 +206,11 @@ impl DialectRun for Run {
         let mut found = ended::failures(&status::object(self));
         found.extend(explain::explain_with(self, scheduler, locks).into_iter().map(|one| Explanation {
             node: one.node,
+            id: one.queued.map(|at| self.state.id_of(at)),
             phase: one.phase.map(|phase| phase.word().to_owned()).unwrap_or_default(),
             reason: one.reason.to_string(),
             since: one.since,
+            wait: one.reason.into_wait(),
         }));
         found
     }
@@ -325,6 +331,14 @@ impl DialectRun for Run {
         Self::held_locks(self).map(|(holder, claims, name)| (holder, claims.to_vec(), name)).collect()
     }
 
+    fn ends_after(&self, at: NodeIx) -> Vec<Option<NodeIx>> {
+        Self::ends_after(self, at)
+    }
+
+    fn label_of(&self, at: NodeIx) -> String {
+        self.state.display_of(at).to_owned()
+    }
+
     fn ready_for_locks(&self, node: Option<NodeIx>) -> Ready {
         Self::ready_for_locks(self, node)
     }
@@ -398,6 +412,12 @@ impl DialectTurn for Turn<'_> {
 
     fn refuse_locks(&mut self, node: Option<NodeIx>, why: &str) {
         Turn::refuse_locks(self, node, why);
+    }
+
+    fn tell_deadlock(&mut self, message: Option<String>) {
+        if !self.run.finished() {
+            self.decide(RunFact::Deadlock { at: self.now, message });
+        }
     }
 
     fn into_effects(self: Box<Self>) -> Effects {

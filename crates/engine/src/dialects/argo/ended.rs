@@ -18,7 +18,14 @@ pub(super) fn failures(object: &Value) -> Vec<Explanation> {
             let text = |field: &str| node[field].as_str().unwrap_or_default().to_owned();
             (
                 text("startedAt"),
-                Explanation { node: text("displayName"), phase: text("phase"), reason: text("message"), since: None },
+                Explanation {
+                    node: text("displayName"),
+                    id: None,
+                    phase: text("phase"),
+                    reason: text("message"),
+                    since: None,
+                    wait: None,
+                },
             )
         })
         .collect();

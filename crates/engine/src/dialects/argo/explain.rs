@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     engine::locks::{Holder, Locks},
+    run::explain::ask,
     schedule::{Scheduler, TaskRef, WaitReason},
 };
 
@@ -22,6 +23,8 @@ use crate::{
 pub struct Explanation {
     /// Display name of the node.
     pub node: String,
+    /// The node that waits for the scheduler.
+    pub queued: Option<NodeIx>,
     pub phase: Option<Phase>,
     pub reason: Reason,
     pub since: Option<Time>,
@@ -36,6 +39,8 @@ pub enum Reason {
         why: Option<Box<WaitReason>>,
         preempted: Option<String>,
     },
+    /// The run waits in a circle of runs.
+    Deadlock(String),
     /// Waits for a lock: its holders; none if it is only not the first in the queue.
     Lock {
         key: String,
@@ -85,6 +90,30 @@ pub enum Reason {
     Handler,
 }
 
+impl Reason {
+    /// Returns what the scheduler says, if it waits for that.
+    pub(super) fn into_wait(self) -> Option<Box<WaitReason>> {
+        match self {
+            Self::Queued { why, .. } => why,
+            Self::Dependencies(_)
+            | Self::Deadlock(_)
+            | Self::Lock { .. }
+            | Self::Starting { .. }
+            | Self::Running { .. }
+            | Self::DaemonUp { .. }
+            | Self::Stopping(_)
+            | Self::Suspended { .. }
+            | Self::Backoff { .. }
+            | Self::Children { .. }
+            | Self::Daemons(_)
+            | Self::Parallelism { .. }
+            | Self::RunSuspended
+            | Self::ShuttingDown(_)
+            | Self::Handler => None,
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -96,6 +125,7 @@ impl fmt::Display for Reason {
                 }
                 preempted.iter().try_for_each(|by| write!(f, " (again: {by})"))
             }
+            Self::Deadlock(message) => write!(f, "{message}"),
             Self::Lock { key, holders } if holders.is_empty() => write!(f, "waits in the queue of the lock {key}"),
             Self::Lock { key, holders } => write!(f, "waits for the lock {key}, held by {}", holders.join(", ")),
             Self::Starting { since } => write!(f, "being started since {since}"),
@@ -136,9 +166,20 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
 pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
     let state = &run.state;
     let mut found = Vec::new();
+    let mut asked = 0;
+    if let Some(message) = state.head.deadlock.as_ref().filter(|_| state.ended.is_none()) {
+        found.push(Explanation {
+            node: state.head.name.to_string(),
+            queued: None,
+            phase: Some(Phase::Pending),
+            reason: Reason::Deadlock(message.to_string()),
+            since: state.head.deadlock_at,
+        });
+    }
     if let Some(reason) = state.lock.as_deref().and_then(|lock| lock_wait(run, None, lock, locks)) {
         found.push(Explanation {
             node: state.head.name.to_string(),
+            queued: None,
             phase: Some(Phase::Pending),
             reason,
             since: Some(state.head.created),
@@ -151,7 +192,8 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
         let at = NodeIx(at as u32);
         let since = node.started;
         let mut say = |node: String, phase: Option<Phase>, reason: Reason| {
-            found.push(Explanation { node, phase, reason, since: phase.map(|_| since) });
+            let queued = matches!(reason, Reason::Queued { .. }).then_some(at);
+            found.push(Explanation { node, queued, phase, reason, since: phase.map(|_| since) });
         };
         let name = || state.display_of(at).to_owned();
         if node.phase.fulfilled() {
@@ -164,7 +206,7 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
             }
             continue;
         }
-        if let Some(reason) = reason(run, at, scheduler) {
+        if let Some(reason) = reason(run, at, scheduler, &mut asked) {
             say(name(), Some(node.phase), reason);
         }
         if let Body::Dag(dag) = &node.body {
@@ -191,15 +233,26 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
 fn lock_wait(run: &Run, node: Option<NodeIx>, lock: &Lock, locks: Option<&Locks>) -> Option<Reason> {
     let (key, holders) = lock.waits.as_ref()?;
     let now = locks.and_then(|locks| locks.blocking(Holder { run: run.id, node }));
-    Some(match now {
-        Some((key, holders)) => {
-            Reason::Lock { key: key.to_owned(), holders: holders.into_iter().map(str::to_owned).collect() }
-        }
-        None => Reason::Lock { key: key.clone(), holders: holders.clone() },
-    })
+    let (key, holders) = match now {
+        Some((key, holders)) => (key, holders),
+        None => (key.as_str(), holders.iter().map(String::as_str).collect()),
+    };
+    Some(Reason::Lock { key: key.to_owned(), holders: readable_holders(&run.state.head.namespace, &holders) })
 }
 
-fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason> {
+/// Returns the holders of a lock by name; those of other namespaces only by number.
+fn readable_holders(namespace: &str, holders: &[&str]) -> Vec<String> {
+    let own = |holder: &&&str| holder.split('/').next() == Some(namespace);
+    let mut named: Vec<String> = holders.iter().filter(own).map(|holder| (*holder).to_owned()).collect();
+    match holders.len() - named.len() {
+        0 => {}
+        1 => named.push("one of another namespace".to_owned()),
+        others => named.push(format!("{others} of other namespaces")),
+    }
+    named
+}
+
+fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>, asked: &mut usize) -> Option<Reason> {
     let state = &run.state;
     let node = state.node(at);
     let stopping = state.daemons.get(&at).filter(|daemons| daemons.iter().any(|daemon| is_stopping(run, *daemon)));
@@ -211,7 +264,7 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
         (Body::Leaf(Leaf::Queued), _) => {
             let task = TaskRef { run: run.id, node: at };
             Reason::Queued {
-                why: scheduler.and_then(|scheduler| scheduler.why(task)).map(Box::new),
+                why: scheduler.and_then(|scheduler| ask(scheduler, task, asked)).map(Box::new),
                 preempted: state.preempted.get(&at).map(|preempted| preempted.why.to_string()),
             }
         }

@@ -145,7 +145,7 @@ impl View<'_> {
         let holds = |holder: &Option<NodeIx>| {
             lock_of(&self.run.state, *holder).is_some_and(|lock| lock.held && lock.claims.contains(claim))
         };
-        let mut holders = self.waits_for(at).into_iter().filter(holds);
+        let mut holders = self.run.ends_after(at).into_iter().filter(holds);
         let first = holders.next()?;
         let count = 1 + holders.count();
         // A limit of zero keeps everybody waiting until somebody raises it.
@@ -155,10 +155,23 @@ impl View<'_> {
         })
     }
 
+    /// Returns the run's own claims with its parameters filled in, before it has begun.
+    fn own_claims(&self, mut wanted: Synchronization, parameters: &[(String, String)]) -> Result<Vec<Claim>, String> {
+        let known = parameters.iter().cloned().collect();
+        each_text(&mut wanted, |text| {
+            let scope = Scope { parameters: &known, ..Scope::new(self.run, self.now) };
+            *text = fill(text, &scope, Missing::Refuse).map_err(|error| error.to_string())?.into_owned();
+            Ok(())
+        })?;
+        claims(&wanted, &self.run.state.head.namespace)
+    }
+}
+
+impl Run {
     /// Lists what ends only after a node has: the nodes around it, their daemons, and the run (`None`). A hook or exit handler
     /// follows its owner, which has ended or ends without it, but not what is around that.
-    fn waits_for(&self, at: NodeIx) -> Vec<Option<NodeIx>> {
-        let state = &self.run.state;
+    pub(crate) fn ends_after(&self, at: NodeIx) -> Vec<Option<NodeIx>> {
+        let state = &self.state;
         let mut found = vec![None];
         let (mut next, mut dismissing) = (Some(at), None);
         while let Some(at) = next {
@@ -178,19 +191,6 @@ impl View<'_> {
         found
     }
 
-    /// Returns the run's own claims with its parameters filled in, before it has begun.
-    fn own_claims(&self, mut wanted: Synchronization, parameters: &[(String, String)]) -> Result<Vec<Claim>, String> {
-        let known = parameters.iter().cloned().collect();
-        each_text(&mut wanted, |text| {
-            let scope = Scope { parameters: &known, ..Scope::new(self.run, self.now) };
-            *text = fill(text, &scope, Missing::Refuse).map_err(|error| error.to_string())?.into_owned();
-            Ok(())
-        })?;
-        claims(&wanted, &self.run.state.head.namespace)
-    }
-}
-
-impl Run {
     /// Returns the lock table's entry of a node, or of the run, that wants locks.
     pub(crate) fn waiter(&self, node: Option<NodeIx>) -> Option<Waiter> {
         let lock = lock_of(&self.state, node).filter(|lock| !lock.held)?;

@@ -60,6 +60,7 @@ impl Turn<'_> {
                 | RunFact::Resumed { .. }
                 | RunFact::ShuttingDown { .. }
                 | RunFact::DeadlinePassed { .. }
+                | RunFact::Deadlock { .. }
                 | RunFact::Marked { .. },
             )
             | Fact::TaskSet(_) => return None,

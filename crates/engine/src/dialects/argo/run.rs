@@ -146,6 +146,12 @@ impl State {
         self.root.is_some_and(|root| self.node(root).settled) && !self.waits_for_hooks(None)
     }
 
+    /// Returns the message of the run: that of its end, else why it does not go on.
+    pub(super) fn message_now(&self) -> &str {
+        let open = self.head.deadlock.as_deref().filter(|_| self.ended.is_none());
+        open.unwrap_or(&self.message)
+    }
+
     pub fn id_of(&self, at: NodeIx) -> String {
         super::ident::node_id(&self.head.name, &self.node(at).name)
     }

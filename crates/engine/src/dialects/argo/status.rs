@@ -117,8 +117,12 @@ fn head(run: &Run, usage: Option<&Usage>) -> Map<String, Value> {
     let state = &run.state;
     let mut status = Map::new();
     status.insert("phase".to_owned(), json!(state.phase.word()));
-    if !state.message.is_empty() {
-        status.insert("message".to_owned(), json!(state.message));
+    let message = state.message_now();
+    if !message.is_empty() {
+        status.insert("message".to_owned(), json!(message));
+    }
+    if let Some((message, at)) = state.head.deadlock.as_ref().zip(state.head.deadlock_at) {
+        status.insert("deadlock".to_owned(), json!({"message": message, "at": at.to_string()}));
     }
     status.insert("startedAt".to_owned(), json!(state.began.map(|at| at.to_string())));
     status.insert("finishedAt".to_owned(), json!(state.ended.map(|at| at.to_string())));

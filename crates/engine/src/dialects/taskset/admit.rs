@@ -38,7 +38,7 @@ pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problem
     let mut report = Findings::new(checked.problems, checked.warnings);
     version(&mut manifest, &broken, &mut report);
     let stored = look(&manifest, &broken, others, &mut report);
-    report.verdict().map(|warnings| Admitted { manifest, stored: stored.unwrap_or_default(), warnings })
+    report.verdict().map(|warnings| Admitted { manifest, stored: stored.unwrap_or_default(), warnings, program: None })
 }
 
 fn look(manifest: &Value, broken: &[Path], others: &dyn Catalog, report: &mut Findings) -> Option<Stored> {

@@ -3,7 +3,7 @@
 use std::{io, sync::Arc};
 
 use octoflow_model::{
-    AttemptId, Fact, NodeIx, Order, Report, RunId, Submission, Task, Time,
+    AttemptId, Fact, NodeIx, Order, Report, RunFact, RunId, Submission, Task, Time,
     submission::Stored,
     task::placement::Assignment,
     taskset::{ReplicaPhase, SummaryState},
@@ -11,13 +11,13 @@ use octoflow_model::{
 use serde_json::Value;
 
 use super::{
-    Run, Turn, admit, display::ObjectView, ended, explain, kinds::TASK_SET, program::Program, progress::Progress,
-    record, rerun, status, todo::Todo, unit,
+    Run, Turn, admit, display::ObjectView, ended, explain, ident, kinds::TASK_SET, program::Program,
+    progress::Progress, record, rerun, status, todo::Todo, unit,
 };
 use crate::{
     dialects::dialect::{
         Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseClass, PhaseWord, Program as AnyProgram,
-        StatusFields, TaskState,
+        StaticTask, StatusFields, TaskState,
     },
     engine::{
         SharedState,
@@ -62,6 +62,10 @@ fn compile(manifest: &Value, stored: &Stored) -> Result<AnyProgram, String> {
 }
 
 impl DialectProgram for Program {
+    fn static_tasks(&self, _: &Value, inherited: Option<&str>) -> Vec<StaticTask> {
+        Self::static_tasks(self, inherited)
+    }
+
     fn open(self: Arc<Self>, id: RunId, submission: &Submission) -> AnyRun {
         AnyRun::new(Run::with(id, submission, self))
     }
@@ -89,7 +93,9 @@ impl DialectRun for Run {
     }
 
     fn message(&self) -> &str {
-        &self.state.summary_message
+        let state = &self.state;
+        let open = state.head.deadlock.as_deref().filter(|_| state.finished.is_none());
+        open.unwrap_or(&state.summary_message)
     }
 
     #[expect(
@@ -164,9 +170,11 @@ impl DialectRun for Run {
     fn explain(&self, scheduler: Option<&Scheduler>, _: Option<&Locks>) -> Vec<Explanation> {
         let told = |one: explain::Explanation| Explanation {
             node: one.node,
+            id: None,
             phase: one.phase.to_owned(),
             reason: one.reason,
             since: one.since,
+            wait: one.wait,
         };
         explain::explain(self, scheduler).into_iter().map(told).collect()
     }
@@ -236,6 +244,10 @@ impl DialectRun for Run {
         self.state.replicas[at.at()].launched
     }
 
+    fn label_of(&self, at: NodeIx) -> String {
+        ident::host_name(&self.program.spec(self.program.role_of(at.0)).name, self.program.index_of(at.0))
+    }
+
     fn open_tasks(&self) -> Vec<(NodeIx, TaskState)> {
         self.open_pods().collect()
     }
@@ -295,6 +307,12 @@ impl DialectTurn for Turn<'_> {
 
     fn order(&mut self, order: Order) {
         self.effects.orders.push(order);
+    }
+
+    fn tell_deadlock(&mut self, message: Option<String>) {
+        if !self.run.finished() {
+            self.decide(RunFact::Deadlock { at: self.now, message });
+        }
     }
 
     fn into_effects(self: Box<Self>) -> Effects {

@@ -9,7 +9,8 @@ pub(super) fn replicas(object: &Value) -> Vec<Explanation> {
     let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
     let status = &object["status"];
     let whole = (text(&object["metadata"], "name"), text(status, "state"), text(status, "stateMessage"));
-    let mut found = vec![Explanation { node: whole.0, phase: whole.1, reason: whole.2, since: None }];
+    let mut found =
+        vec![Explanation { node: whole.0, id: None, phase: whole.1, reason: whole.2, since: None, wait: None }];
     for role in status["roleStatus"].as_array().into_iter().flatten() {
         for replica in role["replicaStatus"].as_array().into_iter().flatten() {
             let (info, reason) = (&replica["terminatedInfo"], text(replica, "podReason"));
@@ -25,7 +26,14 @@ pub(super) fn replicas(object: &Value) -> Vec<Explanation> {
                 .into_iter()
                 .filter(|part| !part.is_empty())
                 .collect();
-            found.push(Explanation { node, phase: text(replica, "phase"), reason: parts.join("; "), since: None });
+            found.push(Explanation {
+                node,
+                id: None,
+                phase: text(replica, "phase"),
+                reason: parts.join("; "),
+                since: None,
+                wait: None,
+            });
         }
     }
     found

@@ -11,7 +11,10 @@ use super::{
     role::{Waits, waits},
     run::Run,
 };
-use crate::schedule::{Scheduler, TaskRef};
+use crate::{
+    run::explain::ask,
+    schedule::{Scheduler, TaskRef, WaitReason},
+};
 
 /// Why a part is not over yet, or how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,15 +24,18 @@ pub struct Explanation {
     pub phase: &'static str,
     pub reason: String,
     pub since: Option<Time>,
+    pub wait: Option<Box<WaitReason>>,
 }
 
 /// Explains what has failed and everything that is still open, from the whole to its parts.
 pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
     let state = &run.state;
     let mut found = Vec::new();
-    if let Some(reason) = whole(run) {
+    let mut asked = 0;
+    let deadlock = state.head.deadlock.as_ref().filter(|_| state.finished.is_none()).map(ToString::to_string);
+    for reason in whole(run).into_iter().chain(deadlock) {
         let (node, phase, since) = (state.head.name.to_string(), state.summary.word(), Some(state.transition));
-        found.push(Explanation { node, phase, reason, since });
+        found.push(Explanation { node, phase, reason, since, wait: None });
     }
     for (at, role) in state.roles.iter().enumerate() {
         let (plan, name) = (&run.program.roles[at], &run.program.spec(at).name);
@@ -40,8 +46,9 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
             .map(|(up, condition)| format!("'{}' to be {condition:?}", run.program.spec(*up).name))
             .collect();
         let since = Some(role.transition);
-        let mut say =
-            |reason| found.push(Explanation { node: name.clone(), phase: role.summary.word(), reason, since });
+        let mut say = |reason| {
+            found.push(Explanation { node: name.clone(), phase: role.summary.word(), reason, since, wait: None })
+        };
         match role.phase {
             RolePhase::Waiting if !waiting.is_empty() && state.at_work() => {
                 say(format!("waits for role {}", waiting.join(" and role ")));
@@ -52,10 +59,14 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
         }
         for index in 0..plan.count {
             let replica = NodeIx(plan.first + index);
-            if let Some(reason) = of_replica(run, replica, scheduler) {
+            let task = TaskRef { run: run.id, node: replica };
+            let waits = run.state.replicas[replica.at()].phase == ReplicaPhase::AttemptPreparing;
+            let wait = scheduler.filter(|_| waits).and_then(|scheduler| ask(scheduler, task, &mut asked));
+            if let Some(reason) = of_replica(run, replica, wait.as_ref()) {
                 let state = &state.replicas[replica.at()];
                 let (node, phase) = (ident::host_name(name, index), state.phase.word());
-                found.push(Explanation { node, phase, reason, since: Some(state.transition) });
+                let since = Some(state.transition);
+                found.push(Explanation { node, phase, reason, since, wait: wait.map(Box::new) });
             }
         }
     }
@@ -82,13 +93,13 @@ fn whole(run: &Run) -> Option<String> {
     }
 }
 
-fn of_replica(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<String> {
+fn of_replica(run: &Run, at: NodeIx, wait: Option<&WaitReason>) -> Option<String> {
     let replica = &run.state.replicas[at.at()];
     let last = failure(run, at);
     Some(match replica.phase {
         ReplicaPhase::AttemptPending if !run.state.at_work() => return None,
         ReplicaPhase::AttemptPending => "waits until it may start".to_owned(),
-        ReplicaPhase::AttemptPreparing => waiting(run, at, scheduler),
+        ReplicaPhase::AttemptPreparing => waiting(run, at, wait),
         ReplicaPhase::AttemptAssigned => format!("being started since {}", replica.transition),
         ReplicaPhase::AttemptRunning => {
             format!("running since {}", replica.started.unwrap_or(replica.transition))
@@ -103,20 +114,21 @@ fn of_replica(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<St
     })
 }
 
-fn waiting(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> String {
+fn waiting(run: &Run, at: NodeIx, wait: Option<&WaitReason>) -> String {
     let preempted = run.state.replicas[at.at()].preempted.as_ref().filter(|preempted| preempted.waits);
     let again = preempted.map(|preempted| format!(" (again: {})", preempted.why)).unwrap_or_default();
-    format!("{}{again}", reason(run, at, scheduler))
+    format!("{}{again}", reason(run, at, wait))
 }
 
-fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> String {
-    let Some(scheduler) = scheduler else { return "waits for its turn".to_owned() };
-    if let Some((there, least)) = scheduler.gathering(TaskRef { run: run.id, node: at }) {
-        let name = run.gang(at).map(|gang| gang.name.to_string()).unwrap_or_default();
-        return format!("waits for its gang '{name}': {there} of {least} members are there");
+fn reason(run: &Run, at: NodeIx, wait: Option<&WaitReason>) -> String {
+    let Some(wait) = wait else { return "waits for its turn".to_owned() };
+    match wait.gang {
+        Some((there, least)) if wait.gathers() => {
+            let name = run.gang(at).map(|gang| gang.name.to_string()).unwrap_or_default();
+            format!("waits for its gang '{name}': {there} of {least} members are there")
+        }
+        Some(_) | None => wait.to_string(),
     }
-    let why = scheduler.why(TaskRef { run: run.id, node: at });
-    why.map_or_else(|| "waits for its turn".to_owned(), |why| why.to_string())
 }
 
 /// Returns how its last pod failed, if it did.

@@ -109,7 +109,7 @@ impl Fold<'_> {
     /// Folds the consequences of a fact about the head.
     fn follow_head(&mut self, fact: &RunFact) {
         match fact {
-            RunFact::Submitted(_) | RunFact::Marked { .. } => {}
+            RunFact::Submitted(_) | RunFact::Marked { .. } | RunFact::Deadlock { .. } => {}
             RunFact::Suspended { at } => self.unqueue(*at),
             RunFact::Resumed { .. } => {
                 self.note_all_roles();

@@ -32,7 +32,7 @@ pub fn object_of(run: &Run, manifest: Value) -> Value {
 pub fn status(run: &Run) -> Value {
     let state = &run.state;
     let (done, all) = state.progress();
-    json!({
+    let mut status = json!({
         "phase": state.phase.word(),
         "phaseMessage": state.phase_message,
         "transitionTime": state.transition.to_string(),
@@ -47,7 +47,11 @@ pub fn status(run: &Run) -> Value {
         "preemptCount": state.preempted,
         "progress": format!("{done}/{all}"),
         "roleStatus": (0..state.roles.len()).map(|role| role_status(run, role)).collect::<Vec<_>>(),
-    })
+    });
+    if let Some((message, at)) = state.head.deadlock.as_ref().zip(state.head.deadlock_at) {
+        status["deadlock"] = json!({"message": message, "at": at.to_string()});
+    }
+    status
 }
 
 fn role_status(run: &Run, at: usize) -> Value {

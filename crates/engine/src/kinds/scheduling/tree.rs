@@ -105,6 +105,11 @@ impl QueueTree {
         std::iter::successors(self.queues.get(name), above).take(MAX_DEPTH + 1)
     }
 
+    /// Returns a queue and those above it, as they were declared.
+    pub fn specs(&self, name: &str) -> Vec<QueueSpec> {
+        self.path(name).map(|queue| queue.spec.clone()).collect()
+    }
+
     fn children(&self, name: &str) -> impl Iterator<Item = &QueueSpec> {
         self.children.get(name).into_iter().flatten().filter_map(|child| self.get(child))
     }

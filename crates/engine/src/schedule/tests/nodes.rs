@@ -69,8 +69,8 @@ fn taints_and_cordons_keep_tasks_away() {
     stage.enqueue(task(1, 1), demand(0));
     stage.enqueue(task(1, 2), Demand { constraints: Arc::new(constraints), ..demand(0) });
     assert_eq!(stage.started(), []);
-    let why = stage.scheduler.why(task(1, 2)).unwrap();
-    assert_eq!(why.remedy, Some(Remedy::Uncordon { node: "n".to_owned() }));
+    let why = stage.scheduler.explain(task(1, 2)).unwrap();
+    assert_eq!(why.remedy.unwrap().change, Remedy::Uncordon { node: "n".to_owned() });
     stage.scheduler.put_node(node);
     assert_eq!(stage.started(), [(1, 2)]);
 }

@@ -231,3 +231,26 @@ fn victims_are_no_more_than_needed_and_the_youngest_of_one_node() {
     victims.iter().for_each(|victim| stage.release(1, victim.node.0));
     assert_eq!(stage.started(), [(2, 0)]);
 }
+
+#[test]
+fn a_whole_gang_is_ended_once_although_one_of_it_was_chosen_alone_before() {
+    let mut stage = stage(&[deserves("small", 1000), deserves("large", 8000)]);
+    let gang = Gang {
+        namespace: "default".into(),
+        name: "g".into(),
+        own: None,
+        least: 2,
+        part: "".into(),
+        least_of: Arc::default(),
+    };
+    (0..3).for_each(|node| {
+        stage.enqueue(task(1, node), Demand { gang: Some(gang.clone()), ..of("small", 2000) });
+    });
+    assert_eq!(stage.started().len(), 3);
+    stage.wait(5);
+    // One above the least is not enough for it, so the gang goes as a whole.
+    stage.enqueue(task(2, 0), of("large", 8000));
+    let mut ended = victims(&mut stage);
+    ended.sort_unstable();
+    assert_eq!(ended, [(1, 0), (1, 1), (1, 2)]);
+}

@@ -45,11 +45,12 @@ fn capability_is_a_limit_at_every_level_and_says_so() {
     (0..3).for_each(|node| stage.enqueue(task(1, node), of("a", 1000)));
     (0..3).for_each(|node| stage.enqueue(task(2, node), of("b", 1000)));
     assert_eq!(stage.started().len(), 3);
-    let why = stage.scheduler.why(task(2, 2)).unwrap();
+    let why = stage.scheduler.explain(task(2, 2)).unwrap();
     assert_eq!(why.quota, Some(("p".to_owned(), "cpu".to_owned())));
     assert!(why.to_string().contains("queue 'p' has no cpu left (3 of 3 used)"), "{why}");
-    let raised = Some(Remedy::RaiseCapability { queue: "p".to_owned(), resource: "cpu".to_owned(), to: 4000 });
-    assert_eq!(why.remedy, raised);
+    let raised = Remedy::RaiseCapability { queue: "p".to_owned(), to: quantities(&[("cpu", 6000)]) };
+    let raised = Proposal { change: raised, suffices: Some(true) };
+    assert_eq!(why.remedy, Some(raised), "two others come before it");
     parent.capability = quantities(&[("cpu", 4000)]);
     stage.scheduler.put_queue(parent);
     assert_eq!(stage.started().len(), 1, "an edit acts at once");
@@ -106,9 +107,9 @@ fn tasks_of_a_queue_that_does_not_exist_wait_and_start_when_it_comes() {
     let mut stage = stage(2000, &[]);
     stage.enqueue(task(1, 0), of("later", 1000));
     assert_eq!(stage.started(), []);
-    let why = stage.scheduler.why(task(1, 0)).unwrap();
+    let why = stage.scheduler.explain(task(1, 0)).unwrap();
     assert_eq!(why.to_string(), "waits for queue 'later', which does not exist");
-    assert_eq!(why.remedy, Some(Remedy::CreateQueue { queue: "later".to_owned() }));
+    assert_eq!(why.remedy.unwrap().change, Remedy::CreateQueue { queue: "later".to_owned() });
     stage.scheduler.put_queue(QueueSpec::new("later"));
     assert_eq!(stage.started(), [(1, 0)]);
 }

@@ -10,6 +10,7 @@ use anyhow::Result;
 use octoflow_engine::{
     admit::admit,
     kinds::{self, Kind},
+    schedule::spec::NodeSpec,
 };
 use octoflow_manifest::{Problem, Problems, Severity};
 use octoflow_model::submission::Stored;
@@ -19,6 +20,7 @@ use serde_json::Value;
 use super::Context;
 use crate::{
     cli::Run,
+    config::node,
     exit::Failure,
     load::{
         self, Loaded,
@@ -57,6 +59,7 @@ pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>>
         overrides,
         args.override_args.parameter_file.as_deref(),
         stored_objects(context),
+        Some(vec![node::this_node(&args.execution.node, args.execution.parallelism, context)?]),
         false,
         context,
     )
@@ -67,13 +70,14 @@ pub(crate) fn stored_objects(context: &Context) -> Option<Box<dyn ObjectSource>>
     Reader::open(&context.data_dir).ok().map(|reader| Box::new(reader) as Box<dyn ObjectSource>)
 }
 
-/// Prepares manifests for `run`, `plan` or `submit`; objects that are not in the files are looked up in `source`. With
-/// `keeps`, objects that start workflows are stored too, as on a server.
+/// Prepares manifests for `run`, `plan` or `submit`; objects that are not in the files are looked up in `source`, and tasks
+/// are judged by `nodes`. With `keeps`, objects that start workflows are stored too, as on a server.
 pub(crate) fn prepare_with(
     places: &[PathBuf],
     mut overrides: Overrides,
     parameter_file: Option<&FilePath>,
     source: Option<Box<dyn ObjectSource>>,
+    nodes: Option<Vec<NodeSpec>>,
     keeps: bool,
     context: &Context,
 ) -> Result<Option<Prepared>> {
@@ -120,7 +124,14 @@ pub(crate) fn prepare_with(
         let text = format!("a {noun} has neither parameters nor an entrypoint, and nothing else is given");
         return Err(Failure::usage(text).help("write values into the `env` of its containers").into());
     }
-    admit_all(beside, kept, workflows, &overrides, source, context)
+    let known = Known { source, nodes };
+    admit_all(beside, kept, workflows, &overrides, known, context)
+}
+
+/// What manifests are judged by beside the files.
+struct Known {
+    source: Option<Box<dyn ObjectSource>>,
+    nodes: Option<Vec<NodeSpec>>,
 }
 
 fn admit_all(
@@ -128,7 +139,7 @@ fn admit_all(
     kept: Vec<Loaded>,
     workflows: Vec<Loaded>,
     overrides: &Overrides,
-    source: Option<Box<dyn ObjectSource>>,
+    known: Known,
     context: &Context,
 ) -> Result<Option<Prepared>> {
     let mut told = WarningReporter::new(context);
@@ -156,7 +167,7 @@ fn admit_all(
         found.1.into_iter().for_each(|warning| told.warning(&one.locate(warning)));
         objects.push(one.value);
     }
-    let catalog = FileCatalog::new(objects.iter().chain(&unusable), source);
+    let catalog = FileCatalog::new(objects.iter().chain(&unusable), known.source).with_nodes(known.nodes);
     let mut makers = Vec::new();
     for mut one in kept {
         adjust::adjust_namespace(&mut one.value, overrides.namespace.as_deref());

@@ -1,7 +1,7 @@
 //! Creating and replacing objects.
 
 use axum::http::StatusCode;
-use octoflow_control::registry::Kind;
+use octoflow_control::registry::{EXPECTED_START, Kind};
 
 use super::{accept, body, form, options, strict, target::Target, warning::warn};
 use crate::{
@@ -15,8 +15,15 @@ pub(super) async fn create(mut call: Call, kind: &'static Kind) -> Result<Answer
         (accept::form(&call)?, options::write(&call)?, options::validation(&call.query)?);
     let mut object = body::object(&mut call).await?;
     options.claim = call.claim()?;
-    let warnings = strict::check_unknown_fields(kind, &mut object, validation)?;
+    let mut warnings = strict::check_unknown_fields(kind, &mut object, validation)?;
+    let dry_run = options.dry_run;
     let created = call.create(kind, target.space(), object, options).await?;
+    let expected = created["metadata"]["annotations"][EXPECTED_START].as_str();
+    warnings.extend(expected.filter(|_| dry_run && kind.runs()).map(|at| match at {
+        "now" => "it would start now".to_owned(),
+        "unknown" => "it would wait, and nobody knows how long".to_owned(),
+        at => format!("it would start by {at}"),
+    }));
     Ok(warn(form::answer(StatusCode::CREATED, form, kind, created, &call.query), &warnings))
 }
 

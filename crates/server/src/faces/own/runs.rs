@@ -98,7 +98,13 @@ async fn explain(call: Call) -> Result<Answer, Fault> {
     let items: Vec<Value> = reasons
         .iter()
         .map(|one| {
-            json!({"node": one.node, "phase": one.phase, "reason": one.reason, "since": one.since.map(|since| since.0)})
+            let mut item = json!({
+                "node": one.node, "phase": one.phase, "reason": one.reason, "since": one.since.map(|since| since.0),
+            });
+            if let Some(wait) = &one.wait {
+                item["wait"] = wait.to_json();
+            }
+            item
         })
         .collect();
     Ok(answer::json(&json!({"name": found.row.name, "archived": found.row.archived, "items": items})))

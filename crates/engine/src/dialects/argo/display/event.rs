@@ -41,6 +41,10 @@ pub(super) fn all(run: &Value) -> Vec<(String, Value)> {
         };
         events.push(of_workflow(run, reason, &id, &message, &node["finishedAt"]));
     }
+    if status["deadlock"].is_object() {
+        let why = text(&status["deadlock"]["message"]);
+        events.push(of_workflow(run, "Deadlock", "", &why, &status["deadlock"]["at"]));
+    }
     let ended = match status["phase"].as_str() {
         Some("Succeeded") => Some(("WorkflowSucceeded", "Workflow completed".to_owned())),
         Some("Failed") if text(&status["message"]).contains("deadline") => {
@@ -67,6 +71,7 @@ fn of_workflow(run: &Value, reason: &str, node: &str, message: &str, at: &Value)
             | "WorkflowError"
             | "WorkflowTimedOut"
             | "Preempted"
+            | "Deadlock"
     );
     event(run, &EventDetails { reason, about: node, message, at, bad, count: 1, source: "workflow-controller" })
 }

@@ -13,7 +13,7 @@ impl Fold<'_> {
     /// Folds what a change of the head means for the workflow.
     pub(super) fn follow_head(&mut self, fact: &RunFact) {
         match fact {
-            RunFact::Submitted(_) | RunFact::Suspended { .. } | RunFact::Marked { .. } => {}
+            RunFact::Submitted(_) | RunFact::Suspended { .. } | RunFact::Marked { .. } | RunFact::Deadlock { .. } => {}
             RunFact::Resumed { .. } | RunFact::ShuttingDown { .. } | RunFact::DeadlinePassed { .. } => {
                 self.note(Note::RulesChanged)
             }

@@ -24,6 +24,8 @@ pub(super) fn all(set: &Value) -> Vec<(String, Value)> {
         let message = format!("TaskSet is tried again: attempt {count}");
         say("TaskSetRetried", "~retried", message, &status["transitionTime"], true, count);
     }
+    let deadlock = &status["deadlock"];
+    say("Deadlock", "~deadlock", text(deadlock, "message"), &deadlock["at"], true, 1);
     for role in status["roleStatus"].as_array().into_iter().flatten() {
         let name = text(role, "name");
         let (failed, succeeded) = (SummaryState::Failed.word(), SummaryState::Succeeded.word());
@@ -100,6 +102,7 @@ mod tests {
                 "roleStatus": [{"name": "worker", "state": "Failed", "stateMessage": "1 of 1 failed", "transitionTime": at,
                     "replicaStatus": [{"index": 0, "name": "worker", "phase": "TaskRoleReplicaCompleted", "stopped": false,
                         "transitionTime": at, "finishAt": at, "totalRetriedCount": 2, "podReason": "",
+                        "preempted": {"count": 3, "at": at, "message": "Preempted: a workflow takes back what its queue deserves"},
                         "terminatedInfo": {"exitCode": 3, "exitMessage": "no luck\n"}}]}],
             },
         });
@@ -113,12 +116,19 @@ mod tests {
             ("TaskSetRunning", "Normal"),
             ("RoleFailed", "Warning"),
             ("ReplicaRetried", "Warning"),
+            ("Preempted", "Warning"),
             ("ReplicaFailed", "Warning"),
             ("TaskSetFailed", "Warning"),
         ];
         assert_eq!(told, wanted);
         assert_eq!(events[3].1["count"], 2);
-        assert_eq!(events[4].1["message"], "Replica worker-0 failed: exit code 3: no luck");
+        let preempted = &events[4].1;
+        assert_eq!(preempted["count"], 3);
+        assert_eq!(
+            preempted["message"],
+            "Replica worker-0 was ended: Preempted: a workflow takes back what its queue deserves"
+        );
+        assert_eq!(events[5].1["message"], "Replica worker-0 failed: exit code 3: no luck");
         assert!(events.iter().all(|(_, event)| event["involvedObject"]["kind"] == "TaskSet"));
     }
 }
