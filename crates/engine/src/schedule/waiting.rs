@@ -229,8 +229,9 @@ impl Leaf {
     pub(super) fn next_change(&self, now: Time) -> Option<Time> {
         let reserved = self.reservation.as_ref().and_then(|reservation| reservation.at);
         let preemption = self.next_preemption.map(|(_, at)| at);
-        let later = [reserved, preemption].into_iter().flatten().filter(|at| *at > now);
-        later.chain(self.next_deadline(now)).min().filter(|_| self.waits())
+        let changes = [reserved, preemption, self.next_deadline(now)].into_iter().flatten();
+        // Nothing is later than the end of time: a change then, at that moment, would be due for ever.
+        changes.filter(|at| *at > now).min().filter(|_| self.waits())
     }
 
     /// Returns all units in the order in which they are served. For explanations: it costs as much as there are units.

@@ -101,3 +101,16 @@ fn runs_that_are_not_ready_keep_their_place_and_block_nobody() {
     stage.release(2, 1);
     assert_eq!(stage.started(), [(1, 1)]);
 }
+
+#[test]
+fn decisions_end_at_the_end_of_time() {
+    let mut stage = Stage::measured(1, 2000);
+    (0..3).for_each(|node| stage.enqueue(task(1, node), demand(0)));
+    assert_eq!(stage.started(), [(1, 0)]);
+    stage.now = Time(i64::MAX);
+    stage.enqueue(task(2, 0), demand(0));
+    assert_eq!(stage.started(), []);
+    assert_eq!(stage.scheduler.wake_at(), None, "nothing is later");
+    stage.release(1, 0);
+    assert_eq!(stage.started(), [(1, 1)]);
+}
