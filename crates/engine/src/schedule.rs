@@ -446,6 +446,10 @@ impl Scheduler {
     pub fn release(&mut self, task: TaskRef, now: Time) {
         self.dequeue(task);
         let Some(running) = self.running.remove(&task) else { return };
+        if running.ending {
+            self.tree.count_ending(running.leaf, &running.amounts, false);
+            self.room.change(running.node, |node| node.count_ending(&running.amounts, false));
+        }
         self.charges.remove(&(running.charged_until, task));
         if let Some(at) = running.leaves {
             self.evictions.remove(&(at, task));
@@ -494,11 +498,28 @@ impl Scheduler {
 
     /// Notes that a running task is being ended: it is no victim any more, and its room is as good as free.
     pub fn set_ending(&mut self, task: TaskRef) {
-        if let Some(running) = self.running.get_mut(&task) {
-            running.ending = true;
-            let (leaf, harm) = (running.leaf, running.harm(task));
-            self.tree.leaf(leaf).victims.remove(&harm);
+        self.change_ending(task, true);
+    }
+
+    /// Counts a running task among those that are being ended, or not any more; reports whether it was not before.
+    fn change_ending(&mut self, task: TaskRef, ending: bool) -> bool {
+        let Some(running) = self.running.get_mut(&task) else { return false };
+        if std::mem::replace(&mut running.ending, ending) == ending {
+            return false;
         }
+        let (leaf, harm, node) = (running.leaf, running.harm(task), running.node);
+        if ending {
+            self.tree.leaf(leaf).victims.remove(&harm);
+        } else if running.demand.preemptable != Some(false) {
+            self.tree.leaf(leaf).victims.insert(harm);
+        }
+        self.tree.count_ending(leaf, &running.amounts, ending);
+        self.room.change(node, |node| node.count_ending(&running.amounts, ending));
+        if ending && self.room.get(node).is_some_and(|node| node.nominees().next().is_some()) {
+            // Less of what is free is kept for them.
+            self.freed(node);
+        }
+        true
     }
 
     /// Removes a task that is ended for another from its gang. A gang with too few left starts together again.

@@ -190,7 +190,8 @@ impl Recount {
                     return Some(format!("the capability of {name} in {resource}"));
                 }
             }
-            let guaranteed = self.declared.queues.values().any(|spec| spec.guarantee.contains_key(resource));
+            let guarantees = self.declared.queues.values().filter_map(|spec| spec.guarantee.get(resource));
+            let guaranteed = guarantees.max().is_some_and(|least| *least > 0);
             let before = self.reserved(ROOT, resource, None);
             let after = self.reserved(ROOT, resource, Some((queue, more)));
             if guaranteed && after > before && after > self.declared.total(resource) {

@@ -81,24 +81,14 @@ impl Scheduler {
 
     /// Notes that a running task is being ended although it could go on. It is nobody's victim any more.
     pub fn note_ending(&mut self, task: TaskRef, kind: PreemptionKind) {
-        if let Some(running) = self.running.get_mut(&task)
-            && !std::mem::replace(&mut running.ending, true)
-        {
-            let (leaf, harm) = (running.leaf, running.harm(task));
-            self.tree.leaf(leaf).victims.remove(&harm);
+        if self.change_ending(task, true) {
             *self.counters.preemptions.entry(kind).or_default() += 1;
         }
     }
 
     /// Takes back [`Scheduler::note_ending`], for a task that nobody has told yet.
     pub(super) fn note_spared(&mut self, task: TaskRef, kind: PreemptionKind) {
-        if let Some(running) = self.running.get_mut(&task)
-            && std::mem::replace(&mut running.ending, false)
-        {
-            let (leaf, harm, possible) = (running.leaf, running.harm(task), running.demand.preemptable != Some(false));
-            if possible {
-                self.tree.leaf(leaf).victims.insert(harm);
-            }
+        if self.change_ending(task, false) {
             self.counters.preemptions.entry(kind).and_modify(|count| *count -= 1);
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct Node {
     free_devices: BTreeMap<usize, BTreeSet<u32>>,
     /// Room kept for units whose victims are ending here.
     nominated: BTreeMap<UnitIx, Amounts>,
+    /// What tasks hold that are being ended.
+    ending: Amounts,
 }
 
 /// Why a task cannot start on a node now.
@@ -51,6 +53,7 @@ impl Node {
             ends: BTreeSet::new(),
             free_devices: BTreeMap::new(),
             nominated: BTreeMap::new(),
+            ending: Amounts::default(),
         };
         node.measure(names);
         node
@@ -151,12 +154,13 @@ impl Node {
         })
     }
 
-    /// Returns how many tasks of these amounts fit if so much were freed.
+    /// Returns how many tasks of these amounts fit if so much were freed, of tasks that are being ended too.
     pub(super) fn slots(&self, wanted: &Amounts, unit: Option<UnitIx>, freed: Option<&Amounts>) -> u64 {
         self.slots_beside(wanted, unit, freed, None)
     }
 
-    /// Returns how many tasks of these amounts fit if so much were freed and so much were taken.
+    /// Returns how many tasks of these amounts fit if so much were freed, of tasks that are being ended too, and so much were
+    /// taken.
     pub(super) fn slots_beside(
         &self,
         wanted: &Amounts,
@@ -168,14 +172,21 @@ impl Node {
         let slots = wanted.iter().filter_map(|(index, amount)| {
             let has = self.capacity(index)?;
             let amount = if has.declared { amount } else { amount.min(has.amount) };
-            let used = self.used.get(index).saturating_add(self.kept(index, unit)).saturating_add(of(taken, index));
+            let promised = self.promised(index, unit);
+            let used = self.used.get(index).saturating_add(promised).saturating_add(of(taken, index));
             let free = has.amount.saturating_add(of(freed, index)).saturating_sub(used);
             free.checked_div(amount)
         });
         slots.min().unwrap_or(u64::MAX)
     }
 
+    /// Returns how much of what is free is kept for other units: what they get from tasks that are being ended is not.
     fn kept(&self, index: usize, unit: Option<UnitIx>) -> u64 {
+        self.promised(index, unit).saturating_sub(self.ending.get(index))
+    }
+
+    /// Returns how much other units were promised.
+    fn promised(&self, index: usize, unit: Option<UnitIx>) -> u64 {
         if self.nominated.is_empty() {
             return 0;
         }
@@ -200,6 +211,15 @@ impl Node {
 
     pub(super) fn used(&self) -> &Amounts {
         &self.used
+    }
+
+    /// Counts what a task holds as ending, or not any more.
+    pub(super) fn count_ending(&mut self, amounts: &Amounts, ending: bool) {
+        if ending {
+            self.ending.add(amounts);
+        } else {
+            self.ending.sub(amounts);
+        }
     }
 
     pub(super) fn nominate(&mut self, unit: UnitIx, amounts: Amounts) {

@@ -126,8 +126,8 @@ impl Scheduler {
 
     /// Finds the next unit that may start, with its nodes.
     fn find(&mut self, now: Time, ready: &impl Fn(RunId) -> bool) -> Option<(UnitIx, Placement)> {
-        let nominees: Vec<UnitIx> =
-            self.nominees.iter().filter(|(_, nominee)| nominee.retry).map(|(unit, _)| *unit).collect();
+        let retried = self.nominees.iter().filter(|(unit, nominee)| nominee.retry && self.is_ready(**unit, ready));
+        let nominees: Vec<UnitIx> = retried.map(|(unit, _)| *unit).collect();
         for unit in nominees {
             if let Some(placement) = self.try_nominee(unit) {
                 return Some((unit, placement));

@@ -177,6 +177,11 @@ impl Scheduler {
                 else {
                     continue;
                 };
+                let gang = self.gangs.of(task);
+                // Without them it would have to wait for its gang itself.
+                if gang.is_some() && gang == self.gangs.of(unit.task) {
+                    continue;
+                }
                 if let Some(gang) = self.formed_gang(task) {
                     // Members above the least go one by one, the rest together or not at all.
                     if !gangs.entry(gang).or_insert_with(|| self.spare(gang)).contains(&task) {
@@ -204,12 +209,14 @@ impl Scheduler {
         self.gangs.of(task).filter(|gang| self.gangs.get(*gang).is_some_and(|gang| gang.formed))
     }
 
-    /// Returns the members of a gang that run, the youngest first.
+    /// Returns the members of a gang that run and are not being ended, the youngest first.
     fn youngest_first(&self, gang: GangIx) -> Vec<TaskRef> {
-        let running = self.gangs.get(gang).into_iter().flat_map(|gang| gang.running.iter().copied());
-        let mut members: Vec<TaskRef> = running.collect();
-        members.sort_by_key(|task| Reverse(self.running.get(task).map(|running| running.started)));
-        members
+        let running = self.gangs.get(gang).into_iter().flat_map(|gang| gang.running.iter());
+        let running = running.filter_map(|task| Some((task, self.running.get(task)?)));
+        let mut members: Vec<_> =
+            running.filter(|(_, running)| !running.ending).map(|(task, running)| (running.started, *task)).collect();
+        members.sort_unstable_by_key(|member| Reverse(*member));
+        members.into_iter().map(|(_, task)| task).collect()
     }
 
     fn spare(&self, gang: GangIx) -> BTreeSet<TaskRef> {
@@ -234,34 +241,52 @@ impl Scheduler {
 
     /// Leaves out whoever need not be ended for the unit, the most harm first. Nothing is changed.
     fn least_harm(&mut self, at: UnitIx, shape: &Shape, mut chosen: Vec<Group>) -> Option<(Vec<Group>, Vec<NodeIx>)> {
-        let lifted = chosen.clone();
         let ending = self.ending();
         ending.iter().for_each(|task| self.lift(*task));
-        lifted.iter().flat_map(|group| &group.tasks).for_each(|task| self.lift(*task));
-        let placement = self.room.place(shape, Some(at), false, &self.names, &|_, _| true);
+        chosen.iter().flat_map(|group| &group.tasks).for_each(|task| self.lift(*task));
+        let mut placement = self.trial(at, shape);
         if let Some(nodes) = &placement {
-            // With the unit on its nodes, whoever still has room beside it stays.
-            let mut places = nodes.iter();
-            let mut taken = Vec::with_capacity(nodes.len());
-            for (task, count) in &shape.parts {
-                for node in places.by_ref().take(*count as usize) {
-                    let amounts = self.room.get(*node).map(|node| node.fitted(&task.amounts)).unwrap_or_default();
-                    self.room.change(*node, |node| node.take(&amounts));
-                    taken.push((*node, amounts));
-                }
-            }
+            self.spare_beside(at, shape, nodes, &mut chosen);
+            // Elsewhere it may fit without one of those that are left.
             for index in (0..chosen.len()).rev() {
-                if self.stays(at, &chosen[index]) {
-                    chosen.remove(index);
+                chosen[index].tasks.iter().for_each(|task| self.put_back(*task));
+                match self.trial(at, shape) {
+                    Some(found) => {
+                        placement = Some(found);
+                        chosen.remove(index);
+                    }
+                    None => chosen[index].tasks.iter().for_each(|task| self.lift(*task)),
                 }
-            }
-            for (node, amounts) in taken {
-                self.room.change(node, |node| node.give_back(&amounts));
             }
         }
         chosen.iter().flat_map(|group| &group.tasks).for_each(|task| self.put_back(*task));
         ending.iter().for_each(|task| self.put_back(*task));
         placement.filter(|_| !(chosen.is_empty() && ending.is_empty())).map(|placement| (chosen, placement))
+    }
+
+    fn trial(&mut self, at: UnitIx, shape: &Shape) -> Option<Vec<NodeIx>> {
+        self.room.place(shape, Some(at), false, &self.names, &|_, _| true)
+    }
+
+    /// Leaves out whoever still has room beside the unit on its nodes.
+    fn spare_beside(&mut self, at: UnitIx, shape: &Shape, nodes: &[NodeIx], chosen: &mut Vec<Group>) {
+        let mut places = nodes.iter();
+        let mut taken = Vec::with_capacity(nodes.len());
+        for (task, count) in &shape.parts {
+            for node in places.by_ref().take(*count as usize) {
+                let amounts = self.room.get(*node).map(|node| node.fitted(&task.amounts)).unwrap_or_default();
+                self.room.change(*node, |node| node.take(&amounts));
+                taken.push((*node, amounts));
+            }
+        }
+        for index in (0..chosen.len()).rev() {
+            if self.stays(at, &chosen[index]) {
+                chosen.remove(index);
+            }
+        }
+        for (node, amounts) in taken {
+            self.room.change(node, |node| node.give_back(&amounts));
+        }
     }
 
     /// Returns the tasks that are being ended.
@@ -286,13 +311,23 @@ impl Scheduler {
 
     fn lift(&mut self, task: TaskRef) {
         if let Some(running) = self.running.get(&task) {
-            self.room.change(running.node, |node| node.give_back(&running.amounts));
+            self.room.change(running.node, |node| {
+                node.give_back(&running.amounts);
+                if running.ending {
+                    node.count_ending(&running.amounts, false);
+                }
+            });
         }
     }
 
     fn put_back(&mut self, task: TaskRef) {
         if let Some(running) = self.running.get(&task) {
-            self.room.change(running.node, |node| node.take(&running.amounts));
+            self.room.change(running.node, |node| {
+                node.take(&running.amounts);
+                if running.ending {
+                    node.count_ending(&running.amounts, true);
+                }
+            });
         }
     }
 }

@@ -50,6 +50,8 @@ pub(super) struct Queue {
     allocated: Amounts,
     /// What is promised to units whose victims are ending.
     nominated: Amounts,
+    /// What its tasks hold that are being ended.
+    ending: Amounts,
     /// The larger of guarantee and use, for an inner queue the larger of guarantee and the sum of its children's.
     reserved: Amounts,
     /// What its children reserve together.
@@ -152,6 +154,7 @@ impl Tree {
             deserved: Amounts::default(),
             allocated: Amounts::default(),
             nominated: Amounts::default(),
+            ending: Amounts::default(),
             reserved: Amounts::default(),
             children_reserved: Amounts::default(),
             weights: 0,
@@ -200,7 +203,8 @@ impl Tree {
 
     fn describe(&mut self, at: QueueIx, spec: QueueSpec, exists: bool, names: &mut ResourceNames) {
         let guarantee = names.bounds(&spec.guarantee);
-        for (index, _) in self.get(at).guarantee.clone().iter() {
+        // A guarantee of nothing is none.
+        for (index, _) in self.get(at).guarantee.clone().iter().filter(|(_, least)| *least > 0) {
             if let Some(count) = self.guaranteed.get_mut(&index) {
                 *count -= 1;
                 if *count == 0 {
@@ -208,7 +212,7 @@ impl Tree {
                 }
             }
         }
-        for (index, _) in guarantee.iter() {
+        for (index, _) in guarantee.iter().filter(|(_, least)| *least > 0) {
             *self.guaranteed.entry(index).or_default() += 1;
         }
         let before = self.get(at).weight();
@@ -277,6 +281,7 @@ impl Tree {
     fn move_below(&mut self, at: QueueIx, parent: Option<QueueIx>) {
         let (allocated, pending) = (self.get(at).allocated.clone(), self.get(at).pending);
         let (reserved, weight) = (self.get(at).reserved.clone(), self.get(at).weight());
+        let ending = self.get(at).ending.clone();
         if let Some(before) = self.get(at).parent {
             let key = self.get(at).key.clone();
             let queue = self.at(before);
@@ -288,6 +293,7 @@ impl Tree {
             let mut above = Some(before);
             while let Some(queue) = above {
                 self.at(queue).allocated.sub(&allocated);
+                self.at(queue).ending.sub(&ending);
                 self.at(queue).pending -= pending;
                 self.place(queue);
                 above = self.get(queue).parent;
@@ -303,6 +309,7 @@ impl Tree {
             let mut above = Some(parent);
             while let Some(queue) = above {
                 self.at(queue).allocated.add(&allocated);
+                self.at(queue).ending.add(&ending);
                 self.at(queue).pending += pending;
                 above = self.get(queue).parent;
             }
@@ -478,6 +485,20 @@ impl Tree {
         }
     }
 
+    /// Counts what a task of a leaf holds as ending, or not any more.
+    pub(super) fn count_ending(&mut self, leaf: QueueIx, amounts: &Amounts, ending: bool) {
+        let mut next = Some(leaf);
+        while let Some(at) = next {
+            let queue = self.at(at);
+            if ending {
+                queue.ending.add(amounts);
+            } else {
+                queue.ending.sub(amounts);
+            }
+            next = queue.parent;
+        }
+    }
+
     /// Counts a task that is over.
     pub(super) fn complete(&mut self, leaf: QueueIx) {
         let mut next = Some(leaf);
@@ -512,7 +533,10 @@ impl Tree {
         for (at, amounts) in freed {
             self.change(*at, |queue| queue.allocated.sub(amounts));
         }
+        // Nothing is left then that is being ended.
+        let ending = std::mem::take(&mut self.at(Self::ROOT).ending);
         let breaks = self.breaks_guarantees(leaf, wanted).is_some();
+        self.at(Self::ROOT).ending = ending;
         for (at, amounts) in freed {
             self.change(*at, |queue| queue.allocated.add(amounts));
         }
@@ -557,6 +581,16 @@ impl Queue {
     /// Returns the resources of which it uses more than it deserves.
     pub(super) fn is_over(&self) -> bool {
         self.share() > WHOLE
+    }
+
+    /// Returns what it uses, with what was promised to its tasks.
+    fn used(&self, index: usize) -> u64 {
+        self.allocated.get(index).saturating_add(self.promised(index))
+    }
+
+    /// Returns what was promised to its tasks beyond what those leave that are being ended.
+    fn promised(&self, index: usize) -> u64 {
+        self.nominated.get(index).saturating_sub(self.ending.get(index))
     }
 
     pub(super) fn allocated(&self) -> &Amounts {

@@ -64,7 +64,8 @@ pub(super) struct Ranked {
 
 #[derive(Clone, Debug, Default)]
 struct Line {
-    tenants: BTreeSet<(UsageKey, TenantIx)>,
+    /// With the best rank among the tenant's units: equal usage is nobody's advantage.
+    tenants: BTreeSet<(UsageKey, Rank, TenantIx)>,
     of: HashMap<TenantIx, BTreeMap<i32, Level>>,
     /// Its first unit and that one's place, until something changes that.
     first: Option<(Order, UnitIx)>,
@@ -93,14 +94,11 @@ impl Leaf {
     pub(super) fn insert(&mut self, at: UnitIx, unit: &Unit, usage: UsageKey, turn: Turn) {
         self.retenant(unit.tenant, usage);
         let line = self.lines.entry(unit.shape).or_default();
-        let levels = line.of.entry(unit.tenant).or_insert_with(|| {
-            line.tenants.insert((usage, unit.tenant));
-            BTreeMap::new()
+        line.change(unit.tenant, usage, |levels| {
+            levels.entry(unit.priority).or_default().change(unit.run, turn, |units| {
+                units.insert((unit.rank, unit.task, at));
+            });
         });
-        levels.entry(unit.priority).or_default().change(unit.run, turn, |units| {
-            units.insert((unit.rank, unit.task, at));
-        });
-        line.first = None;
         self.deadlines.insert((unit.deadline, unit.task, at));
         self.ranked = None;
     }
@@ -114,21 +112,16 @@ impl Leaf {
             self.reservation = None;
         }
         let Some(line) = self.lines.get_mut(&unit.shape) else { return };
-        line.first = None;
-        let Some(levels) = line.of.get_mut(&unit.tenant) else { return };
-        if let Some(level) = levels.get_mut(&unit.priority) {
+        let usage = self.usage.get(&unit.tenant).copied().unwrap_or_default();
+        line.change(unit.tenant, usage, |levels| {
+            let Some(level) = levels.get_mut(&unit.priority) else { return };
             level.change(unit.run, turn, |units| {
                 units.remove(&(unit.rank, unit.task, at));
             });
             if level.of.is_empty() {
                 levels.remove(&unit.priority);
             }
-        }
-        if levels.is_empty() {
-            line.of.remove(&unit.tenant);
-            let usage = self.usage.get(&unit.tenant).copied().unwrap_or_default();
-            line.tenants.remove(&(usage, unit.tenant));
-        }
+        });
         if line.of.is_empty() {
             self.lines.remove(&unit.shape);
         }
@@ -143,16 +136,13 @@ impl Leaf {
         if before != usage {
             self.ranked = None;
             for line in self.lines.values_mut().filter(|line| line.of.contains_key(&tenant)) {
-                let first = line.tenants.first().map(|(_, tenant)| *tenant);
-                line.tenants.remove(&(before, tenant));
-                line.tenants.insert((usage, tenant));
-                let now = line.tenants.first().map(|(_, tenant)| *tenant);
-                if first != now {
-                    line.first = None;
-                } else if now == Some(tenant)
-                    && let Some((order, _)) = &mut line.first
-                {
-                    order.1 = usage;
+                let Some(rank) = line.rank(tenant) else { continue };
+                line.tenants.remove(&(before, rank, tenant));
+                line.tenants.insert((usage, rank, tenant));
+                match &mut line.first {
+                    // One tenant alone stays where it is.
+                    Some((order, _)) if line.tenants.len() == 1 => order.1 = usage,
+                    _ => line.first = None,
                 }
             }
         }
@@ -242,7 +232,7 @@ impl Leaf {
             .map(|((overdue, usage, rank, turn, task), unit)| ((overdue, usage, rank, 0), (turn, task), unit));
         let mut units: Vec<_> = overdue.collect();
         for line in self.lines.values() {
-            for (usage, tenant) in &line.tenants {
+            for (usage, _, tenant) in &line.tenants {
                 for level in line.of.get(tenant).into_iter().flat_map(BTreeMap::values) {
                     let Some(rank) = level.rank() else { continue };
                     // The second unit of each run comes after the first of every run.
@@ -266,25 +256,59 @@ fn after(now: Time) -> (Time, TaskRef, UnitIx) {
 }
 
 impl Line {
+    /// Changes the units of a tenant, and moves it to its place.
+    fn change(&mut self, tenant: TenantIx, usage: UsageKey, change: impl FnOnce(&mut BTreeMap<i32, Level>)) {
+        self.first = None;
+        if let Some(rank) = self.rank(tenant) {
+            self.tenants.remove(&(usage, rank, tenant));
+        }
+        let levels = self.of.entry(tenant).or_default();
+        change(levels);
+        if levels.is_empty() {
+            self.of.remove(&tenant);
+        }
+        self.tenants.extend(self.rank(tenant).map(|rank| (usage, rank, tenant)));
+    }
+
+    /// Returns the best rank among the units of a tenant.
+    fn rank(&self, tenant: TenantIx) -> Option<Rank> {
+        self.of.get(&tenant)?.values().filter_map(Level::rank).min()
+    }
+
     /// Finds the first unit that is `ready`, and its place.
     fn find(&self, ready: &impl Fn(UnitIx) -> bool) -> Option<(Order, UnitIx)> {
-        self.tenants.iter().find_map(|(usage, tenant)| {
-            let first = |(rank, level): (Rank, &Level)| {
-                let (turn, task, unit) = level.first(ready)?;
-                Some(((Overdue::No, *usage, rank, turn, task), unit))
-            };
-            let levels = self.of.get(tenant)?;
-            let mut ranks = levels.values().filter_map(|level| Some((level.rank()?, level)));
-            if levels.len() == 1 {
-                return ranks.next().and_then(first);
+        let mut found: Option<(Order, UnitIx)> = None;
+        for (usage, rank, tenant) in &self.tenants {
+            // Whoever is further back has used more, or has no unit that is before this one.
+            if found.is_some_and(|((_, least, best, ..), _)| (least, best) < (*usage, *rank)) {
+                break;
             }
-            let mut ranks: Vec<(Rank, &Level)> = ranks.collect();
-            ranks.sort_unstable_by_key(|(rank, _)| *rank);
-            ranks.into_iter().find_map(first)
-        })
+            let Some(levels) = self.of.get(tenant) else { continue };
+            let first = first_of(*usage, levels, ready);
+            found = found.into_iter().chain(first).min();
+        }
+        found
     }
 }
 
+/// Finds the first unit of a tenant that is `ready`, and its place.
+fn first_of(
+    usage: UsageKey,
+    levels: &BTreeMap<i32, Level>,
+    ready: &impl Fn(UnitIx) -> bool,
+) -> Option<(Order, UnitIx)> {
+    let first = |(rank, level): (Rank, &Level)| {
+        let (turn, task, unit) = level.first(ready)?;
+        Some(((Overdue::No, usage, rank, turn, task), unit))
+    };
+    let mut ranks = levels.values().filter_map(|level| Some((level.rank()?, level)));
+    if levels.len() == 1 {
+        return ranks.next().and_then(first);
+    }
+    let mut ranks: Vec<(Rank, &Level)> = ranks.collect();
+    ranks.sort_unstable_by_key(|(rank, _)| *rank);
+    ranks.into_iter().find_map(first)
+}
 impl Level {
     fn rank(&self) -> Option<Rank> {
         self.firsts.first().map(|(rank, _)| *rank)

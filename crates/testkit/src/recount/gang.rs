@@ -37,6 +37,11 @@ impl StartedGangs {
         self.members.values_mut().for_each(|members| drop(members.remove(&task)));
     }
 
+    /// Iterates over all members that have started.
+    pub fn all(&self) -> impl Iterator<Item = (TaskRef, &Gang)> {
+        self.members.values().flatten().map(|(task, gang)| (*task, gang))
+    }
+
     /// Reports whether as many members of a gang have started as it needs.
     pub fn is_formed(&self, gang: &Gang) -> bool {
         self.members.get(&key(gang)).is_some_and(|members| lacks(members).is_none())
@@ -50,7 +55,8 @@ impl StartedGangs {
     /// Returns the gang of which a member has started since the last call, though too few of it have.
     pub fn half_started(&mut self) -> Option<String> {
         std::mem::take(&mut self.touched).into_iter().find_map(|key| {
-            let members = self.members.get(&key)?;
+            // All of it may have been ended at once for others.
+            let members = self.members.get(&key).filter(|members| !members.is_empty())?;
             Some(format!("gang {} started with {} members: {}", key.1, members.len(), lacks(members)?))
         })
     }

@@ -7,7 +7,16 @@ use proptest::prelude::*;
 
 use world::{Event, Node, Task, World};
 
-fn task() -> impl Strategy<Value = Task> {
+/// What the tasks of a world are like.
+#[derive(Clone, Copy)]
+enum Tasks {
+    /// Of all kinds, so that many fit nowhere.
+    Mixed,
+    /// Of whole cores and without wishes, so that queues compete for all there is.
+    Plain,
+}
+
+fn task(tasks: Tasks) -> impl Strategy<Value = Task> {
     let what = (
         1..6_u64,
         prop::sample::select(vec![0_usize, 0, 1, 1, 2, 2, 3, 4]),
@@ -24,10 +33,14 @@ fn task() -> impl Strategy<Value = Task> {
         prop::option::weighted(0.15, 0..2_usize),
         prop::bool::weighted(0.2),
     );
-    (what, how).prop_map(|(what, how)| {
+    (what, how).prop_map(move |(what, how)| {
         let (run, queue, tenant, priority, cpu, gpus) = what;
         let (bound, gang, class, preemptable, zone, tolerates) = how;
-        Task { run, queue, tenant, priority, cpu, gpus, bound, gang, class, preemptable, zone, tolerates }
+        let mixed = Task { run, queue, tenant, priority, cpu, gpus, bound, gang, class, preemptable, zone, tolerates };
+        match tasks {
+            Tasks::Mixed => mixed,
+            Tasks::Plain => Task { queue: queue % 3, cpu: cpu.clamp(1000, 2000), gpus: 0, zone: None, ..mixed },
+        }
     })
 }
 
@@ -44,12 +57,12 @@ fn node() -> impl Strategy<Value = Node> {
         })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event(tasks: Tasks) -> impl Strategy<Value = Event> {
     let cores = || prop::option::weighted(0.5, 0..9_u64);
     prop_oneof![
-        24 => task().prop_map(Event::Come),
-        9 => any::<prop::sample::Index>().prop_map(Event::End),
-        2 => any::<prop::sample::Index>().prop_map(Event::Withdraw),
+        24 => task(tasks).prop_map(Event::Come),
+        9 => (0..1000_usize).prop_map(Event::End),
+        2 => (0..1000_usize).prop_map(Event::Withdraw),
         8 => (1..400_u64).prop_map(Event::Wait),
         1 => (3000..9000_u64).prop_map(Event::Wait),
         3 => node().prop_map(Event::Node),
@@ -65,12 +78,20 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
+fn events(count: impl Into<prop::collection::SizeRange> + Clone) -> impl Strategy<Value = Vec<(Event, bool)>> {
+    let lingers = || prop::bool::weighted(0.25);
+    prop_oneof![
+        prop::collection::vec((event(Tasks::Mixed), lingers()), count.clone()),
+        prop::collection::vec((event(Tasks::Plain), lingers()), count),
+    ]
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 250, max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
     #[test]
     fn every_decision_is_legal_sums_are_true_and_nobody_is_forgotten(
-        events in prop::collection::vec((event(), prop::bool::weighted(0.25)), 1..120),
+        events in events(1..120),
     ) {
         let mut world = World::new();
         for (event, linger) in &events {
@@ -93,11 +114,13 @@ fn worlds_have_gangs_preemptions_and_reclaims() {
     let mut runner = TestRunner::deterministic();
     let mut seen = world::Seen::default();
     for _ in 0..60 {
-        let events = prop::collection::vec(event(), 100).new_tree(&mut runner).expect("events are drawn").current();
+        let events = events(100).new_tree(&mut runner).expect("events are drawn").current();
         let mut world = World::new();
-        for event in &events {
+        for (event, _) in &events {
+            println!("== {event:?}");
             world.apply(event);
             world.decide();
+            world.show();
             world.check();
             world.end_victims();
         }

@@ -144,3 +144,18 @@ fn members_that_wait_alone_do_not_count_as_started() {
     stage.enqueue(task(1, 2), member("g", 2, 0));
     assert_eq!(stage.started().len(), 2);
 }
+
+#[test]
+fn a_member_that_comes_later_does_not_end_its_own_gang() {
+    let mut stage = Stage::declared(&[declared("n", &[("cpu", 2000), ("pods", 9)])]);
+    stage.scheduler.put_class("high", Some(ClassSpec { value: 1000, preempts: true }), false);
+    let member = |class: Option<&str>, cpu_milli| Demand {
+        class: class.map(Into::into),
+        preemptable: Some(true),
+        ..member("g", 2, cpu_milli)
+    };
+    (1..=2).for_each(|node| stage.enqueue(task(1, node), member(None, 1000)));
+    assert_eq!(stage.started(), [(1, 1), (1, 2)]);
+    stage.enqueue(task(1, 3), member(Some("high"), 1000));
+    assert_eq!(stage.decisions(), []);
+}

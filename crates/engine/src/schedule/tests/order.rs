@@ -114,3 +114,20 @@ fn decisions_end_at_the_end_of_time() {
     stage.release(1, 0);
     assert_eq!(stage.started(), [(1, 1)]);
 }
+
+#[test]
+fn tenants_who_used_the_same_go_by_priority_and_then_by_arrival() {
+    let mut stage = Stage::measured(1, 2000);
+    stage.enqueue(task(9, 0), demand(0));
+    assert_eq!(stage.started(), [(9, 0)]);
+    for (node, (tenant, priority)) in [("ada", 0), ("bea", 5), ("cis", 0)].into_iter().enumerate() {
+        stage.enqueue(task(1, node as u32), Demand { priority, ..Demand::new(tenant, cpu(0)) });
+        stage.wait(1);
+    }
+    stage.release(9, 0);
+    assert_eq!(stage.started(), [(1, 1)]);
+    stage.release(1, 1);
+    assert_eq!(stage.started(), [(1, 0)]);
+    stage.release(1, 0);
+    assert_eq!(stage.started(), [(1, 2)]);
+}

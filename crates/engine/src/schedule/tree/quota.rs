@@ -28,8 +28,7 @@ impl Tree {
             let queue = self.get(at);
             for (index, most) in queue.capability.iter() {
                 let amount = wanted.get(index);
-                let used = queue.allocated.get(index).saturating_add(queue.nominated.get(index));
-                if amount > 0 && used.saturating_add(amount) > most {
+                if amount > 0 && queue.used(index).saturating_add(amount) > most {
                     return Some(QuotaLimit { queue: at, resource: index, guarantee: false });
                 }
             }
@@ -77,8 +76,10 @@ impl Tree {
                 let before = queue.reserved.get(index);
                 more = within.saturating_add(more).max(before) - before;
             }
-            let reserved = self.get(Self::ROOT).reserved.get(index);
-            more > 0 && reserved.saturating_add(more) > self.total.get(index)
+            // What was promised to others is theirs, beyond what those leave who are being ended for them.
+            let root = self.get(Self::ROOT);
+            let taken = root.reserved.get(index).saturating_add(root.promised(index));
+            more > 0 && taken.saturating_add(more) > self.total.get(index)
         })
     }
 
@@ -117,8 +118,7 @@ impl Tree {
     pub(in crate::schedule) fn is_entitled(&self, at: QueueIx, more: &Amounts) -> bool {
         let queue = self.get(at);
         more.iter().all(|(index, amount)| {
-            let used = queue.allocated.get(index).saturating_add(queue.nominated.get(index));
-            !self.matters(index) || used.saturating_add(amount) <= queue.deserved.get(index)
+            !self.matters(index) || queue.used(index).saturating_add(amount) <= queue.deserved.get(index)
         })
     }
 

@@ -21,7 +21,6 @@ use octoflow_testkit::recount::{
     Holder, Recount,
     gang::{Key, StartedGangs, key},
 };
-use proptest::sample::Index;
 
 const QUEUES: [(&str, Option<&str>); 5] =
     [("a", Some("p")), ("b", Some("p")), ("c", None), ("p", None), ("default", None)];
@@ -63,9 +62,9 @@ pub(super) struct Node {
 pub(super) enum Event {
     Come(Task),
     /// One that runs ends.
-    End(Index),
+    End(usize),
     /// One that waits is given up.
-    Withdraw(Index),
+    Withdraw(usize),
     Wait(u64),
     /// A node joins or changes.
     Node(Node),
@@ -95,6 +94,7 @@ pub(super) enum Event {
 struct Nominee {
     by: TaskRef,
     demands: Vec<Arc<Demand>>,
+    /// Tasks that were being ended when it was promised their room.
     victims: BTreeSet<TaskRef>,
     /// True if something has changed since that may keep it from starting.
     disturbed: bool,
@@ -195,10 +195,8 @@ impl World {
                 scheduler.set_ending(*task);
             }
         }
-        for (task, holder) in self.count.holders.iter().filter(|(_, holder)| !holder.ending) {
-            if let Some(gang) = &holder.demand.gang {
-                scheduler.join(*task, gang);
-            }
+        for (task, gang) in self.gangs.all() {
+            scheduler.join(task, gang);
         }
         for (task, (demand, since)) in &self.waiting {
             scheduler.enqueue(*task, demand.clone(), *since);
@@ -214,14 +212,14 @@ impl World {
             Event::End(which) => {
                 let running: Vec<TaskRef> = self.count.holders.keys().copied().collect();
                 if !running.is_empty() {
-                    let task = *which.get(&running);
+                    let task = running[which % running.len()];
                     if self.count.holders[&task].ending { self.end_victim(task) } else { self.over(task) }
                 }
             }
             Event::Withdraw(which) => {
                 let waiting: Vec<TaskRef> = self.waiting.keys().copied().collect();
                 if !waiting.is_empty() {
-                    let task = *which.get(&waiting);
+                    let task = waiting[which % waiting.len()];
                     self.over(task);
                     self.disturb();
                 }
@@ -412,19 +410,25 @@ impl World {
                     }
                     self.seen.starts += 1;
                     self.since.insert(task, since);
-                    self.nominees.retain(|nominee| nominee.by != task);
+                    self.start_nominee(task);
                     let holder = Holder { demand, assignment, started: self.now, ending: false };
                     self.count.holders.insert(task, holder);
                     before = (self.count.clone(), self.gangs.clone());
                 }
             }
         }
+        self.check_half_started();
+    }
+
+    fn check_half_started(&mut self) {
         if let Some(why) = self.gangs.half_started() {
             panic!("{why}");
         }
     }
 
     fn ending(&mut self, preemption: &Preemption) {
+        // Whatever has started before is complete.
+        self.check_half_started();
         let victim =
             self.count.holders.get_mut(&preemption.victim).unwrap_or_else(|| panic!("{preemption:?}: it does not run"));
         assert!(!victim.ending, "{preemption:?}: it is being ended already");
@@ -434,6 +438,15 @@ impl World {
             PreemptionReason::LowerClass => self.seen.lower_class += 1,
         }
         self.quit(preemption.victim);
+    }
+
+    /// Ends the nomination of a task that starts. If it took the room of another's victims, its own are that one's now.
+    fn start_nominee(&mut self, task: TaskRef) {
+        let Some(at) = self.nominees.iter().position(|nominee| nominee.by == task) else { return };
+        let started = self.nominees.remove(at);
+        for nominee in &mut self.nominees {
+            nominee.victims.extend(&started.victims);
+        }
     }
 
     /// Judges who was ended for one unit.
@@ -469,7 +482,8 @@ impl World {
         for (victim, _) in &victims {
             assert!(self.ended_for.insert((by, *victim)), "{by:?} ends {victim:?} again and again");
         }
-        let victims = victims.into_iter().map(|(task, _)| task).collect();
+        // It may count on the room of others that are being ended anyway.
+        let victims = self.count.holders.iter().filter(|(_, holder)| holder.ending).map(|(task, _)| *task).collect();
         self.nominees.push(Nominee { by, demands, victims, disturbed: false });
     }
 
