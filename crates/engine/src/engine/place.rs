@@ -126,10 +126,13 @@ impl Engine {
             self.evict(&eviction, now, outcome);
         }
         loop {
-            self.grant(now, outcome);
-            if self.left == 0 {
-                self.unscheduled = true;
-                return;
+            // Members of a gang start in one commit, however many they are.
+            if !self.scheduler.has_decided() {
+                self.grant(now, outcome);
+                if self.left == 0 {
+                    self.unscheduled = true;
+                    return;
+                }
             }
             let (runs, unsettled) = (&self.runs, &self.unsettled);
             let waits = |task: TaskRef| runs.get(&task.run).is_some_and(|run| run.is_queued(task.node));

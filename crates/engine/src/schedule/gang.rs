@@ -267,16 +267,16 @@ impl GangState {
     /// Returns the members that start first, in order: the least of each part, then whoever is next. `None` if too few are
     /// present.
     pub(super) fn first(&self) -> Option<Vec<TaskRef>> {
-        if self.waiting.is_empty() || !self.is_enough(self.waiting.values().chain(self.started.values())) {
+        if self.waiting.is_empty() || !self.is_enough(self.waiting.values().chain(self.begun())) {
             return None;
         }
         let mut owed: HashMap<&str, u32> = self.least_of.iter().map(|(part, least)| (part.as_str(), *least)).collect();
-        for part in self.started.values() {
+        for part in self.begun() {
             if let Some(owed) = owed.get_mut(&**part) {
                 *owed = owed.saturating_sub(1);
             }
         }
-        let least = (self.least as usize).saturating_sub(self.started.len()).max(1);
+        let least = (self.least as usize).saturating_sub(self.begun().count()).max(1);
         let mut first: BTreeSet<(Rank, TaskRef)> = BTreeSet::new();
         for (place, part) in &self.waiting {
             if let Some(owed) = owed.get_mut(&**part).filter(|owed| **owed > 0) {

@@ -115,6 +115,16 @@ impl Scheduler {
         self.units.get(at).map_or_else(Vec::new, |unit| members(at, unit, &self.gangs, &self.waiting))
     }
 
+    /// Reports whether room is kept for units whose victims are ending.
+    pub fn keeps_room(&self) -> bool {
+        !self.nominees.is_empty()
+    }
+
+    /// Reports whether decisions are left of a unit of which some were returned.
+    pub fn has_decided(&self) -> bool {
+        !self.decided.is_empty()
+    }
+
     fn wake_due(&mut self, now: Time) {
         while let Some(&(at, leaf)) = self.wakes.first()
             && at <= now
@@ -133,13 +143,17 @@ impl Scheduler {
                 return Some((unit, placement));
             }
         }
-        let (room, names) = (&self.room, &self.names);
-        self.shapes.prune(|shape, node| room.may_fit(shape, node, names));
+        self.prune_offers();
         let mut again = Vec::new();
         let found = self.find_in_queues(now, ready, &mut again);
         // Whoever was not ready may be so next time, and nobody says when.
         again.into_iter().for_each(|leaf| self.tree.mark(leaf));
         found
+    }
+
+    fn prune_offers(&mut self) {
+        let (room, names) = (&self.room, &self.names);
+        self.shapes.prune(|shape, node| room.may_fit(shape, node, names));
     }
 
     fn find_in_queues(
@@ -151,6 +165,8 @@ impl Scheduler {
         loop {
             let leaves = self.leaves_with_news();
             if leaves.is_empty() {
+                // Some of what was on offer may be kept for others since.
+                self.prune_offers();
                 self.shapes.settle_offers();
                 return None;
             }
@@ -216,6 +232,7 @@ impl Scheduler {
         }
         let block = match self.try_unit(leaf, shape, Some(head)) {
             Ok(placement) => return Some((head, placement)),
+            Err(Block::Room) if self.is_excluded(leaf, head, shape) => Block::Never,
             Err(block) => block,
         };
         // Whoever can never start holds up nobody, not even in strict order.
@@ -364,6 +381,19 @@ impl Scheduler {
             self.shapes.hold_back(shape);
         }
         found
+    }
+
+    /// Reports whether guarantees of others never leave room for a unit, whatever ends.
+    fn is_excluded(&mut self, leaf: QueueIx, unit: UnitIx, shape: ShapeIx) -> bool {
+        let version = self.tree.version();
+        if let Some((at, whose, excluded)) = self.tree.get(leaf).leaf.excluded
+            && (at, whose) == (version, unit)
+        {
+            return excluded;
+        }
+        let excluded = self.tree.excludes(leaf, &self.shapes.total(shape));
+        self.tree.leaf(leaf).excluded = Some((version, unit, excluded));
+        excluded
     }
 
     /// Reports whether not even idle nodes could hold a unit.

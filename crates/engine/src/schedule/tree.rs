@@ -320,6 +320,11 @@ impl Tree {
         path.into_iter().for_each(|at| self.place(at));
     }
 
+    /// Returns a number that changes with queues and nodes.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
     pub(super) fn set_total(&mut self, total: Amounts) {
         if self.total != total {
             self.total = total;

@@ -47,6 +47,8 @@ pub(super) struct Leaf {
     pub wake: Option<Time>,
     /// The first unit, and when victims for it may be looked for again.
     pub next_preemption: Option<(UnitIx, Time)>,
+    /// Whether guarantees of other queues exclude the first unit, and of which version of the tree that holds.
+    pub excluded: Option<(u64, UnitIx, bool)>,
     /// How many tasks of it wait or run, members of incomplete gangs included.
     pub tasks: usize,
     /// Tasks that run here and may be ended for others, least harm first.
@@ -108,6 +110,7 @@ impl Leaf {
             return;
         }
         self.ranked = None;
+        self.excluded = None;
         if self.reservation.as_ref().is_some_and(|reservation| reservation.unit == at) {
             self.reservation = None;
         }

@@ -159,3 +159,15 @@ fn a_member_that_comes_later_does_not_end_its_own_gang() {
     stage.enqueue(task(1, 3), member(Some("high"), 1000));
     assert_eq!(stage.decisions(), []);
 }
+
+#[test]
+fn members_that_waited_alone_start_together_when_the_run_is_gone_whose_members_had_started() {
+    let mut stage = Stage::declared(&[declared("n", &[("pods", 2)])]);
+    (1..=2).for_each(|node| stage.enqueue(task(1, node), member("g", 2, 0)));
+    assert_eq!(stage.started().len(), 2);
+    (1..=2).for_each(|node| stage.enqueue(task(2, node), member("g", 2, 0)));
+    (1..=2).for_each(|node| stage.release(1, node));
+    stage.scheduler.leave(RunId(1));
+    stage.enqueue(task(3, 1), demand(0));
+    assert_eq!(stage.started(), [(2, 1), (2, 2)]);
+}

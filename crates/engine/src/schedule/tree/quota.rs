@@ -96,6 +96,14 @@ impl Tree {
         kept.saturating_add(wanted.get(resource)) > self.total.get(resource)
     }
 
+    /// Reports whether guarantees of other queues leave less than this, however little is used.
+    pub(in crate::schedule) fn excludes(&self, leaf: QueueIx, wanted: &Amounts) -> bool {
+        self.guaranteed.keys().filter(|resource| wanted.get(**resource) > 0).any(|resource| {
+            let limit = QuotaLimit { queue: leaf, resource: *resource, guarantee: true };
+            self.is_never_free(leaf, &limit, wanted)
+        })
+    }
+
     /// Returns what is guaranteed to a queue, or in sum to those below it if that is more.
     fn guaranteed_below(&self, at: QueueIx, resource: usize) -> u64 {
         let mut sums: HashMap<QueueIx, u64> = HashMap::new();

@@ -88,8 +88,8 @@ fn nothing_due(life: &Life, count: &Recount, gangs: &StartedGangs) -> Result<(),
     if let Some(task) = waiting.keys().find(|task| !why.contains_key(task)) {
         return broken(Guarantee::Owned, format!("{task:?} waits, and the scheduler does not know it"));
     }
-    // Room that is kept for somebody is not free.
-    if why.values().any(|why| why.preempting) {
+    // Room that is kept for somebody is not free, even if that one has just ceased to wait.
+    if scheduler.keeps_room() {
         return Ok(());
     }
     let idle = count.holders.is_empty();
@@ -103,7 +103,10 @@ fn nothing_due(life: &Life, count: &Recount, gangs: &StartedGangs) -> Result<(),
             && let Some(node) = count.could_start(demand)
         {
             let who = if idle { "nothing runs, and yet".to_owned() } else { format!("the first of {},", demand.queue) };
-            return broken(Guarantee::Owned, format!("{who} {task:?} waits, which fits on {}", node.name));
+            return broken(
+                Guarantee::Owned,
+                format!("{who} {task:?} waits, which fits on {}: {}", node.name, why[task]),
+            );
         }
     }
     for members in incomplete.values() {

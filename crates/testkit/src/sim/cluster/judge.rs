@@ -192,22 +192,26 @@ impl ClusterState {
             }
         }
         let candidates = candidates.into_keys().collect();
-        let victims = batch.victims.into_iter().collect();
+        // It may count on the room of others that are being ended anyway.
+        let ending = batch.before.holders.iter().filter(|(_, holder)| holder.ending).map(|(task, _)| *task);
+        let victims = ending.chain(batch.victims).collect();
         self.preempted.push(Preempted { by, victims, candidates, epoch: self.epoch });
         Ok(())
     }
 
     /// Nobody is ended in vain: once the victims are gone, somebody starts for whom they were ended, unless something else
-    /// has changed.
+    /// has changed. Room is room: of several for whom tasks are ended, each may take what another's victims leave.
     pub(super) fn judge_use(&mut self, shadows: &Shadows, count: &Recount) -> Result<(), Broken> {
         let waiting = waiting(shadows);
         let epoch = self.epoch;
         self.preempted.retain(|one| one.epoch == epoch && shadows.contains_key(&one.by));
         for one in &mut self.preempted {
             one.victims.retain(|task| count.holders.get(task).is_some_and(|holder| holder.ending));
-            if !one.victims.is_empty() {
-                continue;
-            }
+        }
+        if self.preempted.iter().any(|one| !one.victims.is_empty()) {
+            return Ok(());
+        }
+        for one in std::mem::take(&mut self.preempted) {
             let untouched = !one.candidates.is_empty() && one.candidates.iter().all(|task| waiting.contains_key(task));
             let stopped = shadows.get(&one.by).is_some_and(|shadow| {
                 shadow.run.finished() || shadow.run.head().shutdown.is_some() || shadow.run.head().suspended
@@ -219,7 +223,6 @@ impl ClusterState {
                 );
             }
         }
-        self.preempted.retain(|one| !one.victims.is_empty());
         Ok(())
     }
 }
