@@ -117,10 +117,8 @@ fn worlds_have_gangs_preemptions_and_reclaims() {
         let events = events(100).new_tree(&mut runner).expect("events are drawn").current();
         let mut world = World::new();
         for (event, _) in &events {
-            println!("== {event:?}");
             world.apply(event);
             world.decide();
-            world.show();
             world.check();
             world.end_victims();
         }
