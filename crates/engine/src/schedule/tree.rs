@@ -2,6 +2,7 @@
 //! queues are served, level by level. It knows neither nodes nor tasks.
 
 mod order;
+mod promise;
 mod quota;
 
 use std::{
@@ -477,33 +478,6 @@ impl Tree {
         self.change(leaf, |queue| queue.allocated.add(amounts));
     }
 
-    /// Promises amounts to a unit of a leaf, or takes the promise back.
-    pub(super) fn nominate(&mut self, leaf: QueueIx, amounts: &Amounts, promised: bool) {
-        let path: Vec<QueueIx> = self.path(leaf).collect();
-        for at in path {
-            let nominated = &mut self.at(at).nominated;
-            if promised {
-                nominated.add(amounts);
-            } else {
-                nominated.sub(amounts);
-            }
-        }
-    }
-
-    /// Counts what a task of a leaf holds as ending, or not any more.
-    pub(super) fn count_ending(&mut self, leaf: QueueIx, amounts: &Amounts, ending: bool) {
-        let mut next = Some(leaf);
-        while let Some(at) = next {
-            let queue = self.at(at);
-            if ending {
-                queue.ending.add(amounts);
-            } else {
-                queue.ending.sub(amounts);
-            }
-            next = queue.parent;
-        }
-    }
-
     /// Counts a task that is over.
     pub(super) fn complete(&mut self, leaf: QueueIx) {
         let mut next = Some(leaf);
@@ -523,29 +497,6 @@ impl Tree {
             }
             next = self.get(at).parent;
         }
-    }
-
-    /// Reports whether these amounts would leave less than is guaranteed to other queues once leaves have freed others.
-    pub(super) fn breaks_guarantees_without(
-        &mut self,
-        leaf: QueueIx,
-        wanted: &Amounts,
-        freed: &[(QueueIx, Amounts)],
-    ) -> bool {
-        if self.guaranteed.is_empty() {
-            return false;
-        }
-        for (at, amounts) in freed {
-            self.change(*at, |queue| queue.allocated.sub(amounts));
-        }
-        // Nothing is left then that is being ended.
-        let ending = std::mem::take(&mut self.at(Self::ROOT).ending);
-        let breaks = self.breaks_guarantees(leaf, wanted).is_some();
-        self.at(Self::ROOT).ending = ending;
-        for (at, amounts) in freed {
-            self.change(*at, |queue| queue.allocated.add(amounts));
-        }
-        breaks
     }
 
     fn change(&mut self, leaf: QueueIx, apply: impl Fn(&mut Queue)) {
