@@ -71,9 +71,13 @@ impl Scheduler {
 
     fn nodes_changed(&mut self, changed: Option<NodeIx>) {
         self.tree.set_total(self.room.total(&self.names));
-        let gone: Vec<_> =
-            self.tree.all().filter(|(_, queue)| queue.leaf.reservation.is_some()).map(|(at, _)| at).collect();
-        for leaf in gone {
+        // Who holds up others, or waits for room at some time, may be another now.
+        let concerned = self
+            .tree
+            .all()
+            .filter(|(_, queue)| queue.leaf.reservation.is_some() || (queue.spec.strict && queue.leaf.waits()));
+        let concerned: Vec<_> = concerned.map(|(at, _)| at).collect();
+        for leaf in concerned {
             self.tree.leaf(leaf).reservation = None;
             self.tree.mark(leaf);
         }

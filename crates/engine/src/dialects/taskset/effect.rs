@@ -27,6 +27,8 @@ impl Turn<'_> {
                 }
             }
             SetFact::Ended(end) => effects.freed.push(NodeIx(end.replica)),
+            // It waits no more.
+            SetFact::Dropped { replica, .. } => effects.freed.push(NodeIx(*replica)),
             SetFact::Over { attempt, .. } => {
                 effects.gangs_dissolved = true;
                 effects.change.phase = true;
@@ -36,7 +38,6 @@ impl Turn<'_> {
             | SetFact::Launched { .. }
             | SetFact::Started { .. }
             | SetFact::Again { .. }
-            | SetFact::Dropped { .. }
             | SetFact::RoleJudged { .. }
             | SetFact::RoleOver { .. }
             | SetFact::Judged { .. } => {}

@@ -135,3 +135,19 @@ fn a_strict_queue_lets_nobody_pass() {
     stage.enqueue(task(4, 1), Demand { bound: Some(Duration::from_secs(10)), ..demand(1000) });
     assert_eq!(stage.started(), []);
 }
+
+#[test]
+fn whoever_only_fits_on_a_cordoned_node_holds_up_nobody_in_strict_order() {
+    let nodes = [declared("small", &[("cpu", 1000), ("pods", 9)]), declared("large", &[("cpu", 2000), ("pods", 9)])];
+    let mut stage = Stage::declared(&nodes);
+    stage.scheduler.put_queue(QueueSpec { strict: true, ..QueueSpec::new("q") });
+    let of = |cpu_milli| Demand { queue: "q".into(), ..demand(cpu_milli) };
+    stage.enqueue(task(1, 0), of(2000));
+    assert_eq!(stage.started(), [(1, 0)]);
+    stage.enqueue(task(1, 1), of(2000));
+    stage.wait(1);
+    stage.enqueue(task(1, 2), of(1000));
+    assert_eq!(stage.started(), [], "the first is only to wait");
+    stage.scheduler.put_node(NodeSpec { cordoned: true, ..nodes[1].clone() });
+    assert_eq!(stage.started(), [(1, 2)]);
+}
