@@ -433,7 +433,9 @@ impl Scheduler {
             let running = self.room.get(*node).into_iter().flat_map(|node| &node.running);
             running.filter_map(|task| self.running.get(task)).any(|running| running.ending)
         };
-        if placement.is_none() && !nodes.iter().any(ends) {
+        // Quotas are freed by tasks on any node.
+        let may_start_later = nodes.iter().any(ends) || (limited && self.tree.has_ending());
+        if placement.is_none() && !may_start_later {
             self.give_up(at);
         }
         placement

@@ -24,6 +24,13 @@ const BROKE_ONCE: &[(u64, &str)] = &[
     (22192, "the same, with an exit handler inside of the sibling that had the slot"),
     (23271, "a retried daemon that was being stopped when its steps ended was started again, and nobody ended it"),
     (3_000_000_083, "a task was ended for a replica that had been dropped and did not wait any more"),
+    (3_000_000_245, "room on offer that was kept for somebody meanwhile left a shape unasked for ever"),
+    (3_000_000_620, "a task that guarantees of others exclude held up a queue in strict order"),
+    (3_000_001_049, "members of a gang that waited alone counted as started when it had to start together again"),
+    (3_000_001_371, "the same, with a gang of two runs"),
+    (3_000_002_031, "a replica that had been dropped stayed in the unit of a gang"),
+    (3_000_002_143, "a strict queue was not looked at again when its first task fitted on no open node any more"),
+    (3_000_002_822, "a promise was given up while tasks on other nodes held the quota that it waited for"),
     (3758, "a DAG forgot a task that was ready when the same command resumed the run and ended a pause"),
 ];
 

@@ -53,4 +53,9 @@ impl Tree {
         }
         breaks
     }
+
+    /// Reports whether tasks are being ended.
+    pub(in crate::schedule) fn has_ending(&self) -> bool {
+        !self.get(Self::ROOT).ending.is_zero()
+    }
 }
