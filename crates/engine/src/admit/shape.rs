@@ -138,7 +138,7 @@ impl Shape {
             Self::Int { .. } => "a whole number",
             Self::IntOrText => "a whole number or text",
             Self::Scalar => "text, a number or true/false",
-            Self::Quantity => "a quantity such as 500m or 2Gi",
+            Self::Quantity => "a quantity such as 500m or 2Gi, not negative",
             Self::Like { noun, .. } => noun,
             // A wrong value is compared with one of the two, never with both.
             Self::Either(short, _) => short.noun(),

@@ -61,7 +61,9 @@ impl Checker {
             (Shape::Int { least, most }, Value::Number(number)) if !number.is_f64() => {
                 self.number(value, number.as_i64(), *least, *most)
             }
-            (Shape::Quantity, Value::Number(_)) => Some(value.clone()),
+            (Shape::Quantity, Value::Number(number)) if number.as_f64().is_some_and(|amount| amount >= 0.0) => {
+                Some(value.clone())
+            }
             (Shape::Like { fits, .. }, Value::String(text)) => self.like(value, fits(text)),
             (Shape::Like { fits, .. }, Value::Number(_) | Value::Bool(_)) => self.like(value, fits(&value.to_string())),
             (Shape::Either(_, full), Value::Array(_) | Value::Object(_)) => self.value(value, full),
@@ -268,7 +270,8 @@ fn is_quantity(text: &str) -> bool {
     if text.contains("{{") {
         return true;
     }
-    let number = text.trim_start_matches(['+', '-']);
+    // Nobody asks for less than nothing.
+    let number = text.strip_prefix('+').unwrap_or(text);
     let digits = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
     let (amount, unit) = number.split_at(digits);
     let suffix = matches!(
@@ -276,5 +279,5 @@ fn is_quantity(text: &str) -> bool {
         "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" | "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei"
     );
     let exponent = unit.strip_prefix(['e', 'E']).is_some_and(|power| power.parse::<i8>().is_ok());
-    text.len() - number.len() <= 1 && amount.parse::<f64>().is_ok() && (suffix || exponent)
+    amount.parse::<f64>().is_ok() && (suffix || exponent)
 }

@@ -108,6 +108,7 @@ impl Writer {
             Shape::Quantity => {
                 let mut quantity = typed(&["string", "number"], may_be_null);
                 quantity.insert("pattern".to_owned(), json!(QUANTITY_PATTERN));
+                quantity.insert("minimum".to_owned(), json!(0));
                 quantity
             }
             Shape::Like { .. } => typed(&["string", "number", "boolean"], may_be_null),
@@ -140,7 +141,7 @@ impl Writer {
 }
 
 /// Matches a text with variables, or a number with a unit or an exponent.
-const QUANTITY_PATTERN: &str = "\\{\\{|^[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)\
+const QUANTITY_PATTERN: &str = "\\{\\{|^\\+?([0-9]+\\.?[0-9]*|\\.[0-9]+)\
     ([numkMGTPE]|[KMGTPE]i|[eE][+-]?0*([0-9]{1,2}|1[01][0-9]|12[0-7]))?$";
 
 fn typed(names: &[&str], may_be_null: bool) -> Map<String, Value> {

@@ -129,11 +129,12 @@ fn a_notation_has_its_own_check_and_a_short_form_stands_beside_a_full_one() {
 
 #[test]
 fn quantities_are_told_from_words() {
-    for text in ["1", "0.5", "500m", "2Gi", "1e3", "1E3", "-1", "+2k", "{{inputs.parameters.memory}}", "10E", ".5"] {
+    for text in ["1", "0.5", "500m", "2Gi", "1e3", "1E3", "+2k", "{{inputs.parameters.memory}}", "10E", ".5"] {
         assert_eq!(wrong(&json!({ "memory": text })), [], "{text}");
     }
     assert_eq!(wrong(&json!({"memory": 3})), []);
-    for text in ["", "Gi", "1 Gi", "1gi", "--1", "1e", "one", "1.2.3"] {
+    assert_eq!(wrong(&json!({"memory": -3})).len(), 1);
+    for text in ["", "Gi", "1 Gi", "1gi", "-1", "++1", "-500m", "1e", "one", "1.2.3"] {
         assert_eq!(wrong(&json!({ "memory": text })).len(), 1, "{text}");
     }
 }
