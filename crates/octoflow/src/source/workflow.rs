@@ -98,7 +98,11 @@ impl<'a> Workflow<'a> {
 
     /// Reports whether it is over, successfully.
     pub(crate) fn succeeded(self) -> bool {
-        self.phase_class() == Some(PhaseClass::Succeeded)
+        match self.dialect() {
+            Some(dialect) => dialect.phase_class(self.phase()) == Some(PhaseClass::Succeeded),
+            // A kind of a newer version most likely says it as most kinds do.
+            None => self.phase() == "Succeeded",
+        }
     }
 
     /// Returns the phase, marked if it waits to be resumed.
