@@ -27,6 +27,7 @@ fn a_container_that_fails_is_started_again_and_counted() {
     assert_eq!(stage.live(), ["j-a-0"]);
     let uid = stage.pod("j-a-0")["uid"].clone();
     assert_eq!(uid, pod["uid"], "it is the same pod");
+    assert_eq!(stage.history(), ["Pending", "Running"], "its pod has been running all the time");
     stage.exit("j-a-0", 0);
     assert_eq!(stage.phase(), "Completed");
     assert_eq!(stage.live(), ["j2-x-0"], "it kept its room until then");
