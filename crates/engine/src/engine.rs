@@ -15,7 +15,7 @@ use octoflow_model::{
 use crate::{
     dialects::{
         argo::{self, memo},
-        dialect::{DialectRun, DialectTurn, Program},
+        dialect::{DialectRun, DialectTurn, Program, TaskState},
     },
     engine::{
         input::{Command, Input, Outcome, Refusal},

@@ -1,15 +1,12 @@
-//! Runs that were read from their journals: they take back their locks, their room and their places in the queues, and go
-//! on. It decides nothing that a run without a restart would not have decided.
+//! Restores runs after a restart: what they hold and wait for is counted before the first of them continues.
 
 use std::collections::BTreeSet;
 
 use octoflow_model::{AttemptId, Order, Report, RunId, Task, Time};
 
-use super::{Engine, input::Outcome, locks::Holder, place::enqueue};
-use crate::{dialects::dialect::TaskState, run::Run, schedule::TaskRef};
+use super::{Engine, Holder, Outcome, Run, TaskRef, TaskState, enqueue};
 
 impl Engine {
-    /// Adds a run that was read from its journal: it holds its locks and its room, and does nothing yet.
     pub(super) fn restore(&mut self, run: Run) {
         let id = run.id();
         if !run.finished() {
