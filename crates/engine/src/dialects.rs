@@ -4,3 +4,4 @@
 pub mod argo;
 pub mod dialect;
 pub mod taskset;
+pub mod volcano;

@@ -19,7 +19,7 @@ use crate::{
         Catalog,
         shape::{self, Shape},
     },
-    dialects::{argo, dialect::Dialect, taskset},
+    dialects::{argo, dialect::Dialect, taskset, volcano},
 };
 
 pub use column::Column;
@@ -99,7 +99,7 @@ pub struct Rows {
 }
 
 /// The table. A new dialect is a line here.
-static TABLE: [&Rows; 4] = [&argo::ROWS, &taskset::ROWS, &scheduling::ROWS, &core::ROWS];
+static TABLE: [&Rows; 5] = [&argo::ROWS, &taskset::ROWS, &volcano::ROWS, &scheduling::ROWS, &core::ROWS];
 
 /// Placeholder for the kind of a run that this version does not know: a newer one has written it. It is not in the
 /// table.

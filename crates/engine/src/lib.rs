@@ -27,7 +27,7 @@ pub use run::explain::Explanation;
 pub use run::{OpenError, Run};
 
 pub use admit::{code, shape};
-pub use dialects::{argo, dialect, taskset};
+pub use dialects::{argo, dialect, taskset, volcano};
 pub use engine::{input, locks, slice};
 pub use expr::jsonpath;
 pub use run::{effect, explain, follow, head, rerun, view};

@@ -1,10 +1,13 @@
 //! Converts containers as Kubernetes writes them to ones a runtime can run: environment, volumes, resource quantities.
 //! Every dialect that has pods builds its tasks with this; it knows none of them.
 
+pub(crate) mod address;
 pub(crate) mod check;
 pub(crate) mod demand;
+pub(crate) mod ended;
 mod environment;
 pub(crate) mod fields;
+pub(crate) mod member;
 pub(crate) mod quantity;
 mod volumes;
 

@@ -10,6 +10,7 @@ use crate::{
     run::{mark::MutableMetadata, submission::Submission},
     taskset::SetFact,
     time::Time,
+    volcano::JobFact,
 };
 
 mod wire;
@@ -20,6 +21,7 @@ pub enum Fact {
     Run(RunFact),
     Workflow(WorkflowFact),
     TaskSet(SetFact),
+    VolcanoJob(JobFact),
 }
 
 /// Decisions about the state that runs of every dialect share (`engine::head`).
@@ -86,6 +88,12 @@ impl From<WorkflowFact> for Fact {
 impl From<SetFact> for Fact {
     fn from(fact: SetFact) -> Self {
         Self::TaskSet(fact)
+    }
+}
+
+impl From<JobFact> for Fact {
+    fn from(fact: JobFact) -> Self {
+        Self::VolcanoJob(fact)
     }
 }
 

@@ -13,6 +13,7 @@ pub mod space;
 pub mod task;
 pub mod taskset;
 pub mod time;
+pub mod volcano;
 
 pub use fact::{Fact, RunFact};
 pub use ids::{AttemptId, NodeIx, Revision, RunId};

@@ -11,10 +11,13 @@ const WHY: &str = "a question to the row of a kind (engine::kinds) or to the run
 const NAMES: &[&str] = &[
     "argo::",
     "taskset::",
+    "volcano::",
     "WorkflowFact",
     "SetFact",
+    "JobFact",
     "Fact::Workflow",
     "Fact::TaskSet",
+    "Fact::VolcanoJob",
     "\"Workflow\"",
     "\"WorkflowTemplate\"",
     "\"ClusterWorkflowTemplate\"",
@@ -28,11 +31,13 @@ const NAMES: &[&str] = &[
 const HOMES: &[&str] = &[
     "crates/engine/src/dialects/argo",
     "crates/engine/src/dialects/taskset",
+    "crates/engine/src/dialects/volcano",
     "crates/engine/src/kinds",
     "crates/engine/src/dialects/dialect.rs",
     "crates/engine/src/lib.rs",
     "crates/model/src/argo",
     "crates/model/src/taskset",
+    "crates/model/src/volcano",
     "crates/model/src/fact",
     "crates/model/src/lib.rs",
     // Argo's API belongs to one dialect by definition.

@@ -7,6 +7,9 @@ use super::source::File;
 /// First folders of absolute paths that exist only on a particular machine.
 const FOLDERS: &[&str] = &["work", "root", "farm"];
 
+/// Paths below such folders that formats prescribe inside of tasks, in pieces.
+const INSIDE_TASKS: &[(&str, &str)] = &[("root", ".ssh")];
+
 /// Hosts that serve packages. Such addresses come from the user's configuration, never from us.
 const HOSTS: &[(&str, &str)] = &[
     ("index.crates", "io"),
@@ -48,6 +51,10 @@ fn has_path(line: &str, folder: &str) -> bool {
     let pattern = ["/", folder, "/"].concat();
     line.match_indices(&pattern).any(|(at, _)| {
         let before = line[..at].chars().next_back();
+        let after = &line[at + pattern.len()..];
+        if INSIDE_TASKS.iter().any(|(known, rest)| *known == folder && after.starts_with(rest)) {
+            return false;
+        }
         !before.is_some_and(|c| c.is_alphanumeric() || "_-.~}*)]>".contains(c))
     })
 }
@@ -90,6 +97,12 @@ mod tests {
         for line in ["attempt/work/x", "./work/x", "{dir}/work/x", "$DIR/root/x", "~/work/x"] {
             assert_eq!(found(line), 0, "{line}");
         }
+    }
+
+    #[test]
+    fn a_path_that_a_format_prescribes_inside_of_tasks_is_fine() {
+        assert_eq!(found(&["key: /", "root", "/.ssh/id"].concat()), 0);
+        assert_eq!(found(&["key: /", "root", "/.cargo/id"].concat()), 1);
     }
 
     #[test]

@@ -120,10 +120,11 @@ pub(super) fn page(items: Vec<(String, Value)>, revision: Revision, options: &Li
 
 /// Returns the fields that selectors can test without reading the whole run.
 pub(super) fn as_fields(row: &RunRow) -> Value {
-    let status = match of_row(row).dialect().map(|dialect| dialect.status) {
-        Some(StatusFields { phase, message, .. }) => json!({phase: row.phase, message: row.message}),
-        None => json!({}),
-    };
+    let mut status = json!({});
+    if let Some(StatusFields { phase, message, .. }) = of_row(row).dialect().map(|dialect| dialect.status) {
+        StatusFields::put(&mut status, phase, json!(row.phase));
+        StatusFields::put(&mut status, message, json!(row.message));
+    }
     json!({"metadata": {"name": row.name, "namespace": row.namespace, "uid": row.uid}, "status": status})
 }
 

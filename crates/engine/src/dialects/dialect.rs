@@ -61,6 +61,8 @@ pub struct Dialect {
     /// Previews what would run, in which order, as far as that is known beforehand; or the reason why there is no
     /// preview.
     pub plan: Result<PlanOf, &'static str>,
+    /// The noun for a group of equal pods in messages.
+    pub group_noun: &'static str,
     /// Layout of a table of its nodes.
     pub node_table: NodeTable,
     /// Renders a table row from the index of runs alone, if the index has everything the columns need.
@@ -135,7 +137,7 @@ impl PhaseClass {
     }
 }
 
-/// Names of the status fields that every run has.
+/// Paths of the status fields that every run has, such as `phase` or `state.phase`.
 #[derive(Debug, Clone, Copy)]
 pub struct StatusFields {
     pub phase: &'static str,
@@ -147,6 +149,16 @@ pub struct StatusFields {
 impl StatusFields {
     /// The names most Kubernetes objects use, for a run of an unknown kind.
     pub const USUAL: Self = Self { phase: "phase", message: "message", started: "startedAt", finished: "finishedAt" };
+
+    /// Returns the value at one of these paths below a status.
+    pub fn value<'v>(status: &'v Value, path: &str) -> &'v Value {
+        path.split('.').fold(status, |value, field| &value[field])
+    }
+
+    /// Sets the value at one of these paths below a status.
+    pub fn put(status: &mut Value, path: &str, value: Value) {
+        *path.split('.').fold(status, |inner, field| &mut inner[field]) = value;
+    }
 }
 
 /// A run as the index of runs describes it.
@@ -170,7 +182,7 @@ impl Dialect {
 
     /// Returns the phase of a run from its object; the first phase if the object has none yet.
     pub fn phase_of<'a>(&self, object: &'a Value) -> &'a str {
-        match object["status"][self.status.phase].as_str() {
+        match StatusFields::value(&object["status"], self.status.phase).as_str() {
             None | Some("") => self.phases.first().map_or("", |first| first.word),
             Some(phase) => phase,
         }
@@ -214,6 +226,8 @@ pub enum TaskState {
     Placed,
     /// A runtime has it and was ordered to end it.
     Ending,
+    /// No runtime has it, and it keeps its room: it is started again in its place.
+    Held,
 }
 
 /// A run of some dialect. All methods only read, except the fold and the lists that the engine drains.

@@ -57,6 +57,9 @@ impl Engine {
                     enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
                     continue;
                 }
+                if state == TaskState::Held {
+                    continue;
+                }
                 // The engine itself tells it of a run it has ordered. One that is not open here is left to the runtime.
                 if run.child_of(node).is_some_and(|child| children.contains(&child)) {
                     continue;

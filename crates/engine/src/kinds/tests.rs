@@ -45,6 +45,10 @@ fn kinds_are_found_by_group_and_name() {
     assert_eq!(of_word("q"), Some(&scheduling::QUEUE));
     assert_eq!(of_plural("tasksets.octopus.openi.pcl.cn", "tasksets"), Some(&taskset::TASK_SET));
     assert_eq!(of_word("ts"), Some(&taskset::TASK_SET));
+    assert_eq!(of_word("vcjob"), Some(&volcano::JOB));
+    assert_eq!(of_word("jobs.batch.volcano.sh"), Some(&volcano::JOB));
+    assert_eq!(find("batch", "Job"), None);
+    assert_eq!(of_key("VolcanoJob"), Some(&volcano::JOB));
     assert_eq!(of_word("workflows.argoproj.io"), Some(&argo::WORKFLOW));
     assert_eq!(of_word("workflows.example.com"), None);
     assert!(
@@ -61,8 +65,13 @@ fn what_other_groups_call_the_same_is_refused_by_name() {
         (problem.path.unwrap().to_string(), problem.message, problem.help.unwrap_or_default())
     };
     let (at, message, help) = refused("batch/v1", "Job");
-    assert_eq!((at.as_str(), message.as_str()), ("kind", "kind `Job` of group `batch` is not known here"));
+    assert_eq!((at.as_str(), message.as_str()), ("apiVersion", "apiVersion `batch/v1` is not known for kind Job"));
+    assert_eq!(help, "write `apiVersion: batch.volcano.sh/v1alpha1`");
+    let (at, message, help) = refused("apps/v1", "Deployment");
+    assert_eq!((at.as_str(), message.as_str()), ("kind", "kind `Deployment` of group `apps` is not known here"));
     assert!(help.contains("Workflow"), "{help}");
+    assert_eq!(refused("batch.volcano.sh/v1alpha1", "CronJob").1, "kind CronJob is not supported yet");
+    assert_eq!(refused("topology.volcano.sh/v1alpha1", "HyperNode").1, "kind HyperNode is not supported yet");
     let (at, message, help) = refused("scheduling.x-k8s.io/v1alpha1", "PodGroup");
     assert_eq!(at, "apiVersion");
     assert_eq!(message, "apiVersion `scheduling.x-k8s.io/v1alpha1` is not known for kind PodGroup");

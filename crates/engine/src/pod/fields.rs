@@ -2,6 +2,7 @@
 
 pub(crate) mod container;
 pub(crate) mod placement;
+pub(crate) mod pod;
 pub(crate) mod volume;
 
 /// Why fields that only concern Kubernetes pods have no effect.

@@ -46,3 +46,4 @@ mod slices;
 mod steps;
 mod support;
 mod taskset;
+mod volcano;

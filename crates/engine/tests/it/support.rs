@@ -14,7 +14,7 @@ const END: &str = "<!-- end of fields -->";
 const REFRESH: &str = "UPDATE=1 cargo nextest run -p octoflow-engine documented";
 
 /// The page of a dialect, the position of its table, and the kinds it covers.
-const PAGES: [(&str, &str, &[&str]); 3] = [
+const PAGES: [(&str, &str, &[&str]); 4] = [
     (
         "argo.md",
         "dialects/argo/fields",
@@ -30,6 +30,7 @@ const PAGES: [(&str, &str, &[&str]); 3] = [
         ],
     ),
     ("taskset.md", "dialects/taskset/fields.rs", &["TaskSet"]),
+    ("volcano.md", "dialects/volcano/fields.rs", &["Job"]),
     ("scheduling.md", "kinds/scheduling/fields.rs", &["Queue", "PodGroup", "PriorityClass"]),
 ];
 

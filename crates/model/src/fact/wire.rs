@@ -10,9 +10,10 @@ use serde::{
 };
 
 use super::{Fact, RunFact};
-use crate::{argo::WorkflowFact, taskset::SetFact};
+use crate::{argo::WorkflowFact, taskset::SetFact, volcano::JobFact};
 
 const TASK_SET: &str = "TaskSet";
+const VOLCANO_JOB: &str = "VolcanoJob";
 
 impl RunFact {
     /// Serialized names of the variants.
@@ -26,6 +27,7 @@ impl Serialize for Fact {
             Self::Run(fact) => fact.serialize(serializer),
             Self::Workflow(fact) => fact.serialize(serializer),
             Self::TaskSet(fact) => serializer.serialize_newtype_variant("Fact", 0, TASK_SET, fact),
+            Self::VolcanoJob(fact) => serializer.serialize_newtype_variant("Fact", 0, VOLCANO_JOB, fact),
         }
     }
 }
@@ -50,6 +52,9 @@ impl<'de> Visitor<'de> for ByName {
         let (name, content) = data.variant::<String>()?;
         if name == TASK_SET {
             return Ok(Fact::TaskSet(content.newtype_variant::<SetFact>()?));
+        }
+        if name == VOLCANO_JOB {
+            return Ok(Fact::VolcanoJob(content.newtype_variant::<JobFact>()?));
         }
         let run = RunFact::NAMES.contains(&name.as_str());
         let named = EnumAccessDeserializer::new(Named { name, content });

@@ -69,3 +69,20 @@ impl MemberEnd {
         self.exit == Some(Exit::Code(0))
     }
 }
+
+/// End of the main container of a pod, in Kubernetes' words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Terminated {
+    pub exit_code: i32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub signal: i32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+fn is_zero(number: &i32) -> bool {
+    *number == 0
+}

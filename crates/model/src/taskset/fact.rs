@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::task::pod::Terminated;
 use crate::{task::placement::Assignment, time::Time};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -121,23 +122,6 @@ pub struct PodEnd {
     pub requeued: bool,
 }
 
-/// End of the main container of a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Terminated {
-    pub exit_code: i32,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub signal: i32,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub reason: String,
-}
-
 fn is_false(flag: &bool) -> bool {
     !flag
-}
-
-fn is_zero(number: &i32) -> bool {
-    *number == 0
 }

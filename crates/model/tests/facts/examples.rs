@@ -19,6 +19,7 @@ use octoflow_model::{
         SetFact,
         fact::{PodEnd, StopReason, Terminated},
     },
+    volcano::{self, Action, DelayedAction, Event, JobFact, JobPhase, PodOutcome, PodStop},
 };
 use serde_json::json;
 
@@ -96,6 +97,7 @@ pub(crate) fn variants() -> Vec<Fact> {
     let reasons = every!(StopReason: Cleaning, Deleted, Evicted, Deadline, Preempted);
     let ending = |why| Fact::TaskSet(SetFact::Ending { replica: 0, at: AT, why, message: String::new() });
     facts.extend(reasons.into_iter().map(ending));
+    facts.extend(values_of_jobs());
     facts
 }
 
@@ -103,6 +105,7 @@ pub(crate) fn all() -> Vec<Fact> {
     let mut facts = of_runs();
     facts.extend(of_nodes());
     facts.extend(of_task_sets().into_iter().map(Fact::TaskSet));
+    facts.extend(of_jobs().into_iter().map(Fact::VolcanoJob));
     facts
 }
 
@@ -257,6 +260,77 @@ fn of_task_sets() -> Vec<SetFact> {
         SetFact::Judged { at: AT, succeeded: false, message: text("worker failed"), last: true },
         SetFact::Over { attempt: 1, at: AT, next: Some(LATER), message: text("later") },
     ]
+}
+
+fn of_jobs() -> Vec<JobFact> {
+    let pod = 2;
+    vec![
+        JobFact::Entered {
+            phase: JobPhase::Restarting,
+            at: AT,
+            retries: 1,
+            version: 2,
+            reason: text("PodFailed"),
+            message: text("RestartJob: PodFailed of worker-1"),
+        },
+        JobFact::Created { first: 0, count: 3, at: AT },
+        JobFact::Launched { pod, at: AT, deadline: Some(LATER), on: Some(Box::new(assignment())) },
+        JobFact::Started { pod, at: AT },
+        JobFact::Ending { pod, at: AT, why: PodStop::Preempted, message: text("makes room") },
+        JobFact::Ended(Box::new(volcano::PodEnd {
+            pod,
+            at: LATER,
+            outcome: PodOutcome::Restarted,
+            started: Some(AT),
+            terminated: Some(Terminated { exit_code: 137, message: text("killed"), signal: 9, reason: text("Error") }),
+            reason: text("Evicted"),
+            again: Some(LATER),
+            log_bytes: 99,
+        })),
+        JobFact::Removed { first: 0, count: 3, at: AT },
+        JobFact::Delayed(Box::new(DelayedAction {
+            pod,
+            at: AT,
+            due: LATER,
+            event: Event::PodEvicted,
+            action: Action::RestartJob,
+        })),
+        JobFact::DelayEnded { pod, at: AT, called_off: true },
+    ]
+}
+
+/// Every value of the small enums in facts of jobs.
+fn values_of_jobs() -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let mut add = |fact: JobFact| facts.push(Fact::VolcanoJob(fact));
+    let phases = every!(JobPhase:
+        Pending, Running, Restarting, Aborting, Aborted, Completing, Terminating, Completed, Failed, Terminated);
+    for phase in phases {
+        let (reason, message) = (String::new(), String::new());
+        add(JobFact::Entered { phase, at: AT, retries: 0, version: 0, reason, message });
+    }
+    for why in every!(PodStop: Killed, Deleted, Evicted, Deadline, Preempted) {
+        add(JobFact::Ending { pod: 0, at: AT, why, message: String::new() });
+    }
+    for outcome in every!(PodOutcome: Succeeded, Failed, Gone, Restarted) {
+        add(JobFact::Ended(Box::new(volcano::PodEnd {
+            pod: 0,
+            at: AT,
+            outcome,
+            started: None,
+            terminated: None,
+            reason: String::new(),
+            again: None,
+            log_bytes: 0,
+        })));
+    }
+    let events = every!(Event: PodFailed, PodEvicted, PodPending, Unknown, TaskCompleted, TaskFailed, JobUpdated, Any);
+    let actions = every!(Action:
+        AbortJob, RestartJob, RestartTask, RestartPod, RestartPartition, TerminateJob, CompleteJob, ResumeJob);
+    for (event, action) in events.into_iter().zip(actions) {
+        add(JobFact::Delayed(Box::new(DelayedAction { pod: 0, at: AT, due: LATER, event, action })));
+    }
+    facts
 }
 
 fn submission() -> Submission {

@@ -8,7 +8,7 @@ mod examples;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_model::{Fact, RunFact, argo::WorkflowFact, taskset::SetFact};
+use octoflow_model::{Fact, RunFact, argo::WorkflowFact, taskset::SetFact, volcano::JobFact};
 use serde_json::Value;
 
 const LINES: &str = include_str!("facts.jsonl");
@@ -33,12 +33,16 @@ names!(workflow_fact_name, WORKFLOW_FACTS, WorkflowFact:
 names!(set_fact_name, SET_FACTS, SetFact:
     Began Queued Launched Started Ending Ended Again Dropped RoleJudged RoleOver Judged Over);
 
+names!(job_fact_name, JOB_FACTS, JobFact:
+    Entered Created Launched Started Ending Ended Removed Delayed DelayEnded);
+
 /// The name of a fact, with the dialect in front where it has facts of its own.
 fn name(fact: &Fact) -> String {
     match fact {
         Fact::Run(inner) => run_fact_name(inner).to_owned(),
         Fact::Workflow(inner) => workflow_fact_name(inner).to_owned(),
         Fact::TaskSet(inner) => format!("TaskSet.{}", set_fact_name(inner)),
+        Fact::VolcanoJob(inner) => format!("VolcanoJob.{}", job_fact_name(inner)),
     }
 }
 
@@ -58,7 +62,8 @@ fn every_line_is_read_and_written_again_as_it_is() {
 fn every_fact_has_a_line() {
     let known: BTreeSet<String> = lines().map(|line| name(&serde_json::from_str(line).unwrap())).collect();
     let own = RUN_FACTS.iter().chain(WORKFLOW_FACTS).map(|name| (*name).to_owned());
-    let all: BTreeSet<String> = own.chain(SET_FACTS.iter().map(|name| format!("TaskSet.{name}"))).collect();
+    let own = own.chain(SET_FACTS.iter().map(|name| format!("TaskSet.{name}")));
+    let all: BTreeSet<String> = own.chain(JOB_FACTS.iter().map(|name| format!("VolcanoJob.{name}"))).collect();
     assert_eq!(known, all, "facts.jsonl needs a line of each");
 }
 
@@ -101,7 +106,9 @@ fn a_field_that_nobody_knows_is_refused_by_its_name() {
 
 #[test]
 fn a_fact_that_nobody_knows_is_refused_by_its_name() {
-    for line in [r#"{"Tomorrow":{"at":1}}"#, r#"{"TaskSet":{"Tomorrow":{"at":1}}}"#] {
+    for line in
+        [r#"{"Tomorrow":{"at":1}}"#, r#"{"TaskSet":{"Tomorrow":{"at":1}}}"#, r#"{"VolcanoJob":{"Tomorrow":{"at":1}}}"#]
+    {
         let error = serde_json::from_str::<Fact>(line).unwrap_err().to_string();
         assert!(error.contains("unknown variant `Tomorrow`"), "{error}");
     }
@@ -110,8 +117,11 @@ fn a_fact_that_nobody_knows_is_refused_by_its_name() {
 /// The fields of a fact, below its name.
 fn innermost(value: &mut Value) -> &mut Value {
     let fields = value.as_object_mut().unwrap().values_mut().next().unwrap();
-    let nested = fields
-        .as_object()
-        .is_some_and(|map| map.len() == 1 && SET_FACTS.contains(&map.keys().next().unwrap().as_str()));
+    let nested = fields.as_object().is_some_and(|map| map.len() == 1 && is_of_dialect(map.keys().next().unwrap()));
     if nested { fields.as_object_mut().unwrap().values_mut().next().unwrap() } else { fields }
+}
+
+/// Reports whether a name is that of a fact below the name of its dialect.
+fn is_of_dialect(name: &str) -> bool {
+    SET_FACTS.contains(&name) || JOB_FACTS.contains(&name)
 }

@@ -142,6 +142,6 @@ mod tests {
     #[test]
     fn phases_are_taken_in_any_case() {
         assert_eq!(phase("failed").as_deref(), Ok("Failed"));
-        assert!(phase("broken").unwrap_err().contains("Pending, Waiting, Running"));
+        assert!(phase("broken").unwrap_err().contains("Pending, Waiting, Aborted, Running"));
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     cli::Delete,
     exit::{Exit, Failure},
     output::{clock, reader_left},
+    source::kind_of,
 };
 
 pub(crate) fn delete(args: &Delete, context: &Context) -> Result<Exit> {
@@ -35,7 +36,7 @@ pub(crate) fn delete(args: &Delete, context: &Context) -> Result<Exit> {
     }
     let (over, open): (Vec<RunRow>, Vec<RunRow>) = chosen.into_iter().partition(|row| row.archived || args.force);
     for row in &open {
-        let text = format!("{} '{}' is not finished", row.kind, row.name);
+        let text = format!("{} '{}' is not finished", kind_of(row).name, row.name);
         let help =
             format!("stop it with: octoflow stop {0}, or delete it anyway with: octoflow delete --force {0}", row.name);
         if named > 0 {
@@ -47,12 +48,15 @@ pub(crate) fn delete(args: &Delete, context: &Context) -> Result<Exit> {
     }
     let over = source.with_owned(over)?;
     if args.dry_run {
-        over.iter()
-            .try_for_each(|row| context.output.line(&format!("{} '{}' would be deleted", row.kind, row.name)))?;
+        over.iter().try_for_each(|row| {
+            context.output.line(&format!("{} '{}' would be deleted", kind_of(row).name, row.name))
+        })?;
     } else if !over.is_empty() {
         source.delete(&over, &mut |row| {
-            let told =
-                context.output.line(&format!("{} '{}' deleted", row.kind, row.name)).map_err(anyhow::Error::from);
+            let told = context
+                .output
+                .line(&format!("{} '{}' deleted", kind_of(row).name, row.name))
+                .map_err(anyhow::Error::from);
             // Deleting continues when standard output is closed.
             told.or_else(|error| if reader_left(&error) { Ok(()) } else { Err(error) })
         })?;

@@ -141,7 +141,7 @@ fn reason_of(workflow: Workflow<'_>, node: Node<'_>) -> Reason {
         ("", ..) => match node.phase() {
             "Omitted" => "what it depends on can no longer come true".to_owned(),
             "Skipped" => "its condition was false or its loop was empty".to_owned(),
-            "Stopped" => "it was ended because its role was over".to_owned(),
+            "Stopped" => "it was ended because it was not needed any more".to_owned(),
             "Failed" | "Error" => "something below it went wrong".to_owned(),
             _ => String::new(),
         },

@@ -1,6 +1,7 @@
 //! `octoflow list`: runs, newest first.
 
 use anyhow::Result;
+use octoflow_engine::dialect::PhaseClass;
 use octoflow_model::Time;
 use octoflow_store::{Filter, RunRow};
 use serde_json::Value;
@@ -15,7 +16,10 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
-    source::workflow::{Workflow, plain, with_nodes},
+    source::{
+        phases,
+        workflow::{Workflow, plain, with_nodes},
+    },
 };
 
 pub(crate) fn list(args: &List, context: &Context) -> Result<Exit> {
@@ -65,7 +69,7 @@ pub(crate) fn shared_filter(which: &Which, namespace: Option<String>, now: Time)
     Filter {
         namespace,
         kind: None,
-        phases: if which.completed { ["Succeeded", "Failed", "Error"].map(str::to_owned).into() } else { Vec::new() },
+        phases: if which.completed { phases(PhaseClass::is_final) } else { Vec::new() },
         name_prefix: which.prefix.clone(),
         labels: which.selector.as_ref().map(|labels| labels.0.clone()).unwrap_or_default(),
         since: None,

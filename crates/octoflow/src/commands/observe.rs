@@ -131,7 +131,7 @@ pub(crate) fn verdict(object: &Value, context: &Context) -> String {
 }
 
 pub(crate) fn ending(object: &Value) -> Exit {
-    if Workflow::new(object).phase() == "Succeeded" { Exit::Succeeded } else { Exit::Failed }
+    if Workflow::new(object).succeeded() { Exit::Succeeded } else { Exit::Failed }
 }
 
 pub(crate) fn deadline(span: Option<Duration>) -> Option<Instant> {

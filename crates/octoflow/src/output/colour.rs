@@ -3,6 +3,11 @@
 
 use std::{env, io::IsTerminal};
 
+use octoflow_engine::{
+    dialect::PhaseClass,
+    kinds::{self, Kind},
+};
+
 use super::sanitize::plain;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +81,13 @@ pub(crate) fn icon(phase: &str, waiting: bool) -> (&'static str, Colour) {
         "Skipped" | "Omitted" | "Stopped" => ("○", Colour::Plain),
         "Failed" => ("✖", Colour::Red),
         "Error" => ("⚠", Colour::Red),
-        _ => ("·", Colour::Plain),
+        other => match kinds::of_runs().filter_map(Kind::dialect).find_map(|dialect| dialect.phase_class(other)) {
+            Some(PhaseClass::Waiting) => ("◷", Colour::Yellow),
+            Some(PhaseClass::Running) => ("●", Colour::Cyan),
+            Some(PhaseClass::Succeeded) => ("✔", Colour::Green),
+            Some(PhaseClass::Failed) => ("✖", Colour::Red),
+            None => ("·", Colour::Plain),
+        },
     }
 }
 

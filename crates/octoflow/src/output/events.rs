@@ -34,7 +34,7 @@ fn describe(run: &FollowedRun, at: Time, event: &Event) -> (&'static str, bool, 
             let (phase, message) = run.nodes.get(node.at()).map_or(("", ""), |seen| (seen.phase.word(), &seen.message));
             (phase_of(phase), false, format!("role {} {}{}", run.label(*node), verb(phase), reason(message)))
         }
-        Event::Stopped(node) => ("Skipped", false, format!("{} was ended with its role", run.label(*node))),
+        Event::Stopped(node) => ("Skipped", false, format!("{} was ended", run.label(*node))),
         Event::Started(node) => {
             let retries = run.nodes.get(node.at()).map_or(0, |seen| seen.retries);
             let again = if retries == 0 { String::new() } else { format!(" (retry {retries})") };

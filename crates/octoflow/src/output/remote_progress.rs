@@ -74,9 +74,9 @@ impl RemoteProgress {
             let words = match (node.phase(), node.waits_for_resume()) {
                 ("Pending" | "Waiting", _) => continue,
                 ("Running", _) if node.kind() == GROUP => continue,
-                ("Stopped", _) => format!("{} was ended with its role", node.display()),
+                ("Stopped", _) => format!("{} was ended", node.display()),
                 (phase, _) if node.kind() == GROUP => {
-                    format!("role {} {}{}", node.display(), verb(phase), reason(node.message()))
+                    format!("{} {} {}{}", workflow.group_noun(), node.display(), verb(phase), reason(node.message()))
                 }
                 (_, true) => format!(
                     "{} waits (to go on: octoflow resume {} --node-field-selector displayName={})",

@@ -42,8 +42,18 @@ impl<'a> Workflow<'a> {
         self.dialect().map_or(kinds::UNKNOWN.noun, |dialect| dialect.kind.noun)
     }
 
+    /// Returns the noun for a group of equal pods.
+    pub(crate) fn group_noun(self) -> &'static str {
+        self.dialect().map_or("group", |dialect| dialect.group_noun)
+    }
+
     fn fields(self) -> StatusFields {
         self.dialect().map_or(StatusFields::USUAL, |dialect| dialect.status)
+    }
+
+    /// Returns the text of a status field; empty if it has none.
+    fn field(self, path: &str) -> &'a str {
+        StatusFields::value(self.status(), path).as_str().unwrap_or_default()
     }
 
     /// Returns the layout of its table of nodes.
@@ -74,7 +84,7 @@ impl<'a> Workflow<'a> {
 
     /// Returns the phase; the dialect's first one if it was not started yet.
     pub(crate) fn phase(self) -> &'a str {
-        match (self.dialect(), text(self.status(), self.fields().phase)) {
+        match (self.dialect(), self.field(self.fields().phase)) {
             (Some(dialect), _) => dialect.phase_of(self.object),
             (None, "") => "Pending",
             (None, phase) => phase,
@@ -86,6 +96,15 @@ impl<'a> Workflow<'a> {
         self.dialect()?.phase_class(self.phase())
     }
 
+    /// Reports whether it is over, successfully.
+    pub(crate) fn succeeded(self) -> bool {
+        match self.dialect() {
+            Some(dialect) => dialect.phase_class(self.phase()) == Some(PhaseClass::Succeeded),
+            // A kind of a newer version most likely says it as most kinds do.
+            None => self.phase() == "Succeeded",
+        }
+    }
+
     /// Returns the phase, marked if it waits to be resumed.
     pub(crate) fn phase_in_words(self) -> String {
         let suspended =
@@ -95,15 +114,15 @@ impl<'a> Workflow<'a> {
     }
 
     pub(crate) fn message(self) -> &'a str {
-        text(self.status(), self.fields().message)
+        self.field(self.fields().message)
     }
 
     pub(crate) fn started(self) -> Option<Time> {
-        time(self.status(), self.fields().started)
+        clock::parse(self.field(self.fields().started))
     }
 
     pub(crate) fn finished(self) -> Option<Time> {
-        time(self.status(), self.fields().finished)
+        clock::parse(self.field(self.fields().finished))
     }
 
     /// Returns arguments that have a value, in the order of the manifest.

@@ -66,6 +66,7 @@ pub static DIALECT: Dialect = Dialect {
     in_argo_api: true,
     takes_arguments: true,
     plan: Ok(plan),
+    group_noun: "group",
     node_table: NodeTable::Steps,
     summary_cells: Some(summary_cells),
     examine,

@@ -63,7 +63,8 @@ impl Turn<'_> {
                 | RunFact::Deadlock { .. }
                 | RunFact::Marked { .. },
             )
-            | Fact::TaskSet(_) => return None,
+            | Fact::TaskSet(_)
+            | Fact::VolcanoJob(_) => return None,
             Fact::Workflow(fact) => fact,
         };
         match fact.lifecycle()? {

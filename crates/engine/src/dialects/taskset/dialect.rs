@@ -50,6 +50,7 @@ pub static DIALECT: Dialect = Dialect {
     in_argo_api: false,
     takes_arguments: false,
     plan: Err("a plan is made of workflows; the roles of a TaskSet start together, but for those with dependsOn"),
+    group_noun: "role",
     node_table: NodeTable::Members,
     summary_cells: None,
     examine: admit::examine,

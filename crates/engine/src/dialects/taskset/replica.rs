@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use octoflow_model::{
     AttemptId, NodeIx, Order, Report, Time,
-    order::{End, Exit},
     task::placement::Assignment,
     taskset::{PodEnd, ReplicaPhase, SetFact, StopReason, Terminated},
 };
 
 use super::{program::is_retryable, turn::Turn};
-use crate::run::placement;
+use crate::{pod::ended::ContainerEnd, run::placement};
 
 /// Minimum retry delay of a replica whose task could not be built.
 pub(super) const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -88,9 +87,8 @@ impl Turn<'_> {
             }
             Report::Ended { end, .. } => {
                 let log_bytes = end.log_bytes;
-                let (terminated, reason) = terminated(*end);
-                let started = terminated.1;
-                self.pod_ended(replica, started, terminated.0, reason, log_bytes);
+                let ContainerEnd { started, terminated, reason } = ContainerEnd::of(*end);
+                self.pod_ended(replica, started, terminated, reason, log_bytes);
                 self.effects.orders.push(Order::Forget { attempt });
             }
             Report::Lost { why, .. } => {
@@ -142,35 +140,4 @@ impl Turn<'_> {
         let pod_end = PodEnd { replica, at, started, terminated, reason, outcome, again, log_bytes, message, requeued };
         self.decide(SetFact::Ended(Box::new(pod_end)));
     }
-}
-
-/// Returns how a container ended in Kubernetes' words, with its start time, and the reason for the pod's end if it is
-/// another.
-fn terminated(end: End) -> ((Option<Terminated>, Option<Time>), String) {
-    let message = end.collected.message.unwrap_or_default();
-    let started = end.started;
-    let (terminated, reason) = match end.exit {
-        Exit::Code(code) => {
-            let reason = if code == 0 { "Completed" } else { "Error" };
-            (Some(Terminated { exit_code: code, message, signal: 0, reason: reason.to_owned() }), String::new())
-        }
-        Exit::Signal(signal) => {
-            let terminated = Terminated { exit_code: 128 + signal, message, signal, reason: "Error".to_owned() };
-            (Some(terminated), String::new())
-        }
-        Exit::OutOfMemory => {
-            let terminated = Terminated { exit_code: 137, message, signal: 0, reason: "OOMKilled".to_owned() };
-            (Some(terminated), String::new())
-        }
-        Exit::NotStarted(why) => {
-            let terminated = Terminated { exit_code: 128, message: why, signal: 0, reason: "StartError".to_owned() };
-            (Some(terminated), String::new())
-        }
-        Exit::Evicted(why) => {
-            let terminated = Terminated { exit_code: 137, message: why, signal: 9, reason: "Evicted".to_owned() };
-            (Some(terminated), String::new())
-        }
-        Exit::Environment(why) => (None, format!("CreateContainerError: {why}")),
-    };
-    ((terminated, started), reason)
 }

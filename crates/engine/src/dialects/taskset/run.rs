@@ -13,11 +13,11 @@ use octoflow_model::{
 use super::{
     demand::RoleDemands,
     fold::Folded,
-    ident, peers,
+    ident,
     program::Program,
     todo::{Note, Todo},
 };
-use crate::{dialects::dialect::TaskState, run::head::Head, schedule::Gang};
+use crate::{dialects::dialect::TaskState, pod::address::address, run::head::Head, schedule::Gang};
 
 /// State folded from the facts. Two folds of the same facts are equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -327,6 +327,6 @@ impl Run {
 
     /// Returns the address of a replica.
     pub fn address_of(&self, replica: u32) -> core::net::Ipv4Addr {
-        peers::address(self.id, replica)
+        address(self.id, replica)
     }
 }

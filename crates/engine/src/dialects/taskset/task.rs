@@ -2,16 +2,17 @@
 
 use octoflow_model::{
     NodeIx, Task,
-    pod::{Member, Part, Pod},
-    podspec::PodContainer,
-    task::{EnvValue, TerminationMessage, WantedOutputs, placement::Assignment},
+    pod::{Part, Pod},
+    task::{EnvValue, WantedOutputs, placement::Assignment},
 };
 
 use super::{ident, peers, turn::Turn};
-use crate::pod::{GRACE_S, PodContext, demand::device_variables, mount_volume, together};
-
-/// Default path of a container's termination message.
-const MESSAGE_PATH: &str = "/dev/termination-log";
+use crate::pod::{
+    GRACE_S, PodContext,
+    demand::device_variables,
+    member::{keyed_field, member, termination_message},
+    together,
+};
 
 impl Turn<'_> {
     /// Builds the task of a replica's next or current pod for the place it got; on error returns the reason.
@@ -87,36 +88,4 @@ impl Turn<'_> {
         let own = own.into_iter().map(|(name, value)| (name.to_owned(), EnvValue::Plain(value)));
         own.chain(peers::variables(run.id, &run.peers, replica)).collect()
     }
-}
-
-fn member(
-    context: &PodContext<'_>,
-    part: Part,
-    container: &PodContainer,
-    volumes: &[octoflow_model::podspec::Volume],
-    first: Vec<(String, EnvValue)>,
-) -> Result<Member, String> {
-    let (mut files, mut mounts) = (Vec::new(), Vec::new());
-    for mount in &container.container.volume_mounts {
-        let volume = volumes.iter().find(|volume| volume.name == mount.name);
-        let volume = volume.ok_or_else(|| format!("volumeMount '{}' names no volume", mount.name))?;
-        mount_volume(context, volume, mount, &mut files, &mut mounts)?;
-    }
-    Ok(Member { part, container: context.container(&container.container, first)?, files, mounts, after: Vec::new() })
-}
-
-/// Returns where a container's termination message is found: in a file, and unless the manifest asks otherwise in the
-/// end of its log if it failed, so that users see at once what went wrong.
-fn termination_message(container: &PodContainer) -> TerminationMessage {
-    let path = container.termination_message_path.clone().filter(|path| !path.is_empty());
-    TerminationMessage {
-        path: Some(path.unwrap_or_else(|| MESSAGE_PATH.to_owned())),
-        tail: container.termination_message_policy.as_deref() != Some("File"),
-    }
-}
-
-/// Looks up a field such as `metadata.labels['key']`.
-fn keyed_field(path: &str, of: &str, texts: &octoflow_model::task::Labels) -> Option<String> {
-    let key = path.strip_prefix(of)?.strip_prefix("['")?.strip_suffix("']")?;
-    Some(texts.get(key).cloned().unwrap_or_default())
 }

@@ -77,7 +77,7 @@ pub(crate) fn report(
 
 /// Returns success only if every run succeeded.
 pub(crate) fn exit(finals: &[Value]) -> Exit {
-    let good = finals.iter().all(|object| Workflow::new(object).phase() == "Succeeded");
+    let good = finals.iter().all(|object| Workflow::new(object).succeeded());
     if good { Exit::Succeeded } else { Exit::Failed }
 }
 

@@ -1,0 +1,144 @@
+//! Explains why a job, a task or a pod is not done. Reasons are derived from the state, never guessed from logs.
+
+use octoflow_model::{
+    NodeIx,
+    volcano::{JobPhase, PodPhase},
+};
+
+use super::run::{Gate, Run};
+use crate::{
+    run::explain::{Explanation, ask},
+    schedule::{Scheduler, TaskRef, WaitReason},
+};
+
+/// Explains what has failed and everything that is still open, from the whole to its parts.
+pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
+    let state = &run.state;
+    let mut found = Vec::new();
+    let deadlock = state.head.deadlock.as_ref().filter(|_| !state.over).map(ToString::to_string);
+    for reason in whole(run).into_iter().chain(deadlock) {
+        found.push(Explanation {
+            node: state.head.name.to_string(),
+            id: None,
+            phase: state.phase.word().to_owned(),
+            reason,
+            since: Some(state.transition),
+            wait: None,
+        });
+    }
+    let mut asked = 0;
+    for (task, gate) in run.gates().into_iter().enumerate() {
+        let plan = &run.program.tasks[task];
+        if gate != Gate::Open && state.phase.creates_pods() {
+            found.push(Explanation {
+                node: run.program.spec(task).name.clone(),
+                id: None,
+                phase: "Pending".to_owned(),
+                reason: waits_for(run, task, gate),
+                since: Some(state.transition),
+                wait: None,
+            });
+            continue;
+        }
+        for pod in plan.first..plan.first + plan.count {
+            let slot = &state.pods[pod as usize];
+            let reference = TaskRef { run: run.id, node: NodeIx(pod) };
+            let waits = slot.phase == PodPhase::Queued;
+            let wait = scheduler.filter(|_| waits).and_then(|scheduler| ask(scheduler, reference, &mut asked));
+            if let Some(reason) = of_pod(run, pod, wait.as_ref()) {
+                found.push(Explanation {
+                    node: run.short_name(pod),
+                    id: Some(run.pod_name(pod)),
+                    phase: slot.phase.word().to_owned(),
+                    reason,
+                    since: Some(slot.transition),
+                    wait: wait.map(Box::new),
+                });
+            }
+        }
+    }
+    found
+}
+
+fn whole(run: &Run) -> Option<String> {
+    let state = &run.state;
+    let why = if state.message.is_empty() { String::new() } else { format!(" ({})", state.message) };
+    match state.phase {
+        JobPhase::Aborted => Some(format!("suspended: nothing runs until someone resumes it{why}")),
+        JobPhase::Aborting | JobPhase::Completing | JobPhase::Terminating => Some(format!("ending what is left{why}")),
+        JobPhase::Restarting => {
+            let all = run.program.rules.max_retry;
+            Some(format!("ending pods before attempt {} of {all}{why}", state.retries + 1))
+        }
+        JobPhase::Completed | JobPhase::Failed | JobPhase::Terminated => {
+            (!state.message.is_empty()).then(|| state.message.clone())
+        }
+        JobPhase::Pending | JobPhase::Running => None,
+    }
+}
+
+fn waits_for(run: &Run, task: usize, gate: Gate) -> String {
+    let plan = &run.program.tasks[task];
+    let told = |up: &usize| {
+        let (needed, has) = (run.program.tasks[*up].least, run.state.tasks[*up].ready());
+        format!("task '{}' ({has} of {needed} pods up or done)", run.program.spec(*up).name)
+    };
+    let names: Vec<String> = plan.after.iter().map(told).collect();
+    let joined = names.join(if plan.any { " or " } else { " and " });
+    match gate {
+        Gate::Never => format!("can never start: it waits for {joined}"),
+        Gate::Open | Gate::Closed => format!("waits for {joined}"),
+    }
+}
+
+fn of_pod(run: &Run, at: u32, wait: Option<&WaitReason>) -> Option<String> {
+    let pod = &run.state.pods[at as usize];
+    let reason = match pod.phase {
+        PodPhase::Absent if run.state.phase.creates_pods() => "waits until it is created".to_owned(),
+        PodPhase::Absent | PodPhase::Succeeded => return None,
+        PodPhase::Queued => waiting(run, at, wait),
+        PodPhase::Starting => format!("being started since {}", pod.transition),
+        PodPhase::Running => format!("running since {}", pod.started.unwrap_or(pod.transition)),
+        PodPhase::BackOff => {
+            let until = pod.wake.map(|at| at.to_string()).unwrap_or_default();
+            let last = failure(run, at).unwrap_or_default();
+            format!("started again at {until}, {} times so far: {last}", pod.restarts)
+        }
+        PodPhase::Terminating => format!("being ended: {}", pod.message),
+        PodPhase::Failed => failure(run, at).unwrap_or_else(|| "failed".to_owned()),
+    };
+    let later = run
+        .state
+        .delayed
+        .get(&at)
+        .map(|delayed| format!("; {} follows {} at {}", delayed.action.word(), delayed.event.word(), delayed.due));
+    Some(format!("{reason}{}", later.unwrap_or_default()))
+}
+
+fn waiting(run: &Run, at: u32, wait: Option<&WaitReason>) -> String {
+    let preempted = run.state.pods[at as usize].preempted.as_ref().filter(|preempted| preempted.waits);
+    let again = preempted.map(|preempted| format!(" (again: {})", preempted.why)).unwrap_or_default();
+    let Some(wait) = wait else { return format!("waits for its turn{again}") };
+    match wait.gang {
+        Some((there, least)) if wait.gathers() => {
+            format!("waits for its gang: {there} of {least} pods are there{again}")
+        }
+        Some(_) | None => format!("{wait}{again}"),
+    }
+}
+
+/// Returns how its last attempt failed, if it did.
+fn failure(run: &Run, at: u32) -> Option<String> {
+    let pod = &run.state.pods[at as usize];
+    let mut parts = Vec::new();
+    if !pod.reason.is_empty() {
+        parts.push(pod.reason.clone());
+    }
+    if let Some(end) = pod.terminated.as_deref().filter(|end| end.exit_code != 0) {
+        let signal = if end.signal == 0 { String::new() } else { format!(", signal {}", end.signal) };
+        let message = end.message.trim_end();
+        let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+        parts.push(format!("{} (exit code {}{signal}){message}", end.reason, end.exit_code));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}

@@ -1,0 +1,162 @@
+//! Policies: which action follows an event, at once or later, and what an action does to the pods.
+
+use octoflow_model::{
+    RunFact,
+    volcano::{Action, DelayedAction, Event, JobFact, JobPhase, PodPhase, PodStop},
+};
+
+use super::{
+    phase::{Asker, Kill, Step, on_action},
+    turn::Turn,
+};
+
+/// Why an action is carried out.
+#[derive(Clone, Debug)]
+pub(super) enum Cause {
+    /// An event of a pod.
+    Event(Event),
+    /// A command or the manifest, in one word.
+    Command(&'static str),
+}
+
+impl Turn<'_> {
+    /// Does what the policies say about an event of a pod.
+    pub(super) fn raise(&mut self, event: Event, pod: u32, code: Option<i32>) {
+        // What is being ended, or is over, has no events.
+        if !matches!(self.run.state.phase, JobPhase::Pending | JobPhase::Running | JobPhase::Restarting) {
+            return;
+        }
+        let task = self.run.program.task_of(pod);
+        let Some(rule) = self.run.program.tasks[task].rule(event, code) else { return };
+        let (Some(action), timeout) = (rule.action, rule.timeout) else { return };
+        let Some(timeout) = timeout else {
+            return self.act(action, Some(pod), Asker::Policy, &Cause::Event(event));
+        };
+        // The first of equal actions counts, so that a pod that fails again and again does not put it off for ever.
+        if self.run.state.delayed.get(&pod).is_none_or(|waiting| waiting.action != action) {
+            let (at, due) = (self.now, self.now.saturating_add(timeout));
+            self.decide(JobFact::Delayed(Box::new(DelayedAction { pod, at, due, event, action })));
+        }
+    }
+
+    /// Raises that a pod is pending.
+    pub(super) fn is_pending(&mut self, pod: u32) {
+        self.raise(Event::PodPending, pod, None);
+    }
+
+    /// Calls off the delayed action of a pod that left the state it was about.
+    pub(super) fn call_off(&mut self, pod: u32, events: &[Event]) {
+        if self.run.state.delayed.get(&pod).is_some_and(|waiting| events.contains(&waiting.event)) {
+            self.decide(JobFact::DelayEnded { pod, at: self.now, called_off: true });
+        }
+    }
+
+    /// Carries out the delayed action of a pod if its time has come.
+    pub(super) fn act_if_due(&mut self, pod: u32) {
+        let Some(waiting) = self.run.state.delayed.get(&pod).filter(|waiting| waiting.due <= self.now).cloned() else {
+            return;
+        };
+        self.decide(JobFact::DelayEnded { pod, at: self.now, called_off: false });
+        self.act(waiting.action, Some(pod), Asker::Policy, &Cause::Event(waiting.event));
+    }
+
+    /// Carries out an action. A targeted one is about `pod`.
+    pub(super) fn act(&mut self, action: Action, pod: Option<u32>, asker: Asker, cause: &Cause) {
+        let state = &self.run.state;
+        let (phase, kill, retry) = match on_action(state.phase, action, asker) {
+            Step::Nothing => return,
+            Step::Kill(kill) => (state.phase, kill, false),
+            Step::Enter { phase, kill, retry } => (phase, kill, retry),
+        };
+        let retries = state.retries + u32::from(retry);
+        let whole = kill != Kill::Target;
+        let version = state.version + u32::from(whole);
+        let reason = match cause {
+            Cause::Event(event) => event.word().to_owned(),
+            Cause::Command(word) => (*word).to_owned(),
+        };
+        let message = match (cause, pod) {
+            (Cause::Event(event), Some(pod)) => {
+                format!("{}: {} of {}", action.word(), event.word(), self.run.short_name(pod))
+            }
+            (Cause::Event(_), None) | (Cause::Command(_), _) => action.word().to_owned(),
+        };
+        self.note_suspension(phase);
+        self.decide(JobFact::Entered { phase, at: self.now, retries, version, reason, message: message.clone() });
+        // After the last attempt its pods stay, so that people can see what was wrong.
+        let last = phase == JobPhase::Restarting && retries >= self.run.program.rules.max_retry;
+        let keep = kill == Kill::Unfinished || last;
+        let (first, count) = self.target(action, pod, kill);
+        self.kill(first, count, keep, &message);
+        self.call_off_level(action, first, count);
+    }
+
+    /// Keeps the head of the run in step, so that whoever resumes runs finds it suspended.
+    fn note_suspension(&mut self, phase: JobPhase) {
+        let (suspended, at) = (self.run.state.head.suspended, self.now);
+        if phase == JobPhase::Aborting && !suspended {
+            self.decide(RunFact::Suspended { at });
+        } else if phase == JobPhase::Restarting && suspended {
+            self.decide(RunFact::Resumed { at });
+        }
+    }
+
+    fn target(&self, action: Action, pod: Option<u32>, kill: Kill) -> (u32, u32) {
+        let program = &self.run.program;
+        let everything = (0, program.pods);
+        let (Some(pod), Kill::Target) = (pod, kill) else { return everything };
+        match action {
+            Action::RestartTask => {
+                let plan = &program.tasks[program.task_of(pod)];
+                (plan.first, plan.count)
+            }
+            Action::RestartPod => (pod, 1),
+            Action::RestartPartition => program.partition_of(pod),
+            Action::AbortJob | Action::RestartJob | Action::TerminateJob | Action::CompleteJob | Action::ResumeJob => {
+                everything
+            }
+        }
+    }
+
+    /// Calls off equal actions that wait for pods of the same target. An action on the whole job has called off all.
+    fn call_off_level(&mut self, action: Action, first: u32, count: u32) {
+        let waiting = self.run.state.delayed.range(first..first + count);
+        let same: Vec<u32> = waiting.filter(|(_, one)| one.action == action).map(|(pod, _)| *pod).collect();
+        for pod in same {
+            self.decide(JobFact::DelayEnded { pod, at: self.now, called_off: true });
+        }
+    }
+
+    /// Ends pods of a range. What they end with raises no event.
+    pub(super) fn kill(&mut self, first: u32, count: u32, keep_finished: bool, why: &str) {
+        let end = first + count;
+        let mut next = first;
+        while next < end {
+            let pod = next;
+            next += 1;
+            let slot = &self.run.state.pods[pod as usize];
+            match slot.phase {
+                PodPhase::Absent => {}
+                PodPhase::Succeeded | PodPhase::Failed if keep_finished => {}
+                PodPhase::Queued | PodPhase::Succeeded | PodPhase::Failed => {
+                    let goes = |run: &super::Run, pod: u32| {
+                        let phase = run.state.pods[pod as usize].phase;
+                        phase == PodPhase::Queued || phase.ended() && !keep_finished
+                    };
+                    let count = (pod..end).take_while(|pod| goes(self.run, *pod)).count() as u32;
+                    self.decide(JobFact::Removed { first: pod, count, at: self.now });
+                    (pod..pod + count).for_each(|pod| self.call_off(pod, &[Event::PodPending]));
+                    next = pod + count;
+                }
+                PodPhase::Starting | PodPhase::Running | PodPhase::BackOff => {
+                    self.end_pod(pod, PodStop::Killed, why.to_owned());
+                    self.call_off(pod, &[Event::PodPending]);
+                }
+                PodPhase::Terminating if slot.closing != Some(PodStop::Killed) => {
+                    self.end_pod(pod, PodStop::Killed, why.to_owned());
+                }
+                PodPhase::Terminating => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The gang of a job: its least start together or not at all.
+
+use octoflow_engine::{Capacity, Input, schedule::spec::NodeSpec, volcano::explain::explain};
+
+use super::stage::Stage;
+use crate::play::{ROOMY, RUN};
+
+fn slots(slots: usize) -> Option<Box<NodeSpec>> {
+    let mut spec = NodeSpec::from(Capacity { slots, ..ROOMY });
+    // What is declared is never exceeded.
+    spec.capacity.values_mut().for_each(|capacity| capacity.declared = true);
+    Some(Box::new(spec))
+}
+
+fn stage(count: usize) -> Stage {
+    let mut stage = Stage::empty(Capacity { slots: count, ..ROOMY });
+    stage.input(Input::Node { name: "local".to_owned(), spec: slots(count) });
+    stage.checked = false;
+    stage
+}
+
+#[test]
+fn vj03_all_start_or_none() {
+    let mut stage = stage(2);
+    stage.submit(1, "{minAvailable: 3, tasks: [{name: a, replicas: 3}]}");
+    assert_eq!(stage.live(), [] as [&str; 0]);
+    assert_eq!(stage.phase(), "Pending");
+    let told = explain(stage.run(RUN), Some(stage.engine.scheduler()));
+    assert_eq!(told.len(), 3, "{told:?}");
+    stage.input(Input::Node { name: "local".to_owned(), spec: slots(3) });
+    assert_eq!(stage.live(), ["j-a-0", "j-a-1", "j-a-2"]);
+}
+
+#[test]
+fn the_rest_follows_where_there_is_room() {
+    let mut stage = stage(3);
+    stage.submit(
+        1,
+        "{minAvailable: 2, tasks: [{name: a, replicas: 2, minAvailable: 1}, {name: b, replicas: 2, minAvailable: 1}]}",
+    );
+    assert_eq!(stage.live().len(), 3);
+    assert!(stage.live().contains(&"j-b-0".to_owned()), "one of each task is among the first: {:?}", stage.live());
+    let first = stage.live().remove(0);
+    stage.exit(&first, 0);
+    assert_eq!(stage.live().len(), 3);
+}
+
+#[test]
+fn a_pod_that_is_restarted_alone_joins_those_that_run() {
+    let mut stage = stage(3);
+    stage.submit(1, "{policies: [{event: PodFailed, action: RestartPod}], tasks: [{name: a, replicas: 3}]}");
+    stage.up_all();
+    stage.exit("j-a-1", 1);
+    assert_eq!(stage.live().len(), 3);
+    stage.restart();
+    stage.up_all();
+    (0..3).for_each(|index| stage.exit(&format!("j-a-{index}"), 0));
+    stage.ends("Completed");
+}
+
+#[test]
+fn a_restart_of_the_whole_gathers_the_gang_anew() {
+    let mut stage = stage(3);
+    stage.submit(1, "{policies: [{event: PodFailed, action: RestartJob}], tasks: [{name: a, replicas: 3}]}");
+    stage.up_all();
+    stage.exit("j-a-1", 1);
+    // Another takes a place before the last of the old ones is gone.
+    stage.end("j-a-0", octoflow_model::order::Exit::Signal(15), None);
+    stage.submit(2, "tasks: [{name: x}]");
+    stage.leave();
+    assert_eq!(stage.live(), ["j2-x-0"], "two of three are not all");
+    stage.exit("j2-x-0", 0);
+    assert_eq!(stage.live().len(), 3);
+}

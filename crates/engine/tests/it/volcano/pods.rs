@@ -1,0 +1,115 @@
+//! Pods of jobs: what plugins give them, how they and their job are shown, commands about them.
+
+use octoflow_engine::{
+    Command, Refusal,
+    volcano::{DIALECT, status},
+};
+use octoflow_model::{Time, taskset::StopReason};
+use serde_json::Value;
+
+use super::stage::Stage;
+use crate::play::RUN;
+
+fn variable(stage: &Stage, pod: &str, name: &str) -> Option<String> {
+    let env = &stage.task(pod).main.env;
+    env.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.reveal().to_owned())
+}
+
+#[test]
+fn vj17_vj19_a_pytorch_job_has_what_its_workers_need() {
+    let stage = Stage::new("{plugins: {pytorch: [], env: []}, tasks: [{name: master}, {name: worker, replicas: 2}]}");
+    let of = |pod: &str, name: &str| variable(&stage, pod, name).unwrap();
+    assert_eq!(of("j-worker-1", "MASTER_ADDR"), "j-master-0.j");
+    assert_eq!((of("j-worker-1", "RANK"), of("j-master-0", "RANK")), ("2".to_owned(), "0".to_owned()));
+    assert_eq!(of("j-worker-1", "WORLD_SIZE"), "3");
+    assert_eq!(of("j-worker-1", "VC_TASK_INDEX"), "1");
+    let task = stage.task("j-worker-0");
+    assert!(task.hosts.as_deref().unwrap().contains("\tj-master-0 j-master-0.j\n"));
+    assert!(task.files.iter().any(|file| file.path == "/etc/volcano/worker.host"));
+}
+
+#[test]
+fn a_variable_of_the_manifest_wins_over_a_plugins() {
+    let spec = "
+plugins: {env: []}
+tasks:
+- name: a
+  template: {spec: {containers: [{name: m, image: i, command: [c], env: [{name: VC_TASK_INDEX, value: mine}]}]}}";
+    let stage = Stage::new(spec);
+    assert_eq!(variable(&stage, "j-a-0", "VC_TASK_INDEX").as_deref(), Some("mine"));
+}
+
+#[test]
+fn volumes_of_the_job_are_mounted_everywhere() {
+    let stage = Stage::new(
+        "{volumes: [{mountPath: /data, volumeClaimName: d}, {mountPath: /own, volumeClaim: {}}], tasks: [{name: a}]}",
+    );
+    let mounts = &stage.task("j-a-0").mounts;
+    let told = serde_json::to_value(mounts).unwrap();
+    assert_eq!((&told[0]["path"], &told[0]["source"]["Claim"]["name"]), (&"/data".into(), &"d".into()));
+    assert!(told[1]["source"]["Claim"]["name"].as_str().unwrap().starts_with("j-pvc-"), "{told}");
+}
+
+#[test]
+fn pods_events_and_nodes_are_seen() {
+    let mut stage = Stage::new("{minAvailable: 1, tasks: [{name: a, replicas: 2}]}");
+    stage.up("j-a-0");
+    stage.exit("j-a-1", 3);
+    let object = status::object(stage.run(RUN));
+    let pods = DIALECT.view.pods(&object, Time(0), Some("here")).items;
+    let told: Vec<(&str, &str)> =
+        pods.iter().map(|(name, pod)| (name.as_str(), pod["status"]["phase"].as_str().unwrap())).collect();
+    assert_eq!(told, [("j-a-0", "Running"), ("j-a-1", "Failed")]);
+    let pod = &pods[1].1;
+    assert_eq!(pod["metadata"]["labels"]["volcano.sh/job-name"], "j");
+    assert_eq!(pod["metadata"]["annotations"]["volcano.sh/task-index"], "1");
+    assert_eq!(pod["metadata"]["ownerReferences"][0]["kind"], "Job");
+    assert_eq!(pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], 3);
+    let events = DIALECT.view.events(&object);
+    let reasons: Vec<&Value> = events.iter().map(|(_, event)| &event["reason"]).collect();
+    assert!(reasons.contains(&&"PodFailed".into()) && reasons.contains(&&"JobRunning".into()), "{reasons:?}");
+    let nodes = DIALECT.view.with_nodes(&object)["status"]["nodes"].as_object().unwrap().len();
+    assert_eq!(nodes, 4);
+    assert_eq!(DIALECT.phase_of(&object), "Running");
+    assert!(!DIALECT.is_decided(&object));
+}
+
+#[test]
+fn logs_of_all_tries_stay_apart() {
+    let mut stage = Stage::new("{policies: [{event: PodFailed, action: RestartPod}], tasks: [{name: a}]}");
+    stage.exit("j-a-0", 1);
+    let run = stage.engine.run(RUN).unwrap();
+    let (object, attempts) = (run.object(), run.attempts());
+    let names: Vec<&str> = attempts.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["j-a-0.0", "j-a-0"]);
+    let logs = DIALECT.view.pod_logs(&object, &attempts, &Default::default());
+    assert_eq!(logs.iter().map(|log| log.over).collect::<Vec<_>>(), [true, false]);
+    let one = |name: &str| DIALECT.view.log_parts(&object, &attempts, &[name.to_owned()]).len();
+    assert_eq!((one("a"), one("a-0"), one("j-a-0"), one("j-a-0.0"), one("b")), (2, 2, 1, 1, 0));
+}
+
+#[test]
+fn the_record_names_every_try() {
+    let mut stage = Stage::new("{policies: [{event: PodFailed, action: RestartPod}], tasks: [{name: a}]}");
+    stage.exit("j-a-0", 1);
+    stage.exit("j-a-0", 0);
+    stage.ends("Completed");
+    let mut written = Vec::new();
+    stage.engine.run(RUN).unwrap().write_record(&mut written).unwrap();
+    let record: Value = serde_json::from_slice(&written).unwrap();
+    assert_eq!((&record["elsewhere"]["j-a-0.0"], &record["elsewhere"]["j-a-0"]), (&"1-0-0".into(), &"1-0-1".into()));
+    assert_eq!(record["object"]["status"]["state"]["phase"], "Completed");
+}
+
+#[test]
+fn only_a_pod_that_is_there_can_be_evicted() {
+    let mut stage = Stage::new("{minAvailable: 1, tasks: [{name: a, replicas: 2}]}");
+    stage.exit("j-a-1", 0);
+    for pod in ["j-a-1", "j-b-0", "a-0"] {
+        let command = Command::Evict { pod: pod.to_owned(), why: StopReason::Deleted };
+        assert!(matches!(stage.command(command), Err(Refusal::NoSuchPod { .. })), "{pod}");
+    }
+    let set =
+        Command::Set { selector: String::new(), phase: None, message: String::new(), outputs: Default::default() };
+    assert!(matches!(stage.command(set), Err(Refusal::Invalid(_))));
+}
