@@ -72,7 +72,7 @@ fn everything_that_is_wrong_with_a_queue_is_told_at_once() {
             "OF1041 spec.weight: ",
             "OF1041 spec.dequeueStrategy: ",
             "OF1003 spec.colour: ",
-            "OF1041 spec.guarantee.resource.memory: ",
+            "OF1010 spec.guarantee.resource.memory: ",
             "OF1041 spec.deserved['a b']: ",
             "OF1041 spec.capability.memory: ",
             "OF1084 spec.guarantee.resource.cpu: guarantee of cpu is 3, more than deserved, which is 2",
