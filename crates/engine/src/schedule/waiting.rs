@@ -70,7 +70,7 @@ struct Line {
     tenants: BTreeSet<(UsageKey, Rank, TenantIx)>,
     of: HashMap<TenantIx, BTreeMap<i32, Level>>,
     /// Its first unit and that one's place, until something changes that.
-    first: Option<(Order, UnitIx)>,
+    first: Option<(Order, UnitIx, TenantIx)>,
 }
 
 /// The units of one tenant, shape and priority. Its rank is that of its first unit, so that a level whose units wait long
@@ -142,9 +142,14 @@ impl Leaf {
                 let Some(rank) = line.rank(tenant) else { continue };
                 line.tenants.remove(&(before, rank, tenant));
                 line.tenants.insert((usage, rank, tenant));
+                let second = line.tenants.iter().find(|(_, _, other)| *other != tenant).map(|(usage, _, _)| *usage);
                 match &mut line.first {
-                    // One tenant alone stays where it is.
-                    Some((order, _)) if line.tenants.len() == 1 => order.1 = usage,
+                    // Whoever was first and has still used least stays it.
+                    Some((order, _, first)) if *first == tenant && second.is_none_or(|second| second > usage) => {
+                        order.1 = usage;
+                    }
+                    // Nor does anybody who is behind it change that.
+                    Some((order, _, first)) if *first != tenant && (order.1, order.2) < (usage, rank) => {}
                     _ => line.first = None,
                 }
             }
@@ -168,7 +173,7 @@ impl Leaf {
             if level.of.contains_key(&run) {
                 level.change(run, turn, |_| ());
                 // Turns only become later: whoever was first stays it, unless it was this one.
-                if line.first.is_none_or(|((.., task), _)| task.run == run) {
+                if line.first.is_none_or(|((.., task), _, _)| task.run == run) {
                     line.first = None;
                     self.ranked = None;
                 }
@@ -192,9 +197,9 @@ impl Leaf {
     /// Returns the first unit of each shape that is `ready`, with its place in the queue, in no particular order.
     pub(super) fn firsts(&mut self, ready: &impl Fn(UnitIx) -> bool) -> Vec<(Order, UnitIx, ShapeIx)> {
         let first = |(shape, line): (&ShapeIx, &mut Line)| {
-            let known = line.first.filter(|(_, unit)| ready(*unit)).or_else(|| line.find(ready));
+            let known = line.first.filter(|(_, unit, _)| ready(*unit)).or_else(|| line.find(ready));
             line.first = known;
-            known.map(|(order, unit)| (order, unit, *shape))
+            known.map(|(order, unit, _)| (order, unit, *shape))
         };
         self.lines.iter_mut().filter_map(first).collect()
     }
@@ -279,15 +284,15 @@ impl Line {
     }
 
     /// Finds the first unit that is `ready`, and its place.
-    fn find(&self, ready: &impl Fn(UnitIx) -> bool) -> Option<(Order, UnitIx)> {
-        let mut found: Option<(Order, UnitIx)> = None;
+    fn find(&self, ready: &impl Fn(UnitIx) -> bool) -> Option<(Order, UnitIx, TenantIx)> {
+        let mut found: Option<(Order, UnitIx, TenantIx)> = None;
         for (usage, rank, tenant) in &self.tenants {
             // Whoever is further back has used more, or has no unit that is before this one.
-            if found.is_some_and(|((_, least, best, ..), _)| (least, best) < (*usage, *rank)) {
+            if found.is_some_and(|((_, least, best, ..), _, _)| (least, best) < (*usage, *rank)) {
                 break;
             }
             let Some(levels) = self.of.get(tenant) else { continue };
-            let first = first_of(*usage, levels, ready);
+            let first = first_of(*usage, levels, ready).map(|(order, unit)| (order, unit, *tenant));
             found = found.into_iter().chain(first).min();
         }
         found
