@@ -154,7 +154,7 @@ fn bad_queues_are_refused_whole_with_every_reason() {
         )
     };
     let cases = [
-        ("deserved: {cpu: many}, capability: {memory: '-1'}", &["spec.deserved.cpu", "spec.capability.memory"][..]),
+        ("deserved: {cpu: many}, capability: {memory: '-1'}", &["spec.capability.memory", "spec.deserved.cpu"][..]),
         ("guarantee: {resource: {cpu: '-2'}}", &["spec.guarantee", "cpu"]),
         ("deserved: {cpu: '99999999999999999999'}", &["spec.deserved.cpu"]),
         ("deserved: {cpu: 1e40}, guarantee: {resource: {cpu: '3'}}", &["spec.deserved.cpu"]),
