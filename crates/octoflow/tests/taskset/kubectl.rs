@@ -199,6 +199,6 @@ fn ts32_kubectl_knows_what_a_task_set_is_made_of() {
     let names: Vec<&str> =
         groups["groups"].as_array().unwrap().iter().map(|group| group["name"].as_str().unwrap()).collect();
     let scheduling = ["scheduling.incubator.k8s.io", "scheduling.k8s.io", "scheduling.volcano.sh"];
-    assert_eq!(names, [&["argoproj.io", "octopus.openi.pcl.cn"], &scheduling[..]].concat());
+    assert_eq!(names, [&["argoproj.io", "batch.volcano.sh", "octopus.openi.pcl.cn"], &scheduling[..]].concat());
     assert_eq!(rig.get(PATH).status, 200);
 }
