@@ -3,5 +3,6 @@
 
 pub mod argo;
 pub mod dialect;
+pub mod jobflow;
 pub mod taskset;
 pub mod volcano;

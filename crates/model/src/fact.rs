@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     RunPhase, Shutdown,
     argo::WorkflowFact,
+    jobflow::FlowFact,
     run::{mark::MutableMetadata, submission::Submission},
     taskset::SetFact,
     time::Time,
@@ -22,6 +23,7 @@ pub enum Fact {
     Workflow(WorkflowFact),
     TaskSet(SetFact),
     VolcanoJob(JobFact),
+    JobFlow(FlowFact),
 }
 
 /// Decisions about the state that runs of every dialect share (`engine::head`).
@@ -94,6 +96,12 @@ impl From<SetFact> for Fact {
 impl From<JobFact> for Fact {
     fn from(fact: JobFact) -> Self {
         Self::VolcanoJob(fact)
+    }
+}
+
+impl From<FlowFact> for Fact {
+    fn from(fact: FlowFact) -> Self {
+        Self::JobFlow(fact)
     }
 }
 

@@ -6,6 +6,7 @@ pub mod base64;
 
 pub mod fact;
 pub mod ids;
+pub mod jobflow;
 pub mod meta;
 pub mod run;
 pub mod scalar;

@@ -10,10 +10,11 @@ use serde::{
 };
 
 use super::{Fact, RunFact};
-use crate::{argo::WorkflowFact, taskset::SetFact, volcano::JobFact};
+use crate::{argo::WorkflowFact, jobflow::FlowFact, taskset::SetFact, volcano::JobFact};
 
 const TASK_SET: &str = "TaskSet";
 const VOLCANO_JOB: &str = "VolcanoJob";
+const JOB_FLOW: &str = "JobFlow";
 
 impl RunFact {
     /// Serialized names of the variants.
@@ -28,6 +29,7 @@ impl Serialize for Fact {
             Self::Workflow(fact) => fact.serialize(serializer),
             Self::TaskSet(fact) => serializer.serialize_newtype_variant("Fact", 0, TASK_SET, fact),
             Self::VolcanoJob(fact) => serializer.serialize_newtype_variant("Fact", 0, VOLCANO_JOB, fact),
+            Self::JobFlow(fact) => serializer.serialize_newtype_variant("Fact", 0, JOB_FLOW, fact),
         }
     }
 }
@@ -55,6 +57,9 @@ impl<'de> Visitor<'de> for ByName {
         }
         if name == VOLCANO_JOB {
             return Ok(Fact::VolcanoJob(content.newtype_variant::<JobFact>()?));
+        }
+        if name == JOB_FLOW {
+            return Ok(Fact::JobFlow(content.newtype_variant::<FlowFact>()?));
         }
         let run = RunFact::NAMES.contains(&name.as_str());
         let named = EnumAccessDeserializer::new(Named { name, content });

@@ -9,6 +9,7 @@ use octoflow_model::{
         ArtifactLocation, ArtifactValue, InputArtifactValue, InputValues, Items, NodeAdded, NodeFinished, NodeKind,
         NodeList, NumberRange, OutputArtifactValue, OutputValues, Phase, Role, WorkflowFact, location::S3Location,
     },
+    jobflow::{FlowFact, JobEnd},
     mark::Ownership,
     meter::{Metered, Reading},
     order::Fetched,
@@ -98,6 +99,10 @@ pub(crate) fn variants() -> Vec<Fact> {
     let ending = |why| Fact::TaskSet(SetFact::Ending { replica: 0, at: AT, why, message: String::new() });
     facts.extend(reasons.into_iter().map(ending));
     facts.extend(values_of_jobs());
+    for end in every!(JobEnd: Completed, Failed, Terminated, Deleted, Refused, Stopped) {
+        let message = String::new();
+        facts.push(Fact::JobFlow(FlowFact::Ended { entry: 0, at: AT, end, message, again: None }));
+    }
     facts
 }
 
@@ -106,6 +111,7 @@ pub(crate) fn all() -> Vec<Fact> {
     facts.extend(of_nodes());
     facts.extend(of_task_sets().into_iter().map(Fact::TaskSet));
     facts.extend(of_jobs().into_iter().map(Fact::VolcanoJob));
+    facts.extend(of_flows().into_iter().map(Fact::JobFlow));
     facts
 }
 
@@ -296,6 +302,24 @@ fn of_jobs() -> Vec<JobFact> {
             action: Action::RestartJob,
         })),
         JobFact::DelayEnded { pod, at: AT, called_off: true },
+    ]
+}
+
+fn of_flows() -> Vec<FlowFact> {
+    let entry = 2;
+    vec![
+        FlowFact::Wanted { entry, at: AT },
+        FlowFact::Held { entry, at: AT, why: text("JobTemplate 'c' is missing") },
+        FlowFact::Made { entry, at: AT, run: RunId(9), name: text("test-c"), uid: text("8f3c") },
+        FlowFact::Observed {
+            entry,
+            at: AT,
+            phase: JobPhase::Running,
+            restarts: 1,
+            tasks: [(text("server"), [(text("Running"), 2)].into())].into(),
+        },
+        FlowFact::ConditionMet { entry, condition: 1, at: AT },
+        FlowFact::Ended { entry, at: AT, end: JobEnd::Failed, message: text("exit code 3"), again: Some(LATER) },
     ]
 }
 

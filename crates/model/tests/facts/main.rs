@@ -8,7 +8,7 @@ mod examples;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_model::{Fact, RunFact, argo::WorkflowFact, taskset::SetFact, volcano::JobFact};
+use octoflow_model::{Fact, RunFact, argo::WorkflowFact, jobflow::FlowFact, taskset::SetFact, volcano::JobFact};
 use serde_json::Value;
 
 const LINES: &str = include_str!("facts.jsonl");
@@ -36,6 +36,8 @@ names!(set_fact_name, SET_FACTS, SetFact:
 names!(job_fact_name, JOB_FACTS, JobFact:
     Entered Created Launched Started Ending Ended Removed Delayed DelayEnded);
 
+names!(flow_fact_name, FLOW_FACTS, FlowFact: Wanted Held Made Observed ConditionMet Ended);
+
 /// The name of a fact, with the dialect in front where it has facts of its own.
 fn name(fact: &Fact) -> String {
     match fact {
@@ -43,6 +45,7 @@ fn name(fact: &Fact) -> String {
         Fact::Workflow(inner) => workflow_fact_name(inner).to_owned(),
         Fact::TaskSet(inner) => format!("TaskSet.{}", set_fact_name(inner)),
         Fact::VolcanoJob(inner) => format!("VolcanoJob.{}", job_fact_name(inner)),
+        Fact::JobFlow(inner) => format!("JobFlow.{}", flow_fact_name(inner)),
     }
 }
 
@@ -63,7 +66,8 @@ fn every_fact_has_a_line() {
     let known: BTreeSet<String> = lines().map(|line| name(&serde_json::from_str(line).unwrap())).collect();
     let own = RUN_FACTS.iter().chain(WORKFLOW_FACTS).map(|name| (*name).to_owned());
     let own = own.chain(SET_FACTS.iter().map(|name| format!("TaskSet.{name}")));
-    let all: BTreeSet<String> = own.chain(JOB_FACTS.iter().map(|name| format!("VolcanoJob.{name}"))).collect();
+    let own = own.chain(JOB_FACTS.iter().map(|name| format!("VolcanoJob.{name}")));
+    let all: BTreeSet<String> = own.chain(FLOW_FACTS.iter().map(|name| format!("JobFlow.{name}"))).collect();
     assert_eq!(known, all, "facts.jsonl needs a line of each");
 }
 
@@ -106,9 +110,12 @@ fn a_field_that_nobody_knows_is_refused_by_its_name() {
 
 #[test]
 fn a_fact_that_nobody_knows_is_refused_by_its_name() {
-    for line in
-        [r#"{"Tomorrow":{"at":1}}"#, r#"{"TaskSet":{"Tomorrow":{"at":1}}}"#, r#"{"VolcanoJob":{"Tomorrow":{"at":1}}}"#]
-    {
+    for line in [
+        r#"{"Tomorrow":{"at":1}}"#,
+        r#"{"TaskSet":{"Tomorrow":{"at":1}}}"#,
+        r#"{"VolcanoJob":{"Tomorrow":{"at":1}}}"#,
+        r#"{"JobFlow":{"Tomorrow":{"at":1}}}"#,
+    ] {
         let error = serde_json::from_str::<Fact>(line).unwrap_err().to_string();
         assert!(error.contains("unknown variant `Tomorrow`"), "{error}");
     }
@@ -123,5 +130,5 @@ fn innermost(value: &mut Value) -> &mut Value {
 
 /// Reports whether a name is that of a fact below the name of its dialect.
 fn is_of_dialect(name: &str) -> bool {
-    SET_FACTS.contains(&name) || JOB_FACTS.contains(&name)
+    [SET_FACTS, JOB_FACTS, FLOW_FACTS].iter().any(|facts| facts.contains(&name))
 }

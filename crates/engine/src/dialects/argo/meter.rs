@@ -64,7 +64,8 @@ impl Turn<'_> {
                 | RunFact::Marked { .. },
             )
             | Fact::TaskSet(_)
-            | Fact::VolcanoJob(_) => return None,
+            | Fact::VolcanoJob(_)
+            | Fact::JobFlow(_) => return None,
             Fact::Workflow(fact) => fact,
         };
         match fact.lifecycle()? {

@@ -183,7 +183,7 @@ fn name_of(report: &mut Findings, at: &At<'_>, of: &str, name: &str, fits: fn(&s
 }
 
 /// Reports whether a text is a DNS-1123 label.
-fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let edge = |byte: Option<&u8>| byte.is_some_and(|byte| inner(*byte));
     text.bytes().all(|byte| inner(byte) || byte == b'-')
@@ -192,6 +192,6 @@ fn is_label(text: &str) -> bool {
 }
 
 /// Reports whether a text is a DNS-1123 subdomain: labels with dots between.
-fn is_subdomain(text: &str) -> bool {
+pub(crate) fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_label)
 }

@@ -27,7 +27,7 @@ static COUNT32: Shape = Shape::Int { least: 0, most: i32::MAX as i64 };
 /// From one, in the 32 bits of the wire format.
 static POSITIVE32: Shape = Shape::Int { least: 1, most: i32::MAX as i64 };
 
-static SPEC: Shape = Shape::Object(&[&[
+pub static SPEC: Shape = Shape::Object(&[&[
     Field::yes("tasks", &TASKS, "The tasks, each with a number of equal pods"),
     Field::yes(
         "minAvailable",
