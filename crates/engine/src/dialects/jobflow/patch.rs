@@ -33,7 +33,9 @@ fn merge(field: &str, into: &mut Value, patch: &Value) {
         _ if REPLACED.contains(&field) => *into = patch.clone(),
         Value::Object(change) => match into {
             Value::Object(fields) => merge_fields(fields, change),
-            _ => *into = patch.clone(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                *into = patch.clone()
+            }
         },
         Value::Array(change) => match (into, KEYED.iter().find(|(name, _)| *name == field)) {
             (Value::Array(items), Some((_, keys))) => merge_items(field, items, change, keys),
