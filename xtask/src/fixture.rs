@@ -4,6 +4,8 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -13,11 +15,14 @@ use crate::{root, step::Step};
 const FIXTURES: &str = "crates/control/tests/fixtures";
 /// Position of SQLite's `user_version`, which is our format, as four bytes in big-endian order.
 const USER_VERSION: std::ops::Range<usize> = 60..64;
+/// The longest pause or deadline in the manifests.
+const LONGEST: Duration = Duration::from_secs(200);
 /// Environment variable that makes the fixture tests write their expectations instead of comparing them.
 const WRITE: &str = "OCTOFLOW_WRITE_EXPECTATIONS";
 
-/// Writes the fixture of the format that `binary` writes. `scratch` is a folder for intermediate files.
-pub fn write(binary: &Path, scratch: &Path) -> Result<PathBuf> {
+/// Writes the fixture of the format that `binary` writes, or a further one of that format with a name of its own.
+/// `scratch` is a folder for intermediate files.
+pub fn write(binary: &Path, name: Option<&str>, scratch: &Path) -> Result<PathBuf> {
     let archive = scratch.join("fixture.tar.gz");
     let script = root().join(FIXTURES).join("write.sh");
     // The script names the host, mounts, and kills every process it sees: it gets namespaces of its own, which takes
@@ -27,10 +32,11 @@ pub fn write(binary: &Path, scratch: &Path) -> Result<PathBuf> {
     words.extend([script.into_os_string(), binary.as_os_str().to_owned(), archive.as_os_str().to_owned()]);
     Step::new("unshare", words).run()?;
     let format = format_of(&archive)?;
-    let folder = root().join(FIXTURES).join(format!("format-{format}"));
+    let suffix = name.map(|name| format!("-{name}")).unwrap_or_default();
+    let folder = root().join(FIXTURES).join(format!("format-{format}{suffix}"));
     let fixture = folder.join("written.tar.gz");
     if fixture.exists() {
-        bail!("format {format} has its fixture, which is kept as it is; remove {} to write it anew", folder.display());
+        bail!("{} is there and kept as it is: give a further fixture of this format a name", folder.display());
     }
     fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
     fs::copy(&archive, &fixture).with_context(|| format!("write {}", fixture.display()))?;
@@ -41,6 +47,9 @@ pub fn write(binary: &Path, scratch: &Path) -> Result<PathBuf> {
 
 /// Records what today's version finds in every fixture, and how its runs end. Review the diff before committing.
 pub fn write_expectations() -> Result<()> {
+    // A run whose deadline is yet to come ends in another way than the same run tomorrow.
+    println!("waiting {} s, until every pause and deadline of the new fixture is over", LONGEST.as_secs());
+    thread::sleep(LONGEST);
     for package in ["octoflow-control", "octoflow"] {
         let words = ["nextest", "run", "-p", package, "--test", "it", "journals::what_earlier_versions_left"];
         Step::cargo(words).env(WRITE, "1").run()?;

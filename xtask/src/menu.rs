@@ -22,7 +22,7 @@ The developer's menu of Octoflow
     cargo xtask sim [ARGS]                 the seeded simulator; give a seed to replay it
     cargo xtask fuzz [ARGS]                texts against everything that reads them, for a minute
     cargo xtask bench [ROWS]               the benchmark table, or only the named rows
-    cargo xtask fixture [BINARY]           a data directory with runs in flight, kept for the tests; needs root
+    cargo xtask fixture [--name N] [BINARY] a data directory with runs in flight, kept for the tests; needs root
     cargo xtask help                       this text";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,6 +173,10 @@ fn testkit(program: &str, rest: &[String]) -> Result<()> {
 /// Writes a fixture with today's binary, or with the named one of an earlier version.
 fn fixture(rest: &[String]) -> Result<()> {
     let target = target()?;
+    let (name, rest) = match rest {
+        [flag, name, rest @ ..] if flag == "--name" => (Some(name.as_str()), rest),
+        rest => (None, rest),
+    };
     let binary = match rest {
         [] => {
             Step::cargo(["build", "-p", "octoflow"]).run()?;
@@ -181,7 +185,7 @@ fn fixture(rest: &[String]) -> Result<()> {
         [binary] => PathBuf::from(binary).canonicalize().with_context(|| format!("find {binary}"))?,
         [_, extra, ..] => bail!("`fixture` takes one binary, but `{extra}` was given as well"),
     };
-    fixture::write(&binary, &target)?;
+    fixture::write(&binary, name, &target)?;
     fixture::write_expectations()
 }
 

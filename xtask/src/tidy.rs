@@ -5,6 +5,7 @@
 mod arrows;
 mod codes;
 mod dialects;
+mod homonyms;
 mod lints;
 mod names;
 mod opening;
@@ -74,6 +75,7 @@ pub fn check(root: &Path) -> Result<Vec<Problem>> {
     problems.extend(paths::check(&files));
     problems.extend(codes::check(&files));
     problems.extend(dialects::check(&files));
+    problems.extend(homonyms::check(&files));
     problems.extend(lints::check(&files));
     problems.extend(words::check(&files));
     problems.extend(reliability::check(&files));

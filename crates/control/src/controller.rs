@@ -1,6 +1,7 @@
 //! The controller: the event loop on a thread of its own, between the store and a runtime. Its handle can be used from anywhere.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -10,7 +11,13 @@ use std::{
     time::Duration,
 };
 
-use octoflow_engine::{Command, engine::SharedState, kinds, schedule::spec::NodeSpec};
+use octoflow_engine::{
+    Command,
+    engine::SharedState,
+    explain::complete,
+    kinds,
+    schedule::{Scheduler, spec::NodeSpec},
+};
 use octoflow_model::{Fact, RunId, Time, submission::Stored};
 use octoflow_runtime::{
     artifacts::ArtifactClient,
@@ -28,7 +35,7 @@ use serde_json::Value;
 use crate::{
     Capacity, Claim, Error, Explanation, Supervisor, clock,
     event_loop::{
-        EventLoop, Limits, Message, Ports, StartProgress, Watcher, cache,
+        EventLoop, Explained, Limits, Message, Ports, StartProgress, Watcher, cache,
         port::SystemClock,
         restore::{self, each_keyed},
     },
@@ -41,7 +48,9 @@ use crate::{
 
 mod archiver;
 mod dispatch;
+mod features;
 mod handle;
+pub mod hooks;
 mod rerun;
 mod start;
 mod worker;
@@ -50,6 +59,7 @@ use archiver::Archiver;
 use dispatch::Dispatcher;
 pub use handle::owned;
 pub(crate) use handle::{Handle, owned_namespace, unless_outage};
+use hooks::{DeliveryTotals, HookQueue, Hooks};
 use worker::{Outgoing, Worker};
 
 pub struct Config {
@@ -88,6 +98,7 @@ pub struct Controller {
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
     dispatcher: Dispatcher,
     sweeper: Arc<Mutex<Sweeper>>,
+    hooks: Hooks,
     progress: Arc<StartProgress>,
     supervisor: Supervisor,
     /// Of the event loop.
@@ -140,9 +151,12 @@ impl Controller {
                 let _ = reports.send(Message::Reports(batch));
             })
         };
-        let (policy, host_paths) = match &config.place {
-            Place::Processes(config) => (config.egress.clone(), config.host_paths.clone()),
-            Place::Nowhere => (Policy::strict(), HostPaths::Any),
+        let (policy, plugin_policy, host_paths) = match &config.place {
+            Place::Processes(config) => {
+                (config.egress.clone(), config.plugin_egress.clone(), config.host_paths.clone())
+            }
+            // Whoever measures has plugins and hooks on the same machine.
+            Place::Nowhere => (Policy::strict(), Policy::local(), HostPaths::Any),
         };
         let (supervisor, busy) = (Supervisor::default(), BusyTimer::default());
         let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone(), supervisor.clone());
@@ -150,10 +164,11 @@ impl Controller {
             sweeper.send(deletion.locate(engine.shared()));
         }
         let sweeper = Arc::new(Mutex::new(sweeper));
+        let owner = supervisor.clone();
+        let thread_owner = ThreadOwner::new(move |thread, why| owner.failed(thread, why));
         let (runtime, mut notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
             Place::Processes(mut config) => {
-                let owner = supervisor.clone();
-                config.thread_owner = ThreadOwner::new(move |thread, why| owner.failed(thread, why));
+                config.thread_owner = thread_owner.clone();
                 let (runtime, notices) = process::open(*config, sink())?;
                 (Box::new(runtime), notices.into_iter().map(|notice| notice.0).collect())
             }
@@ -162,11 +177,15 @@ impl Controller {
         let (work_items, to_do) = mpsc::channel();
         let machine =
             Machine { data_dir: config.data_dir.as_path().into(), host_paths: host_paths.into(), node: node.clone() };
-        let handle = Handle::new(messages.clone(), store.clone(), next_run, work_items.clone(), machine);
+        let hook_channel = HookQueue::new();
+        let hook_queue = hook_channel.0.clone();
+        let handle =
+            Handle::new(messages.clone(), store.clone(), next_run, work_items.clone(), machine, hook_queue.clone());
+        let hooks = Hooks::start(hook_channel, engine.plugins().clone(), store.clone(), &plugin_policy, &supervisor)?;
         let objects =
             Objects::start(handle.clone(), &config.data_dir, policy.clone(), sink(), work_items, to_do, &supervisor)
                 .map_err(Error::Thread)?;
-        let calls = HttpRuntime::new(&policy, sink());
+        let calls = HttpRuntime::new(&policy, &plugin_policy, sink(), &thread_owner).map_err(Error::Thread)?;
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let dispatcher = Dispatcher::start(runtime, messages.clone())?;
         let data_dir = config.data_dir.clone();
@@ -179,7 +198,7 @@ impl Controller {
         let ports = Ports {
             storage: Box::new(store.clone()),
             clock: Box::new(SystemClock),
-            outlet: Arc::new(Outgoing { runtime: runtime.clone(), sweeper: sweeper.clone() }),
+            outlet: Arc::new(Outgoing { runtime: runtime.clone(), sweeper: sweeper.clone(), hooks: hook_queue }),
             inbox: messages.clone(),
         };
         let worker = Worker {
@@ -194,7 +213,7 @@ impl Controller {
         let thread = supervisor.spawn("event-loop", move || worker.run()).map_err(Error::Thread)?;
         let (thread, opened) = (Mutex::new(Some(thread)), clock::now());
         let controller =
-            Self { handle, thread, dispatcher, sweeper, progress, supervisor, busy, data_dir, node, opened };
+            Self { handle, thread, dispatcher, sweeper, hooks, progress, supervisor, busy, data_dir, node, opened };
         notices.extend(unread);
         notices.extend(plaintext.map(|left| left.to_string()));
         notices.extend(clock_trouble.map(|why| {
@@ -299,10 +318,37 @@ impl Controller {
     }
 
     pub fn explain(&self, run: RunId) -> Result<Vec<Explanation>, Error> {
-        match unless_outage(self.handle.ask(|reply| Message::Explain { run, reply }))? {
-            Some(explanations) => Ok(explanations),
-            None => read::explain(&self.handle.store.reader()?, run),
+        let (mut reasons, scheduler) = self.explained(run)?;
+        if let Some(scheduler) = scheduler {
+            complete(&mut reasons, &scheduler);
         }
+        reasons.extend(hooks::registry::explain(&self.handle.store.reader()?, run)?);
+        Ok(reasons)
+    }
+
+    /// Explains why one node or pod waits for the scheduler; `None` if it does not.
+    pub(crate) fn explain_one(&self, run: RunId, id: &str) -> Result<Option<Explanation>, Error> {
+        let (reasons, scheduler) = self.explained(run)?;
+        let found = reasons.into_iter().find(|one| one.wait.is_some() && one.id.as_deref() == Some(id));
+        Ok(found.map(|mut found| {
+            if let Some(scheduler) = scheduler {
+                complete(std::slice::from_mut(&mut found), &scheduler);
+            }
+            found
+        }))
+    }
+
+    /// Explains a run, without what takes long, which is done with the scheduler as it was then.
+    fn explained(&self, run: RunId) -> Result<(Vec<Explanation>, Option<Scheduler>), Error> {
+        let Some(told) = unless_outage(self.handle.ask(|reply| Message::Explain { run, reply }))? else {
+            return Ok((read::explain(&self.handle.store.reader()?, run)?, None));
+        };
+        let Explained { reasons, scheduler } = *told;
+        let reasons = match reasons {
+            Some(reasons) => reasons,
+            None => read::explain_with(&self.handle.store.reader()?, run, Some(&scheduler))?,
+        };
+        Ok((reasons, Some(scheduler)))
     }
 
     /// Every custom metric as the text that Prometheus reads, with the gauges that follow the runs under way here.
@@ -322,6 +368,11 @@ impl Controller {
     /// Returns this machine as a node, without what people have changed about it.
     pub(crate) fn node(&self) -> &NodeSpec {
         &self.node
+    }
+
+    /// What became of deliveries to life hooks since it was opened, by key of the plugin.
+    pub(crate) fn delivery_totals(&self) -> BTreeMap<String, DeliveryTotals> {
+        self.hooks.counters.all()
     }
 
     /// Since when it is open.
@@ -386,6 +437,7 @@ impl Controller {
         let settled = self.handle.store.commit_wait(Batch::new());
         self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).finish();
         self.dispatcher.close();
+        self.hooks.close();
         self.handle.store.clone().close()?;
         settled?;
         worked

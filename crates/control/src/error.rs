@@ -30,7 +30,7 @@ pub enum Error {
 
     /// A run cannot be retried or resubmitted as requested.
     #[error(transparent)]
-    Rerun(#[from] octoflow_engine::rerun::Refusal),
+    Rerun(#[from] octoflow_engine::rerun::RerunRefusal),
 
     #[error("there is no run {0}")]
     UnknownRun(RunId),

@@ -8,7 +8,7 @@ pub(crate) mod meters;
 pub(crate) mod record;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
     sync::{Arc, Mutex, PoisonError, mpsc::Sender},
     time::Duration,
 };
@@ -20,8 +20,8 @@ use octoflow_engine::{
     schedule::spec::NodeSpec,
     slice::{SLICE, Work},
 };
-use octoflow_model::{AttemptId, Report, RunId, Task, Time};
-use octoflow_store::{Batch, Change, Error as StoreError};
+use octoflow_model::{AttemptId, IdMap, IdSet, Report, RunId, Task, Time};
+use octoflow_store::{Batch, Change, Delivery, Error as StoreError};
 
 use self::{
     archive::Archive,
@@ -48,6 +48,7 @@ pub(crate) mod driver;
 pub(crate) mod effect;
 pub(crate) mod message;
 mod outage;
+mod owned;
 mod pacing;
 pub(crate) mod port;
 pub(crate) mod restore;
@@ -62,7 +63,7 @@ mod yielding;
 pub(crate) use backpressure::InFlight;
 pub(crate) use driver::{DecidedBatch, Driver};
 use effect::{Answer, Commit, Effect, Effects, Settlement};
-pub(crate) use message::{Detail, Entered, Message, Reply, Shown, Terms};
+pub(crate) use message::{Detail, Entered, Explained, Message, Reply, Shown, Terms};
 pub(crate) use restore::{Restored, StartProgress};
 pub(crate) use watcher::{Audience, RunSignal, Watcher};
 
@@ -81,7 +82,7 @@ pub(crate) const LARGE_RUN: usize = 2_000;
 /// Namespace, kind and name of a run.
 pub(crate) type Name = (String, String, String);
 
-pub(crate) type Watchers = Arc<Mutex<HashMap<RunId, Audience>>>;
+pub(crate) type Watchers = Arc<Mutex<IdMap<RunId, Audience>>>;
 
 /// The limits an event loop and its engine work within.
 #[derive(Clone, Debug)]
@@ -152,7 +153,7 @@ pub(crate) struct EventLoop {
     /// What the step under way asks for.
     effects: Vec<Effect>,
     watchers: Watchers,
-    watched: HashSet<RunId>,
+    watched: IdSet<RunId>,
     /// Callers to be answered once what was decided for them, or is shown to them, is durable.
     waiting: Vec<Answer>,
     /// Submitters who want to see their run as the next commit leaves it.
@@ -189,11 +190,11 @@ pub(crate) struct EventLoop {
     /// By new run: the one it replaces with its first commit.
     replaces: BTreeMap<RunId, RunId>,
     /// Runs that were replaced; the store may not know yet.
-    replaced: HashSet<RunId>,
+    replaced: IdSet<RunId>,
     /// By new run: changes that belong into the commit of its first facts.
     beside: BTreeMap<RunId, Vec<Change>>,
     /// Runs to forget once what was decided about them is handed to the store.
-    leaving: Vec<(RunId, Reply<()>)>,
+    leaving: Vec<(RunId, Reply<Vec<Delivery>>)>,
     /// When the engine's time was written down last.
     clock_kept: Time,
     /// Large runs that are over and whose records are being packed.
@@ -223,7 +224,7 @@ impl EventLoop {
             inbox,
             effects: Vec::new(),
             watchers: Watchers::default(),
-            watched: HashSet::new(),
+            watched: IdSet::default(),
             waiting: Vec::new(),
             showing: Vec::new(),
             in_flight,
@@ -243,7 +244,7 @@ impl EventLoop {
             entered: BTreeMap::new(),
             turns: Histogram::new(TURN_BUCKETS),
             replaces: BTreeMap::new(),
-            replaced: HashSet::new(),
+            replaced: IdSet::default(),
             beside: BTreeMap::new(),
             leaving: Vec::new(),
             clock_kept,
@@ -357,11 +358,12 @@ impl EventLoop {
         self.commit()?;
         for (run, reply) in std::mem::take(&mut self.leaving) {
             let (now, watched, all) = (self.clock.now(), &self.watched, self.limits.all_facts);
+            let events = self.driver.events_of_deletion(run, now);
             self.driver.forget(run, now, |run| all || watched.contains(&run));
             self.memory.forget(run);
             self.watched.remove(&run);
             self.watchers.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
-            self.after_commits(move |_| drop(reply.send(Ok(()))));
+            self.after_commits(move |_| drop(reply.send(Ok(events))));
         }
         Ok(())
     }

@@ -37,6 +37,8 @@ pub struct Gauges {
     pub scheduling: Counters,
     pub locks_held: usize,
     pub lock_waiters: usize,
+    /// Those who wait for locks if they are too many to look for circles among them, else 0.
+    pub lock_waiters_unexamined: usize,
     /// Number of runs that entered each phase since the controller was opened.
     pub entered: Vec<(PhaseEntry, u64)>,
     /// Histogram of turn durations: upper bounds in seconds with cumulative counts; `turns_seconds` is the sum.

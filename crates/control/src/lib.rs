@@ -22,6 +22,7 @@ pub mod registry;
 mod supervisor;
 
 pub use clock::now;
+pub use controller::hooks;
 pub use controller::{Config, Controller, Place, Submit, owned};
 pub use error::Error;
 pub use event_loop::claim::{CLAIM_RETENTION, Claim};

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, env::consts, path::Path};
 use octoflow_engine::{
     Capacity,
     kinds::{Kind, core::NODE},
-    schedule::spec::{Capacity as NodeCapacity, NodeSpec, Quantities},
+    schedule::spec::{NodeSpec, Quantities, ResourceCapacity},
 };
 use octoflow_model::task::{Labels, placement::Taint};
 use octoflow_store::{Object, Reader};
@@ -73,12 +73,12 @@ pub(crate) fn arch() -> &'static str {
 /// Declares amounts. From the first on the node has nothing but what is declared or measured.
 fn declare<'n>(node: &mut NodeSpec, declared: impl Iterator<Item = (&'n str, u64)>, data_dir: &Path) {
     for (name, amount) in declared {
-        node.capacity.insert(name.to_owned(), NodeCapacity { amount, declared: true });
+        node.capacity.insert(name.to_owned(), ResourceCapacity { amount, declared: true });
         node.open_ended = false;
     }
     if !node.open_ended && !node.capacity.contains_key("ephemeral-storage") {
         let amount = octoflow_store::Space::of(data_dir).map_or(PLENTY, |space| space.total.min(PLENTY));
-        node.capacity.insert("ephemeral-storage".to_owned(), NodeCapacity { amount, declared: false });
+        node.capacity.insert("ephemeral-storage".to_owned(), ResourceCapacity { amount, declared: false });
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
         let node = serde_json::from_str::<NodeOverlay>(&text).unwrap().apply(&base);
         assert!(node.cordoned && !node.open_ended && !node.labels.contains_key("zone"));
         assert_eq!((node.labels["disk"].as_str(), node.labels["rack"].as_str()), ("ssd", "7"));
-        assert_eq!(node.capacity["cpu"], NodeCapacity { amount: 2000, declared: true });
+        assert_eq!(node.capacity["cpu"], ResourceCapacity { amount: 2000, declared: true });
         assert!(!node.capacity["memory"].declared);
         assert_eq!(NodeOverlay::default().apply(&base), base);
     }

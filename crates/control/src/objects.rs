@@ -1,12 +1,13 @@
 //! The runtime of resource templates: carries out their actions on objects of this controller and waits for conditions.
 //! It implements the same port as the process runtime, and reaches objects and runs through the public handle only.
 
+pub(crate) mod features;
 pub mod keyed;
 pub(crate) mod known;
 pub(crate) mod scheduling;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     io, iter,
     ops::ControlFlow,
     path::{Path, PathBuf},
@@ -21,29 +22,34 @@ use octoflow_engine::{
     dialect,
 };
 use octoflow_model::{
-    AttemptId, Order, Report, RunId, Task,
-    request::{Answer, ManifestText, ObjectRequest, Request},
+    AttemptId, IdMap, Order, Report, Revision, RunId, Task,
+    request::{Answer, BuiltinRequest, ManifestText, ObjectRequest, Request},
 };
 use octoflow_runtime::{
     egress::Policy,
     port::{Runtime, Sink},
 };
+use octoflow_store::Change;
 use serde_json::Value;
 
 use crate::{Error, Supervisor, clock, controller::Handle};
 use action_error::ActionError;
 pub(crate) use catalog::{Machine, StoreCatalog};
 use fetch::{Fetch, Fetcher};
+use make::OrderedRun;
 
 mod act;
 mod action_error;
+mod builtin;
 mod catalog;
 mod fetch;
 mod flags;
 mod identity;
 mod kind;
+mod make;
 pub mod patch;
 mod run;
+pub(crate) mod submitted;
 
 /// Maximum number of queued work items examined together, to drop repeated ones.
 const MAX_BATCH: usize = 1024;
@@ -84,6 +90,12 @@ impl Key {
     pub(crate) fn new(kind: &str, namespace: &str, name: &str) -> Self {
         Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
+
+    /// Returns the change that refuses its batch unless the object is of this revision; `None` if there must be none.
+    fn expect(&self, revision: Option<Revision>) -> Change {
+        let Self { kind, namespace, name } = self.clone();
+        Change::Expect { kind, namespace, name, revision }
+    }
 }
 
 pub(crate) struct Objects {
@@ -105,11 +117,14 @@ impl Objects {
             handle,
             data_dir: data_dir.to_owned(),
             sink,
-            waits: HashMap::new(),
-            answers: HashMap::new(),
+            waits: IdMap::default(),
+            answers: IdMap::default(),
             retries: BTreeMap::new(),
+            held: IdMap::default(),
+            granted: builtin::Granted::new(),
             queue: queue.clone(),
             fetcher: Fetcher::new(data_dir, policy),
+            supervisor: supervisor.clone(),
         };
         let work = move || {
             resource_worker.work(&to_do);
@@ -142,19 +157,29 @@ struct ResourceWorker {
     handle: Handle,
     data_dir: PathBuf,
     sink: Sink,
-    waits: HashMap<AttemptId, Wait>,
+    waits: IdMap<AttemptId, Wait>,
     /// Answers given, until the attempt is forgotten: an engine that lost one asks again.
-    answers: HashMap<AttemptId, Answer>,
+    answers: IdMap<AttemptId, Answer>,
     /// Work that failed because storage was unavailable, to be retried.
     retries: BTreeMap<AttemptId, Retry>,
+    /// Runs that are to be made once their template is there.
+    held: IdMap<AttemptId, (Key, OrderedRun)>,
+    /// Jobs that a quota has let pass.
+    granted: builtin::Granted,
     /// Sender to the worker's own queue, for helper threads.
     queue: Sender<WorkItem>,
     fetcher: Fetcher,
+    /// Owner of the helper threads.
+    supervisor: Supervisor,
 }
 
 /// Work to retry.
 enum Retry {
     Act(Box<ObjectRequest>),
+    /// Makes a run, whose name was busy so often.
+    Make(OrderedRun, u32),
+    Remove(Vec<String>),
+    Builtin(Box<BuiltinRequest>),
     Judge,
     Stop(Command),
 }
@@ -188,7 +213,7 @@ enum ActionResult {
 impl ResourceWorker {
     fn work(mut self, to_do: &Receiver<WorkItem>) {
         loop {
-            let first = match self.retries.is_empty() {
+            let first = match self.retries.is_empty() && !self.fetcher.is_stuck() {
                 true => to_do.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 false => to_do.recv_timeout(RETRY),
             };
@@ -201,7 +226,7 @@ impl ResourceWorker {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             let queue: Vec<WorkItem> = iter::once(first).chain(to_do.try_iter().take(MAX_BATCH)).collect();
-            let mut last_change: HashMap<RunId, usize> = HashMap::new();
+            let mut last_change: IdMap<RunId, usize> = IdMap::default();
             for (at, item) in queue.iter().enumerate() {
                 last_change.extend(item.changed_run().map(|run| (run, at)));
             }
@@ -218,11 +243,15 @@ impl ResourceWorker {
         }
     }
 
-    /// Retries what failed because storage was unavailable.
+    /// Retries what failed because storage was unavailable, and fetches that have no thread.
     fn retry(&mut self) {
+        self.start_fetches();
         for (attempt, retries) in std::mem::take(&mut self.retries) {
             match retries {
                 Retry::Act(request) => self.object(attempt, &request, true),
+                Retry::Make(order, tries) => self.make(attempt, order, tries),
+                Retry::Remove(uids) => self.remove_all(attempt, uids),
+                Retry::Builtin(request) => self.ask_builtin(attempt, request),
                 Retry::Judge => self.judge(attempt),
                 Retry::Stop(command) => self.stop(attempt, command),
             }
@@ -236,7 +265,10 @@ impl ResourceWorker {
                 believed.into_iter().for_each(|(attempt, task)| self.begin(attempt, *task, true));
             }
             WorkItem::RunChanged(run) => self.look(|target| matches!(target, Target::Run(id, _) if *id == run)),
-            WorkItem::ObjectChanged(key) => self.look(|target| *target == Target::Stored(key.clone())),
+            WorkItem::ObjectChanged(key) => {
+                self.look(|target| *target == Target::Stored(key.clone()));
+                self.release_held(&key);
+            }
             WorkItem::Fetched(attempt, fetched) => self.fetched(attempt, fetched),
             WorkItem::Close => return ControlFlow::Break(()),
         }
@@ -252,6 +284,7 @@ impl ResourceWorker {
                 self.waits.remove(&attempt);
                 self.answers.remove(&attempt);
                 self.retries.remove(&attempt);
+                self.held.remove(&attempt);
                 self.fetcher.forget(attempt);
             }
         }
@@ -261,7 +294,8 @@ impl ResourceWorker {
         if self.fetcher.forget(attempt) {
             return self.answer(attempt, Answer::Stopped);
         }
-        if let Some(Retry::Act(_)) = self.retries.get(&attempt) {
+        let unmade = matches!(self.retries.get(&attempt), Some(Retry::Act(_) | Retry::Make(..) | Retry::Builtin(_)));
+        if unmade || self.held.remove(&attempt).is_some() {
             self.retries.remove(&attempt);
             return self.answer(attempt, Answer::Stopped);
         }
@@ -283,7 +317,9 @@ impl ResourceWorker {
             let answer = answer.clone();
             return self.answer(attempt, answer);
         }
-        let known = self.waits.contains_key(&attempt) || self.retries.contains_key(&attempt);
+        let known = self.waits.contains_key(&attempt)
+            || self.retries.contains_key(&attempt)
+            || self.held.contains_key(&attempt);
         if known || self.fetcher.is_wanted(attempt) {
             return;
         }
@@ -294,7 +330,11 @@ impl ResourceWorker {
             }
             Some(Request::Object(request)) => self.object(attempt, &request, again),
             Some(Request::Listing(request)) => self.fetch(attempt, Fetch::Listing(request)),
-            Some(Request::Http(_)) | None => {
+            Some(Request::Make(request)) => self.make(attempt, OrderedRun::Made(Box::new(request)), 0),
+            Some(Request::Submit(request)) => self.make(attempt, OrderedRun::Given(Box::new(request)), 0),
+            Some(Request::Builtin(request)) => self.ask_builtin(attempt, Box::new(request)),
+            Some(Request::Remove(uids)) => self.remove_all(attempt, uids),
+            Some(Request::Http(_) | Request::Probe(_)) | None => {
                 self.answer(attempt, Answer::Refused("this place only knows objects".to_owned()));
             }
         }

@@ -1,8 +1,12 @@
 //! The one source of random numbers: identities and name suffixes, passed to the engine and recorded.
 
+mod ssh;
+
 use std::{fs::File, io::Read, sync::OnceLock};
 
 use crate::{Error, clock};
+
+pub(crate) use ssh::new_key_pair;
 
 /// Returns a version 7 uid: the time in milliseconds, then 74 random bits. Consecutive uids are adjacent in an index,
 /// so a commit of many touches few of its pages.

@@ -2,10 +2,10 @@
 
 pub(crate) mod brief;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use octoflow_engine::{Explanation, Run, dialect};
-use octoflow_model::{AttemptId, Fact, NodeIx, RunId, garbage::Garbage};
+use octoflow_engine::{Explanation, Run, dialect, schedule::Scheduler};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId, garbage::Garbage, plugin::term};
 use octoflow_store::{Reader, RunRow};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ pub fn unreadable(api_version: &str, row: &RunRow, why: &str) -> Value {
     json!({
         "apiVersion": api_version, "kind": row.kind,
         "metadata": {
-            "name": row.name, "namespace": row.namespace, "uid": row.uid, "labels": row.labels,
+            "name": row.name, "namespace": row.namespace, "uid": row.uid, "labels": without_terms(&row.labels),
             "creationTimestamp": row.created.timestamp().to_string(),
         },
         "status": {
@@ -53,6 +53,11 @@ pub fn unreadable(api_version: &str, row: &RunRow, why: &str) -> Value {
             "conditions": [{"type": "Unreadable", "status": "True", "message": message}],
         },
     })
+}
+
+/// Returns the labels of a row as its object has them.
+pub(crate) fn without_terms(labels: &BTreeMap<String, String>) -> BTreeMap<&String, &String> {
+    labels.iter().filter(|(name, _)| !term::is_term(name)).collect()
 }
 
 /// Returns why an open run cannot be read, if it cannot.
@@ -75,26 +80,29 @@ pub(crate) fn is_unreadable(object: &Value) -> bool {
     object["status"]["conditions"][0]["type"] == "Unreadable"
 }
 
-/// Returns the run without the nodes of a workflow.
+/// Returns the run without what grows with its size.
 pub fn summary(reader: &Reader, run: RunId) -> Result<Value, Error> {
     if reader.archive_size(run)?.is_some()
         && let Some(mut object) = brief(reader, run)?
     {
-        if let Some(status) = object["status"].as_object_mut() {
-            status.remove("nodes");
-        }
+        summarize(&mut object);
         return Ok(object);
     }
     Ok(match stored(reader, run)? {
         StoredRun::Archived(mut record) => {
             let mut object = record["object"].take();
-            if let Some(status) = object["status"].as_object_mut() {
-                status.remove("nodes");
-            }
+            summarize(&mut object);
             object
         }
         StoredRun::Open(run) => run.summary(),
     })
+}
+
+/// Removes what grows with the size of a run, as its dialect knows it.
+fn summarize(object: &mut Value) {
+    if let Ok(dialect) = dialect::of(object) {
+        (dialect.summarize)(object);
+    }
 }
 
 /// Returns the artifacts that are to be deleted with the run, or before.
@@ -160,13 +168,22 @@ pub fn numbers(reader: &Reader, run: RunId) -> Result<Vec<RunId>, Error> {
 }
 
 pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
+    explain_with(reader, run, None)
+}
+
+/// Explains a run with what a scheduler says about its tasks that wait.
+pub(crate) fn explain_with(
+    reader: &Reader,
+    run: RunId,
+    scheduler: Option<&Scheduler>,
+) -> Result<Vec<Explanation>, Error> {
     Ok(match stored(reader, run)? {
         StoredRun::Archived(record) => {
             let object = &record["object"];
             let known = dialect::of(object).map_err(|why| Error::Journal { run, why })?;
             (known.explain_ended)(object)
         }
-        StoredRun::Open(run) => run.explain(None, None),
+        StoredRun::Open(run) => run.explain(scheduler, None),
     })
 }
 

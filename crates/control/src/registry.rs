@@ -11,13 +11,20 @@ use octoflow_model::Revision;
 use octoflow_store::{ChangedItem, Notification, Reader};
 use serde_json::Value;
 
-use crate::{Controller, Error, controller::Handle, event_loop::usage, maintenance::MaintenanceThread};
+use crate::{
+    Controller, Error,
+    controller::Handle,
+    event_loop::usage,
+    maintenance::MaintenanceThread,
+    objects::features::{CREDENTIALS, ORDER},
+};
 
 mod admission;
 mod apply;
 mod artifact;
 mod collect;
 mod fault;
+mod features;
 mod feed;
 mod fields;
 mod history;
@@ -31,6 +38,7 @@ mod namespace;
 mod namespace_tracker;
 mod remove;
 mod rendered;
+mod renderings;
 pub(crate) mod run;
 mod scheduling;
 mod schema;
@@ -40,6 +48,7 @@ mod status;
 pub(crate) mod steer;
 pub(crate) mod stored;
 mod submit;
+mod submitted;
 mod view;
 mod watch;
 mod write;
@@ -48,6 +57,7 @@ pub use crate::objects::{known::looks_back, patch};
 pub use apply::{Applied, ApplyOptions};
 pub use artifact::{Artifact, ArtifactRead, Side};
 pub use fault::{Cause, Fault};
+pub use features::{PlacedPlugin, RegisteredFeature, feature_kind, placed};
 pub use fields::{Unknown, ineffective_fields, prune};
 pub use history::{History, HistoryFilter, NameTest};
 pub use kept::KeptList;
@@ -56,23 +66,29 @@ pub use logs::{
     LogBatch, LogBytes, LogChunk, LogLine, LogPiece, LogQuery, LogReader, RunFrame, RunFrames, RunLine, RunLines,
 };
 pub use octoflow_engine::{
+    Problem,
     argo::resource::document,
     dialect::Summary,
     kinds::{self, Kind, Storage},
+    plugins, submission,
 };
-pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
+pub use octoflow_store::{Filter, MAX_PAGE, NumberedPage, RunRow};
+pub use renderings::SharedText;
 pub use run::FoundRun;
 pub use schema::{schema_name, schemas};
 pub use select::{FieldSelector, FieldTest, LabelSelector, Selection, SelectorError};
-pub use submit::{EXPECTED_START, Submitted};
+pub use submit::{EXPECTED_START, Submitted, expected_start_text};
+pub use submitted::{JobFilter, job_kind, new_job_id};
 pub use watch::{Change, Event, Watch};
-pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
+pub use write::{Created, DeleteOptions, Deleted, Propagation, WriteOptions};
 
 use admission::AdmissionCache;
 use collect::Collector;
 use feed::Feed;
 use logs::Snapshots;
+pub(crate) use meta::is_label_value;
 use rendered::RenderedCache;
+use renderings::Renderings;
 
 /// Shared handle to all stored objects and runs. Clones share the same state.
 #[derive(Clone)]
@@ -83,6 +99,7 @@ struct Inner {
     handle: Handle,
     feed: Arc<Feed>,
     rendered: RenderedCache,
+    renderings: Renderings,
     snapshots: Snapshots,
     admissions: Arc<AdmissionCache>,
     /// Maintenance thread, once it has been started.
@@ -99,9 +116,9 @@ impl Registry {
         let (feed_observer, cache_observer) = (feed.clone(), admissions.clone());
         store.observe(Arc::new(move |told| match told {
             Notification::Commits(mut notes) => {
-                // What tenants used is nobody's object, and comes with almost every commit.
+                // Nobody sees these, and what tenants used comes with almost every commit.
                 let last = notes.last().map(|note| note.revision);
-                notes.retain(|note| !matches!(&note.what, ChangedItem::Put { kind, .. } if kind == usage::KIND));
+                notes.retain(|note| !matches!(&note.what, ChangedItem::Put { kind, .. } if is_internal(kind)));
                 if notes.iter().any(|note| matches!(note.what, ChangedItem::Put { .. } | ChangedItem::Deleted(_))) {
                     cache_observer.clear();
                 }
@@ -118,8 +135,17 @@ impl Registry {
         let handle = controller.handle().clone();
         let (rendered, snapshots) = (RenderedCache::default(), Snapshots::default());
         let (maintenance, collector) = (Mutex::new(None), Collector::new());
-        let registry =
-            Self(Arc::new(Inner { controller, handle, feed, rendered, snapshots, admissions, maintenance, collector }));
+        let registry = Self(Arc::new(Inner {
+            controller,
+            handle,
+            feed,
+            rendered,
+            renderings: Renderings::default(),
+            snapshots,
+            admissions,
+            maintenance,
+            collector,
+        }));
         registry.0.collector.start(&registry)?;
         Ok(registry)
     }
@@ -184,4 +210,9 @@ impl Registry {
     pub(crate) fn read<T>(&self, ask: impl FnOnce(&Reader) -> Result<T, Fault>) -> Result<T, Fault> {
         ask(&self.0.handle.store.reader()?)
     }
+}
+
+/// Objects of these kinds are the controller's own.
+fn is_internal(kind: &str) -> bool {
+    [usage::KIND, CREDENTIALS, ORDER].contains(&kind)
 }

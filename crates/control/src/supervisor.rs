@@ -26,6 +26,9 @@ struct Inner {
     owners: Mutex<Vec<Owner>>,
     /// True while threads are ended on purpose: an error in one of them is only logged.
     closing: AtomicBool,
+    /// How many of the next threads a test does not get.
+    #[cfg(test)]
+    refused: std::sync::atomic::AtomicUsize,
 }
 
 type Owner = Box<dyn Fn(&ThreadFailure) + Send>;
@@ -55,6 +58,10 @@ impl Supervisor {
         name: &str,
         work: impl FnOnce() -> Result<(), Error> + Send + 'static,
     ) -> io::Result<JoinHandle<Result<(), Error>>> {
+        #[cfg(test)]
+        if self.0.refused.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let (own, thread) = (self.clone(), name.to_owned());
         thread::Builder::new().name(name.to_owned()).spawn(move || {
             let ended = catch_unwind(AssertUnwindSafe(work));
@@ -65,6 +72,12 @@ impl Supervisor {
             }
             ended
         })
+    }
+
+    /// Makes the next starts fail as they do when the machine has no more threads.
+    #[cfg(test)]
+    pub(crate) fn refuse_threads(&self, count: usize) {
+        self.0.refused.store(count, Ordering::Release);
     }
 
     /// Reports the unexpected end of a thread that was started elsewhere.

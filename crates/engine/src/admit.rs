@@ -67,6 +67,11 @@ pub trait Catalog {
         let _ = (namespace, name);
         None
     }
+    /// Returns the JobTemplate of this name, as it was given, where it is worth a look at the Jobs that will be made of it.
+    fn job_template(&self, namespace: &str, name: &str) -> Option<Value> {
+        let _ = (namespace, name);
+        None
+    }
     /// Returns whether a queue takes work; `None` where queues are not available.
     fn queue(&self, name: &str) -> Option<QueueState> {
         let _ = name;
@@ -111,6 +116,18 @@ pub trait Catalog {
         let _ = (reach, namespace);
         Vec::new()
     }
+}
+
+/// Returns what is wrong with the queue and the classes that an object names which is no run, such as a PodGroup.
+pub fn check_references(object: &Value, others: &dyn Catalog) -> Vec<Problem> {
+    references::check(object, None, others).0
+}
+
+/// Returns the same as warnings, for an object from which runs are made later: by then there may be what is missing now.
+pub fn advise_on_references(object: &Value, others: &dyn Catalog) -> Vec<Problem> {
+    let (problems, warnings) = references::check(object, None, others);
+    let milder = |problem| Problem { severity: Severity::Warning, ..problem };
+    problems.into_iter().map(milder).chain(warnings).collect()
 }
 
 /// Admits one object, or returns all errors.

@@ -3,6 +3,7 @@
 
 pub mod child;
 pub mod decide;
+pub mod row;
 pub mod schedule;
 pub mod timetable;
 
@@ -12,6 +13,7 @@ mod tests;
 
 pub use child::child;
 pub use decide::{Act, CronState, Ledger, Skip, decide, wake_at};
+pub use row::{CronRow, CronStatus};
 pub use schedule::Schedule;
 pub use timetable::{CatchUp, Concurrency, Timetable};
 

@@ -3,5 +3,8 @@
 
 pub mod argo;
 pub mod dialect;
+pub mod jobflow;
+pub mod kubejob;
+pub mod submission;
 pub mod taskset;
 pub mod volcano;

@@ -5,10 +5,13 @@ pub mod input;
 pub mod locks;
 pub mod slice;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use octoflow_model::{
-    Claim, Fact, Limit, Order, Report, RunFact, RunId, Time, meta::KeyedData, submission::Submission,
+    Claim, Fact, IdMap, Limit, Order, Report, RunFact, RunId, Time, meta::KeyedData, submission::Submission,
     task::placement::Assignment,
 };
 
@@ -23,9 +26,11 @@ use crate::{
         slice::Work,
     },
     meters::{Live, Meters},
+    plugins::PluginTable,
     run::{
         OpenError, Run,
         effect::{Change, Decided, Effects},
+        life::Lived,
     },
     schedule::{PreemptionKind, Scheduler, TaskRef, spec::NodeSpec},
 };
@@ -50,13 +55,17 @@ use timers::Timers;
 pub enum Keyed {
     ConfigMap,
     Secret,
+    /// A claim, which has no values: that it exists is all that counts.
+    Claim,
 }
 
-/// State shared by all runs: ConfigMaps and Secrets, custom metrics, size limits.
+/// State shared by all runs: ConfigMaps and Secrets, plugins, custom metrics, size limits.
 #[derive(Debug)]
 pub struct SharedState {
     keyed: BTreeMap<(Keyed, String, String), KeyedData>,
     pub(crate) meters: Meters,
+    /// The plugins that submitted jobs meet.
+    pub(crate) plugins: Arc<PluginTable>,
     /// Maximum number of nodes of a run, and of bytes of its names and values.
     pub(crate) max_nodes: usize,
     pub(crate) max_bytes: u64,
@@ -67,6 +76,7 @@ impl Default for SharedState {
         Self {
             keyed: BTreeMap::new(),
             meters: Meters::default(),
+            plugins: Arc::default(),
             max_nodes: argo::MAX_NODES,
             max_bytes: argo::MAX_BYTES,
         }
@@ -101,7 +111,7 @@ impl SharedState {
 }
 
 pub struct Engine {
-    runs: HashMap<RunId, Run>,
+    runs: IdMap<RunId, Run>,
     children: ChildRuns,
     shared: SharedState,
     scheduler: Scheduler,
@@ -121,6 +131,9 @@ pub struct Engine {
     postponed: BTreeMap<RunId, Vec<(TaskRef, Assignment)>>,
     /// Commands of runs to runs they have ordered, decided in this input and not carried out yet.
     commands: VecDeque<(RunId, Command)>,
+    /// Runs that end because the run that ordered them does, and have not been told yet. They are told with later inputs
+    /// if one may not do it all; after a restart they are found again, because what ordered them waits for them.
+    stops: VecDeque<(RunId, Command)>,
     /// True if scheduling was cut short by the work limit: a task may be admitted, or a lock granted, with the next
     /// input.
     unscheduled: bool,
@@ -168,7 +181,7 @@ impl Engine {
         let mut scheduler = Scheduler::default();
         nodes.into_iter().for_each(|node| scheduler.put_node(node));
         Self {
-            runs: HashMap::new(),
+            runs: IdMap::default(),
             children: ChildRuns::default(),
             shared,
             scheduler,
@@ -180,6 +193,7 @@ impl Engine {
             deferred: BTreeMap::new(),
             postponed: BTreeMap::new(),
             commands: VecDeque::new(),
+            stops: VecDeque::new(),
             unscheduled: false,
             deadlock: DeadlockCheck::default(),
             deadlocked: BTreeSet::new(),
@@ -193,7 +207,7 @@ impl Engine {
 
     /// Reports whether work is left that needs no further input.
     pub fn has_more(&self) -> bool {
-        self.unscheduled || !self.unsettled.is_empty()
+        self.unscheduled || !self.unsettled.is_empty() || !self.stops.is_empty()
     }
 
     /// Stores or removes a ConfigMap or Secret. All lock waiters are checked again: it may hold the limit of a
@@ -211,6 +225,16 @@ impl Engine {
             for (key, entry) in before.entries {
                 slot.entries.entry(key).or_insert(entry);
             }
+        }
+    }
+
+    /// Wakes the runs that wait for a claim that is there now.
+    fn wake_awaiting(&mut self, namespace: &str, claim: &str, now: Time, outcome: &mut Outcome) {
+        let waits = |(_, run): &(&RunId, &Run)| run.namespace() == namespace && run.awaits_claim(claim);
+        let mut runs: Vec<RunId> = self.runs.iter().filter(waits).map(|(id, _)| *id).collect();
+        runs.sort_unstable();
+        for run in runs {
+            self.turn(run, now, outcome, |turn| turn.wake(None));
         }
     }
 
@@ -240,6 +264,11 @@ impl Engine {
 
     pub fn shared(&self) -> &SharedState {
         &self.shared
+    }
+
+    /// Returns the plugins that there are now.
+    pub fn plugins(&self) -> &Arc<PluginTable> {
+        &self.shared.plugins
     }
 
     pub fn scheduler(&self) -> &Scheduler {
@@ -303,7 +332,13 @@ impl Engine {
                 }
             }
             Input::Tick => self.tick(now, &mut outcome),
-            Input::Object { kind, namespace, name, data } => self.put_object((kind, namespace, name), data),
+            Input::Object { kind, namespace, name, data } => {
+                let awaited = (kind == Keyed::Claim && data.is_some()).then(|| (namespace.clone(), name.clone()));
+                self.put_object((kind, namespace, name), data);
+                if let Some((namespace, name)) = awaited {
+                    self.wake_awaiting(&namespace, &name, now, &mut outcome);
+                }
+            }
             Input::Node { name, spec } => match spec {
                 Some(spec) => self.scheduler.put_node(*spec),
                 None => self.scheduler.remove_node(&name),
@@ -318,6 +353,7 @@ impl Engine {
                 None => self.scheduler.remove_queue(&name),
             },
             Input::Class { name, class, is_default } => self.scheduler.put_class(&name, class, is_default),
+            Input::Plugins(plugins) => self.shared.plugins = plugins,
             Input::Usage(records) => records.iter().for_each(|record| self.scheduler.restore_usage(record)),
             Input::Continue { runs } => {
                 for run in runs {
@@ -365,7 +401,7 @@ impl Engine {
     fn submit(
         &mut self,
         id: RunId,
-        submission: Box<Submission>,
+        mut submission: Box<Submission>,
         program: Option<Program>,
         now: Time,
         outcome: &mut Outcome,
@@ -374,6 +410,8 @@ impl Engine {
             outcome.refusal = Some(Refusal::Unwanted { name: submission.name.clone() });
             return;
         }
+        let parent = submission.ordered_by.and_then(|attempt| self.runs.get(&attempt.run));
+        submission.context.quiet = parent.is_some_and(|parent| parent.dialect().tells_for_children);
         let opened = match program {
             Some(program) => Ok(Run::with(id, &submission, program)),
             None => Run::open(id, &submission),
@@ -382,9 +420,10 @@ impl Engine {
             Ok(run) => {
                 self.children.insert(&run);
                 self.runs.insert(id, run);
-                let change = Change { submitted: true, urgent: true, ..Change::default() };
+                let life = self.runs[&id].at_first();
+                let change = Change { submitted: true, urgent: true, life, ..Change::default() };
                 let facts = vec![Fact::Run(RunFact::Submitted(submission))];
-                outcome.decided.push(Decided { run: id, facts, change });
+                outcome.decided.push(Decided { run: id, facts, change, lived: 0 });
                 self.tell_of_creation(id, now, outcome);
             }
             Err(why) => outcome.refusal = Some(Refusal::Invalid(why.to_string())),
@@ -444,27 +483,12 @@ impl Engine {
         turn.limit(self.left);
         change(&mut *turn);
         // A run with more to decide than one input may waits for its turn, whatever other input it gets.
-        let more = self.unsettled.contains(&id) || {
-            let more = turn.settle();
-            if more {
-                self.unsettled.push_back(id);
-            }
-            more
-        };
+        if !self.unsettled.contains(&id) && turn.settle() {
+            self.unsettled.push_back(id);
+        }
         self.left = self.left.saturating_sub(turn.done());
         let effects = turn.into_effects();
         self.apply_effects(id, effects, now, outcome);
-        let Some(run) = self.runs.get_mut(&id).filter(|_| !more) else { return };
-        for (node, waiter) in run.take_lock_requests() {
-            self.locks.enqueue(Holder { run: id, node }, waiter);
-        }
-        for node in run.take_queued() {
-            enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
-        }
-        let wakes = run.take_wakes();
-        for (at, node) in wakes {
-            self.wakes.insert((run.engine_time(at), id, node));
-        }
     }
 
     /// Applies the effects of a turn outside its run, and adds its facts and orders to the outcome.
@@ -480,6 +504,9 @@ impl Engine {
             metered,
             commands,
             cached,
+            queued,
+            wakes,
+            lock_requests,
             change,
         } = effects;
         self.commands.extend(commands);
@@ -505,7 +532,17 @@ impl Engine {
             self.scheduler.leave(id);
         }
         metered.iter().for_each(|metered| self.shared.meters.take(metered));
+        for (node, waiter) in lock_requests {
+            self.locks.enqueue(Holder { run: id, node }, waiter);
+        }
         if let Some(run) = self.runs.get(&id) {
+            // What was decided later in the turn may have ended it.
+            for node in queued.into_iter().filter(|node| run.is_queued(*node)) {
+                enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
+            }
+            for (at, node) in wakes {
+                self.wakes.insert((run.engine_time(at), id, node));
+            }
             for entry in cached {
                 let name = (Keyed::ConfigMap, run.namespace().to_owned(), entry.cache);
                 // A user may have created a ConfigMap of that name meanwhile that is not a cache.
@@ -518,7 +555,12 @@ impl Engine {
         outcome.orders.extend(orders);
         if !facts.is_empty() {
             let whole = change.phase || change.lifecycle || change.ended;
-            outcome.decided.push(Decided { run: id, facts, change });
+            let lived = self.runs.get_mut(&id).map_or(0, |run| {
+                let before = run.lived();
+                run.set_lived(before + change.life.len() as u32);
+                before
+            });
+            outcome.decided.push(Decided { run: id, facts, change, lived });
             self.tell_of_change(id, whole, now, outcome);
         }
     }
@@ -531,7 +573,12 @@ pub fn fold(id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<Run, Ope
         return Err(OpenError::NoSubmission(id));
     };
     let mut run = Run::open(id, &submission)?;
-    facts.for_each(|fact| run.apply(&fact));
+    let mut lived = Lived::new(&run);
+    for fact in facts {
+        run.apply(&fact);
+        lived.follow(&run);
+    }
+    run.set_lived(lived.count());
     run.settle_journal();
     Ok(run)
 }

@@ -15,7 +15,7 @@ mod json;
 pub mod lang;
 mod nearest;
 mod number;
-mod pattern;
+pub(crate) mod pattern;
 pub mod random;
 mod value;
 pub mod when;

@@ -3,7 +3,10 @@
 //! logarithm where ties are broken by index) and never recurses: a chain of a hundred thousand tasks is an ordinary
 //! manifest.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+};
 
 /// Tie-breaking order of vertices that are ready at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +88,81 @@ pub(crate) fn find_cycle(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
     Some(circle)
 }
 
+/// Finds a cycle in every part of the graph whose vertices all need each other, each as [`find_cycle`] does. What merely
+/// leads to a cycle is in none.
+pub(crate) fn find_cycles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let part = parts(needs);
+    let mut seen = vec![false; needs.len()];
+    let mut cycles = Vec::new();
+    for first in 0..needs.len() {
+        if std::mem::replace(&mut seen[part[first]], true) {
+            continue;
+        }
+        // Every vertex of such a part needs another one of it, or itself.
+        let inside = |at: usize| needs[at].iter().copied().find(|needed| part[*needed] == part[first]);
+        let (mut at, mut walk) = (first, Vec::new());
+        let mut place = HashMap::new();
+        while !place.contains_key(&at) {
+            place.insert(at, walk.len());
+            walk.push(at);
+            let Some(next) = inside(at) else { break };
+            at = next;
+        }
+        if inside(first).is_some() {
+            let mut circle = walk.split_off(place.get(&at).copied().unwrap_or_default());
+            let lowest = circle.iter().enumerate().min_by_key(|(_, vertex)| **vertex).map_or(0, |(at, _)| at);
+            circle.rotate_left(lowest);
+            cycles.push(circle);
+        }
+    }
+    cycles
+}
+
+/// Returns for every vertex the part of the graph that it belongs to (Tarjan's algorithm): two vertices are in one part if
+/// each needs the other, however indirectly.
+fn parts(needs: &[Vec<usize>]) -> Vec<usize> {
+    const NEW: usize = usize::MAX;
+    let count = needs.len();
+    let (mut number, mut lowest, mut part) = (vec![NEW; count], vec![NEW; count], vec![NEW; count]);
+    let (mut next, mut parts) = (0, 0);
+    let (mut open, mut path): (Vec<usize>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
+    for root in 0..count {
+        if number[root] != NEW {
+            continue;
+        }
+        path.push((root, 0));
+        while let Some((vertex, edge)) = path.pop() {
+            if edge == 0 {
+                (number[vertex], lowest[vertex]) = (next, next);
+                next += 1;
+                open.push(vertex);
+            }
+            if let Some(needed) = needs[vertex].get(edge).copied() {
+                path.push((vertex, edge + 1));
+                if number[needed] == NEW {
+                    path.push((needed, 0));
+                } else if part[needed] == NEW {
+                    lowest[vertex] = lowest[vertex].min(number[needed]);
+                }
+                continue;
+            }
+            if lowest[vertex] == number[vertex] {
+                while let Some(member) = open.pop() {
+                    part[member] = parts;
+                    if member == vertex {
+                        break;
+                    }
+                }
+                parts += 1;
+            }
+            if let Some((above, _)) = path.last() {
+                lowest[*above] = lowest[*above].min(lowest[vertex]);
+            }
+        }
+    }
+    part
+}
+
 /// Shows a cycle as `A->B->A`, with the middle left out when it is long.
 pub(crate) fn show_cycle(names: &[&str]) -> String {
     const HEAD: usize = 8;
@@ -119,6 +197,17 @@ mod tests {
         assert_eq!(find_cycle(&needs), Some(vec![1, 2, 3]));
         assert_eq!(order(&needs), None);
         assert_eq!(find_cycle(&[vec![0]]), Some(vec![0]));
+    }
+
+    #[test]
+    fn every_circle_is_found_once_and_nobody_else() {
+        // 0 and 1, 2 and 3, where 2 needs 0 first; 4 needs both; 5 needs itself; 6 needs nobody.
+        let needs = [vec![1], vec![0], vec![0, 3], vec![2], vec![0, 2], vec![5], vec![]];
+        assert_eq!(find_cycles(&needs), [vec![0, 1], vec![2, 3], vec![5]]);
+        assert_eq!(find_cycles(&[vec![1], vec![2], vec![3], vec![1]]), [vec![1, 2, 3]]);
+        assert_eq!(find_cycles(&[vec![1, 2], vec![2], vec![]]), Vec::<Vec<usize>>::new());
+        let long: Vec<Vec<usize>> = (0..100_000).map(|at| vec![(at + 1) % 100_000]).collect();
+        assert_eq!(find_cycles(&long)[0].len(), 100_000);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod cell;
 mod column;
+pub mod convert;
 pub mod core;
 mod refuse;
 pub mod scheduling;
@@ -11,7 +12,7 @@ pub mod scheduling;
 use std::fmt;
 
 use octoflow_manifest::Problem;
-use octoflow_model::Time;
+use octoflow_model::{Time, request::MakeRequest};
 use serde_json::Value;
 
 use crate::{
@@ -19,7 +20,9 @@ use crate::{
         Catalog,
         shape::{self, Shape},
     },
-    dialects::{argo, dialect::Dialect, taskset, volcano},
+    cron::CronRow,
+    dialects::{argo, dialect::Dialect, jobflow, kubejob, submission, taskset, volcano},
+    engine::input::Command,
 };
 
 pub use column::Column;
@@ -45,6 +48,9 @@ pub struct Kind {
     pub categories: &'static [&'static str],
     /// The noun for an object of this kind in messages.
     pub noun: &'static str,
+    /// The word that means this kind and no other, in lists and on command lines: its name, unless a kind of another group
+    /// comes first under that name; then `NAME.GROUP`.
+    pub word: &'static str,
     /// The name of the kind in the database and in journals. Unique across groups.
     pub key: &'static str,
     pub namespaced: bool,
@@ -66,6 +72,8 @@ pub struct Kind {
     pub is_template: bool,
     /// True if a server starts runs for it.
     pub starts_runs: bool,
+    /// How it starts runs by the clock, if it does.
+    pub schedule: Option<&'static CronRow>,
     /// Message and help for users who try to run it.
     pub not_run: Option<(&'static str, &'static str)>,
     /// Validates one object on its own; `None`: only its fields are checked.
@@ -74,10 +82,30 @@ pub struct Kind {
     pub examine: Option<fn(&Value, &dyn Catalog) -> ErrorsAndWarnings>,
     /// Returns the warnings about an accepted object; `None`: those about its fields.
     pub advise: Option<fn(&Value) -> Vec<Problem>>,
+    /// Returns what an object asks of a run. Creating one is a command, and nothing is stored.
+    pub requests: Option<fn(&Value) -> Requested>,
+    /// Makes the manifest of a run from an object of this kind, a template; `None`: runs are not made from it so.
+    pub make: Option<fn(&Value, &MakeRequest) -> Value>,
+    /// The kind that runs, of whose objects these are templates; their specifications are the same.
+    pub template_of: Option<&'static Kind>,
+    /// How the runs that were made from an object of this kind are found and told in its status.
+    pub made_runs: Option<MadeRuns>,
     /// Columns of a table of these objects.
     pub columns: &'static [Column],
     /// Renders a row of such a table, one cell per column.
     pub cells: fn(&Value, Time) -> Vec<Value>,
+}
+
+/// How runs made from a template are found.
+#[derive(Debug, Clone, Copy)]
+pub struct MadeRuns {
+    /// Key of the runs' kind in the database.
+    pub kind: &'static str,
+    /// The label that they have, and its value for a template of this namespace and name.
+    pub label: &'static str,
+    pub value: fn(&str, &str) -> String,
+    /// The template's status for runs of these names.
+    pub status: fn(Vec<String>) -> Value,
 }
 
 /// Storage of the objects of a kind.
@@ -91,6 +119,17 @@ pub enum Storage {
     View,
 }
 
+/// A command that an object asks for.
+#[derive(Debug)]
+pub struct Requested {
+    /// Kind and name of the run it is for, which is in the namespace of the object.
+    pub kind: &'static Kind,
+    pub name: String,
+    /// Only a run with this uid.
+    pub uid: Option<String>,
+    pub command: Command,
+}
+
 /// The rows of one dialect.
 pub struct Rows {
     pub kinds: &'static [&'static Kind],
@@ -99,7 +138,16 @@ pub struct Rows {
 }
 
 /// The table. A new dialect is a line here.
-static TABLE: [&Rows; 5] = [&argo::ROWS, &taskset::ROWS, &volcano::ROWS, &scheduling::ROWS, &core::ROWS];
+static TABLE: [&Rows; 8] = [
+    &argo::ROWS,
+    &taskset::ROWS,
+    &kubejob::ROWS,
+    &volcano::ROWS,
+    &jobflow::ROWS,
+    &submission::ROWS,
+    &scheduling::ROWS,
+    &core::ROWS,
+];
 
 /// Placeholder for the kind of a run that this version does not know: a newer one has written it. It is not in the
 /// table.
@@ -115,9 +163,14 @@ pub fn loadable() -> impl Iterator<Item = &'static Kind> + Clone {
     all().filter(|kind| kind.shape.is_some() && kind.alternate_of.is_none())
 }
 
-/// Returns the kinds that run.
+/// Returns the kinds that run, each once.
 pub fn of_runs() -> impl Iterator<Item = &'static Kind> + Clone {
-    all().filter(|kind| kind.runs())
+    all().filter(|kind| kind.runs() && kind.alternate_of.is_none())
+}
+
+/// Returns the kinds whose objects start runs by the clock.
+pub fn of_schedules() -> impl Iterator<Item = (&'static Kind, &'static CronRow)> + Clone {
+    all().filter_map(|kind| Some((kind, kind.schedule?)))
 }
 
 /// Returns the names of kinds that are refused by name.
@@ -140,11 +193,15 @@ pub fn of_key(key: &str) -> Option<&'static Kind> {
     all().find(|kind| kind.key == key)
 }
 
-/// Finds a kind by any of its names, as users write them: `ConfigMap`, `configmaps`, `cm`, `workflows.argoproj.io`. A
-/// word without a group means the first kind that matches.
+/// Finds a kind by any of its names, as users write them: `ConfigMap`, `configmaps`, `cm`, `workflows.argoproj.io`,
+/// `Job.batch`, `batch/v1/Job`. A word without a group means the first kind that matches.
 pub fn of_word(word: &str) -> Option<&'static Kind> {
-    let (bare, group) = word.split_once('.').map_or((word, None), |(bare, group)| (bare, Some(group)));
-    all().find(|kind| kind.has_name(bare) && group.is_none_or(|group| kind.is_of(group)))
+    if let Some((api_version, name)) = word.rsplit_once('/') {
+        return all().find(|kind| kind.has_name(name) && kind.accepts_api_version(&api_version.to_ascii_lowercase()));
+    }
+    let Some((bare, group)) = word.split_once('.') else { return all().find(|kind| kind.has_name(word)) };
+    let group = group.to_ascii_lowercase();
+    all().find(|kind| kind.has_name(bare) && kind.is_of(&group))
 }
 
 /// Returns the group of an `apiVersion`: empty for the core group.
@@ -164,6 +221,7 @@ impl Kind {
             short: &[],
             categories: &[],
             noun: name,
+            word: name,
             key: name,
             namespaced: true,
             storage: Storage::Stored,
@@ -175,10 +233,15 @@ impl Kind {
             has_computed_status: false,
             is_template: false,
             starts_runs: false,
+            schedule: None,
             not_run: None,
             check: None,
             examine: None,
             advise: None,
+            requests: None,
+            make: None,
+            template_of: None,
+            made_runs: None,
             columns: &[NAME, AGE],
             cells: cell::name_and_age,
         }
@@ -194,6 +257,12 @@ impl Kind {
         self.group == group || self.aliases.contains(&group)
     }
 
+    /// Reports whether Kubernetes itself has kinds of this group, so that clients treat it as a built-in one.
+    pub fn is_builtin(&self) -> bool {
+        let name = self.group.strip_suffix(".k8s.io").unwrap_or(self.group);
+        !name.contains('.')
+    }
+
     /// Reports whether an `apiVersion` means this kind's group and version.
     pub fn accepts_api_version(&self, api_version: &str) -> bool {
         let version = api_version.rsplit('/').next().unwrap_or_default();
@@ -203,7 +272,14 @@ impl Kind {
     /// Reports whether the word is one of its names, ignoring case.
     pub fn has_name(&self, word: &str) -> bool {
         let names = [self.name, self.plural, self.singular];
-        names.iter().any(|name| name.eq_ignore_ascii_case(word)) || self.short.contains(&word)
+        names.iter().chain(self.short).any(|name| name.eq_ignore_ascii_case(word))
+    }
+
+    /// Returns the shortest lower-case word that means this kind and no other, as in `vcjob/NAME`.
+    pub fn prefix(&self) -> &'static str {
+        let words = [self.singular].into_iter().chain(self.short.iter().copied());
+        let means_it = |word: &&str| of_word(word).is_some_and(|kind| kind == self);
+        words.into_iter().find(means_it).unwrap_or(self.word)
     }
 
     /// Returns `workflows.argoproj.io`, or `configmaps`.

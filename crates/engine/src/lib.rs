@@ -12,6 +12,7 @@ pub mod expr;
 mod graph;
 pub mod kinds;
 pub mod meters;
+pub mod plugins;
 mod pod;
 
 mod run;
@@ -27,7 +28,7 @@ pub use run::explain::Explanation;
 pub use run::{OpenError, Run};
 
 pub use admit::{code, shape};
-pub use dialects::{argo, dialect, taskset, volcano};
+pub use dialects::{argo, dialect, jobflow, kubejob, submission, taskset, volcano};
 pub use engine::{input, locks, slice};
 pub use expr::jsonpath;
-pub use run::{effect, explain, follow, head, rerun, view};
+pub use run::{effect, explain, follow, head, plan, rerun, view};

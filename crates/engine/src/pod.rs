@@ -39,10 +39,10 @@ impl PodContext<'_> {
         &self,
         container: &Container,
         first: Vec<(String, task::EnvValue)>,
-    ) -> Result<task::Container, String> {
+    ) -> Result<task::TaskContainer, String> {
         let env = self.environment(container, first)?;
         let expand = |text: &String| environment::expand(text, &env);
-        Ok(task::Container {
+        Ok(task::TaskContainer {
             name: container.name.clone().unwrap_or_else(|| MAIN.to_owned()),
             image: container.image.clone(),
             command: container.command.iter().map(expand).collect(),

@@ -4,8 +4,10 @@ pub mod effect;
 pub mod explain;
 pub mod follow;
 pub mod head;
+pub(crate) mod life;
 pub(crate) mod mark;
 pub(crate) mod placement;
+pub mod plan;
 pub(crate) mod record;
 pub mod rerun;
 pub mod view;
@@ -16,7 +18,7 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use octoflow_model::{RunId, Submission, Time};
+use octoflow_model::{RunId, Submission, Time, plugin::LifeState};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -26,7 +28,11 @@ use crate::{
 };
 
 /// A run of any dialect.
-pub struct Run(Box<dyn DialectRun>);
+pub struct Run {
+    inner: Box<dyn DialectRun>,
+    /// The number of states that it has entered (see [`life`]).
+    lived: u32,
+}
 
 /// Why a run cannot be created of a submission, or restored from a journal. A retry never helps.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -59,19 +65,35 @@ impl Deref for Run {
     type Target = dyn DialectRun;
 
     fn deref(&self) -> &Self::Target {
-        &*self.0
+        &*self.inner
     }
 }
 
 impl DerefMut for Run {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut *self.0
+        &mut *self.inner
     }
 }
 
 impl Run {
     pub(crate) fn new(run: impl DialectRun) -> Self {
-        Self(Box::new(run))
+        let mut run = Self { inner: Box::new(run), lived: 0 };
+        run.lived = life::at_first(&run).count() as u32;
+        run
+    }
+
+    /// Returns the states that it enters with its submission, and when.
+    pub(crate) fn at_first(&self) -> Vec<(LifeState, Time)> {
+        life::at_first(self).map(|state| (state, self.created())).collect()
+    }
+
+    /// Returns the number of states that it has entered. Each has a number of its own, from 1, which never changes.
+    pub fn lived(&self) -> u32 {
+        self.lived
+    }
+
+    pub(crate) fn set_lived(&mut self, count: u32) {
+        self.lived = count;
     }
 
     /// Creates a run of a submission; the manifest names its kind.
@@ -91,12 +113,12 @@ impl Run {
 
     /// Returns the run as its dialect's type; for code of that dialect.
     pub fn of<R: DialectRun>(&self) -> Option<&R> {
-        let run: &dyn Any = &*self.0;
+        let run: &dyn Any = &*self.inner;
         run.downcast_ref()
     }
 
     pub fn into_inner<R: DialectRun>(self) -> Option<R> {
-        let run: Box<dyn Any> = self.0;
+        let run: Box<dyn Any> = self.inner;
         run.downcast().ok().map(|run| *run)
     }
 

@@ -4,13 +4,16 @@
 
 mod amounts;
 mod charge;
+mod classes;
 mod config;
 mod counters;
 mod data;
 mod end;
 pub mod fit;
 mod gang;
+mod never;
 mod node;
+mod nominate;
 mod pick;
 mod preempt;
 mod remedy;
@@ -28,6 +31,7 @@ mod units;
 mod usage;
 mod waiting;
 mod why;
+mod work;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -35,18 +39,18 @@ use std::{
     time::Duration,
 };
 
-use octoflow_model::{NodeIx as TaskIx, RunId, Time, task::placement::Assignment};
+use octoflow_model::{IdMap, NodeIx as TaskIx, RunId, Time, task::placement::Assignment};
 
 use amounts::{Amounts, ResourceNames};
 use gang::{GangIx, Gangs};
 use reserve::UNKNOWN;
 use room::{NodeIx, Room};
-use shapes::{Shape, ShapeIx, Shapes};
+use shapes::{DemandShape, ShapeIx, Shapes};
 use spec::{ClassSpec, Demand};
 use tree::{QueueIx, Tree};
 use units::{Rank, Unit, UnitIx, Units};
 use usage::{TenantIx, Usage};
-use waiting::Turn;
+use waiting::TurnNumber;
 
 pub use counters::{Counters, Latency, PreemptionKind};
 pub use node::Misfit;
@@ -94,9 +98,11 @@ pub struct Scheduler {
     units: Units,
     gangs: Gangs,
     usage: Usage,
-    waiting: HashMap<TaskRef, Waiting>,
-    running: HashMap<TaskRef, Running>,
-    runs: HashMap<RunId, RunState>,
+    waiting: IdMap<TaskRef, Waiting>,
+    running: IdMap<TaskRef, Running>,
+    /// Those of them that are being ended.
+    ending: BTreeSet<TaskRef>,
+    runs: IdMap<RunId, RunState>,
     /// Decisions that belong together and have not been returned yet.
     decided: VecDeque<Decision>,
     /// Tasks that use no resources; they never wait behind one that does.
@@ -115,8 +121,12 @@ pub struct Scheduler {
     /// When a queue has to be looked at again although nothing happens.
     wakes: BTreeSet<(Time, QueueIx)>,
     last_turn: u64,
+    /// Counts changes of nodes.
+    nodes_version: u64,
     /// The time of the last decision.
     clock: Time,
+    /// Kept only in a copy that is not changed.
+    lines: why::Lines,
 }
 
 #[derive(Clone, Debug)]
@@ -164,10 +174,10 @@ impl Running {
 
 #[derive(Clone, Debug, Default)]
 struct RunState {
-    turn: Turn,
+    turn: TurnNumber,
     running: u32,
     /// Where units of it wait, and how many.
-    waits: HashMap<(QueueIx, ShapeIx, TenantIx), u32>,
+    waits: IdMap<(QueueIx, ShapeIx, TenantIx), u32>,
 }
 
 impl Default for Scheduler {
@@ -184,9 +194,10 @@ impl Default for Scheduler {
             units: Units::default(),
             gangs: Gangs::default(),
             usage: Usage::default(),
-            waiting: HashMap::new(),
-            running: HashMap::new(),
-            runs: HashMap::new(),
+            waiting: IdMap::default(),
+            running: IdMap::default(),
+            ending: BTreeSet::new(),
+            runs: IdMap::default(),
             decided: VecDeque::new(),
             weightless: VecDeque::new(),
             nominees: BTreeMap::new(),
@@ -197,7 +208,9 @@ impl Default for Scheduler {
             usage_taken: None,
             wakes: BTreeSet::new(),
             last_turn: 0,
+            nodes_version: 0,
             clock: Time(0),
+            lines: why::Lines::default(),
         }
     }
 }
@@ -211,7 +224,7 @@ impl Scheduler {
         let rank = Rank::new(since, self.priority(&demand));
         let gathers = demand.gang.as_ref().and_then(|gang| self.gangs.gather(task, rank, gang));
         let leaf = self.tree.find_or_remember(&demand.queue);
-        self.tree.leaf(leaf).tasks += 1;
+        self.tree.count_waiting(leaf, true);
         self.waiting.insert(task, Waiting { demand, leaf, since, unit: None });
         match gathers {
             Some(gang) => self.reform(gang, false),
@@ -266,7 +279,8 @@ impl Scheduler {
             priority = priority.max(self.priority(&other.demand));
         }
         let class = self.class(&demand);
-        let shape = self.shape_of(members);
+        let mut shape = self.shape_of(members);
+        shape.preempts = class.filter(|class| class.preempts).map(|class| class.value);
         let unit = Unit {
             task,
             gang,
@@ -285,7 +299,7 @@ impl Scheduler {
         if run.waits.is_empty() {
             // Who comes goes behind all that wait.
             self.last_turn += 1;
-            run.turn = Turn(self.last_turn);
+            run.turn = TurnNumber(self.last_turn);
         }
         *run.waits.entry((leaf, unit.shape, unit.tenant)).or_default() += 1;
         let turn = run.turn;
@@ -306,11 +320,12 @@ impl Scheduler {
         }
     }
 
-    fn shape_of(&mut self, members: &[TaskRef]) -> Shape {
-        let mut shape = Shape { parts: Vec::new(), bound: None };
+    fn shape_of(&mut self, members: &[TaskRef]) -> DemandShape {
+        let mut shape = DemandShape { parts: Vec::new(), bound: None, preempts: None };
         let mut bounds = Vec::with_capacity(members.len());
         for demand in members.iter().filter_map(|member| self.waiting.get(member)).map(|waiting| &waiting.demand) {
-            let one = Shape::of_task(self.names.of_task(&demand.resources), demand.constraints.clone(), demand.bound);
+            let one =
+                DemandShape::of_task(self.names.of_task(&demand.resources), demand.constraints.clone(), demand.bound);
             bounds.push(demand.bound);
             let Some((task, _)) = one.parts.into_iter().next() else { continue };
             match shape.parts.iter_mut().find(|(known, _)| *known == task) {
@@ -353,7 +368,7 @@ impl Scheduler {
 
     fn take_waiting(&mut self, task: TaskRef) -> Option<Waiting> {
         let waiting = self.waiting.remove(&task)?;
-        self.tree.leaf(waiting.leaf).tasks -= 1;
+        self.tree.count_waiting(waiting.leaf, false);
         Some(waiting)
     }
 
@@ -367,6 +382,7 @@ impl Scheduler {
                 waiting.unit.and_then(|unit| self.remove_unit(unit));
             }
         }
+        self.forget_queue(waiting.leaf);
     }
 
     /// Restores a running task. One whose node is unknown counts for its queue only.
@@ -427,7 +443,7 @@ impl Scheduler {
     fn had_turn(&mut self, run: RunId) {
         let Some(state) = self.runs.get_mut(&run) else { return };
         self.last_turn += 1;
-        state.turn = Turn(self.last_turn);
+        state.turn = TurnNumber(self.last_turn);
         for (leaf, shape, tenant) in state.waits.keys() {
             self.tree.leaf(*leaf).rerun(*shape, *tenant, run, state.turn);
             self.tree.mark(*leaf);
@@ -455,6 +471,7 @@ impl Scheduler {
         if let Some(at) = running.leaves {
             self.evictions.remove(&(at, task));
         }
+        self.ending.remove(&task);
         if running.ending {
             self.requeued.insert(task, now);
         } else {
@@ -474,6 +491,7 @@ impl Scheduler {
         self.count_ended(task.run);
         self.room.drop_absent(running.node);
         self.freed(running.node);
+        self.forget_queue(running.leaf);
     }
 
     /// Offers room that was freed on a node to the shapes that lacked it, and to nobody else.

@@ -18,7 +18,7 @@ pub use limits::Limits;
 pub use number::number_text;
 pub use path::{Path, PathError, Segment};
 pub use problem::{Problem, Problems, Severity, code};
-pub use read::read;
+pub use read::{read, read_each};
 pub use source::{Source, Span};
 pub use source_map::SourceMap;
 pub use write::to_yaml;

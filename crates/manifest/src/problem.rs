@@ -145,6 +145,14 @@ impl Problem {
         object
     }
 
+    /// Returns the problem in one line, without its place in a file.
+    pub fn summary(&self) -> String {
+        match &self.path {
+            Some(path) => format!("{path}: {} [{}]", self.message, self.code),
+            None => format!("{} [{}]", self.message, self.code),
+        }
+    }
+
     /// Renders the problem for users, with colours if asked.
     pub fn render(&self, colour: bool) -> String {
         crate::render::render(self, colour)

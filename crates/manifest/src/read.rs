@@ -35,6 +35,14 @@ const BYTES_CEILING: usize = 1 << 30;
 /// On failure all problems that could be found are returned; the first syntax error ends the
 /// search, as does a limit.
 pub fn read(name: &str, text: &[u8], limits: &Limits) -> Result<Vec<Document>, Problems> {
+    let (documents, problems) = read_each(name, text, limits);
+    if problems.is_empty() { Ok(documents) } else { Err(problems) }
+}
+
+/// Reads like [`read`]; problems of one document do not hide the others. Returns the documents that are whole, and all
+/// problems that could be found.
+pub fn read_each(name: &str, text: &[u8], limits: &Limits) -> (Vec<Document>, Problems) {
+    let none = |problem: Problem| (Vec::new(), problem.into());
     let limits = Limits {
         bytes: limits.bytes.min(BYTES_CEILING),
         depth: limits.depth.min(DEPTH_CEILING),
@@ -45,34 +53,29 @@ pub fn read(name: &str, text: &[u8], limits: &Limits) -> Result<Vec<Document>, P
         let message = format!("{} bytes are more than a manifest may have ({})", text.len(), limits.bytes);
         let source = Arc::new(Source::new(name, ""));
         let problem = Problem { source: Some(source), ..Problem::error(code::LIMIT, message) };
-        return Err(problem.help("split it into several files").into());
+        return none(problem.help("split it into several files"));
     }
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let source = match std::str::from_utf8(text) {
         Ok(text) => Arc::new(Source::new(name, text)),
-        Err(error) => return Err(not_utf8(name, text, error.valid_up_to()).into()),
+        Err(error) => return none(not_utf8(name, text, error.valid_up_to())),
     };
     if json::looks_like(source.text()) {
         let mut composer = Composer::new(&source, &limits);
         match json::scan(source.text(), &mut composer) {
-            Ok(()) => return outcome(composer),
-            Err(json::Failure::Stopped(_)) => return Err(composer.problems),
+            // A problem that stops it is among those of the composer.
+            Ok(()) | Err(json::Failure::Stopped(_)) => return (composer.documents, composer.problems),
             // YAML has brackets too.
             Err(json::Failure::NotJson) => {}
         }
     }
     if let Some(problem) = control_character(&source) {
-        return Err(problem.into());
+        return none(problem);
     }
     let mut composer = Composer::new(&source, &limits);
-    match yaml::scan(&mut composer) {
-        Ok(()) => outcome(composer),
-        Err(_) => Err(composer.problems),
-    }
-}
-
-fn outcome(composer: Composer<'_>) -> Result<Vec<Document>, Problems> {
-    if composer.problems.is_empty() { Ok(composer.documents) } else { Err(composer.problems) }
+    // A problem that stops it is among those of the composer.
+    let _ = yaml::scan(&mut composer);
+    (composer.documents, composer.problems)
 }
 
 fn not_utf8(name: &str, text: &[u8], offset: usize) -> Problem {

@@ -1,5 +1,5 @@
 //! Wire types of the Argo dialect: what users write (`workflow`, `template`, `call`, `items`) and what the journal
-//! keeps (`fact`, `phase`). The types hold only the fields the engine uses. They never decide whether a field is
+//! keeps (`fact`). The types hold only the fields the engine uses. They never decide whether a field is
 //! allowed: the field table (`engine::argo::fields`) does.
 
 pub mod body;
@@ -8,7 +8,6 @@ pub mod fact;
 pub mod items;
 pub mod location;
 pub mod nodes;
-pub mod phase;
 pub mod synchronization;
 pub mod template;
 pub mod workflow;
@@ -16,15 +15,18 @@ pub mod workflow;
 pub use body::{ContainerSet, DataTemplate, HttpTemplate, Memoize, Metrics, ResourceTemplate, UserContainer};
 pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence, TemplateRef};
 pub use fact::{
-    ArtifactValue, InputArtifactValue, InputValues, LifecycleFact, NodeAdded, NodeFinished, OutputArtifactValue,
-    OutputValues, Role, WorkflowFact,
+    ArtifactValue, InputArtifactValue, InputValues, LifecycleFact, NodeAdded, NodeFinished, Role, WorkflowFact,
 };
 pub use items::{Items, NumberRange};
 pub use location::{ArtifactGc, ArtifactLocation, RepositoryRef};
 pub use nodes::NodeList;
-pub use phase::{NodeKind, Phase};
 pub use synchronization::Synchronization;
 pub use template::{
     Dag, Inputs, OutputArtifact, OutputParameter, Outputs, RetryStrategy, Script, Suspend, Template, ValueFrom,
 };
 pub use workflow::{Spec, TtlStrategy, Workflow, WorkflowMetadata, WorkflowTemplateRef};
+
+pub use crate::run::{
+    node::{NodeKind, Phase},
+    outputs::{OutputArtifactValue, OutputValues},
+};

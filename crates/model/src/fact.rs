@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     RunPhase, Shutdown,
     argo::WorkflowFact,
+    jobflow::FlowFact,
+    kubejob::KubeJobFact,
     run::{mark::MutableMetadata, submission::Submission},
+    submitted::WalkFact,
     taskset::SetFact,
     time::Time,
     volcano::JobFact,
@@ -22,6 +25,9 @@ pub enum Fact {
     Workflow(WorkflowFact),
     TaskSet(SetFact),
     VolcanoJob(JobFact),
+    JobFlow(FlowFact),
+    KubeJob(KubeJobFact),
+    SubmittedJob(WalkFact),
 }
 
 /// Decisions about the state that runs of every dialect share (`engine::head`).
@@ -69,7 +75,16 @@ pub enum RunFact {
 impl Fact {
     /// Reports whether this fact acquires a lock.
     pub fn takes_lock(&self) -> bool {
-        matches!(self, Self::Workflow(WorkflowFact::Locked { .. }))
+        match self {
+            Self::Workflow(fact) => matches!(fact, WorkflowFact::Locked { .. }),
+            // These have no locks; a dialect that gets some says here which fact takes them.
+            Self::Run(_)
+            | Self::TaskSet(_)
+            | Self::VolcanoJob(_)
+            | Self::KubeJob(_)
+            | Self::JobFlow(_)
+            | Self::SubmittedJob(_) => false,
+        }
     }
 }
 
@@ -91,9 +106,27 @@ impl From<SetFact> for Fact {
     }
 }
 
+impl From<KubeJobFact> for Fact {
+    fn from(fact: KubeJobFact) -> Self {
+        Self::KubeJob(fact)
+    }
+}
+
 impl From<JobFact> for Fact {
     fn from(fact: JobFact) -> Self {
         Self::VolcanoJob(fact)
+    }
+}
+
+impl From<WalkFact> for Fact {
+    fn from(fact: WalkFact) -> Self {
+        Self::SubmittedJob(fact)
+    }
+}
+
+impl From<FlowFact> for Fact {
+    fn from(fact: FlowFact) -> Self {
+        Self::JobFlow(fact)
     }
 }
 

@@ -4,8 +4,11 @@
 pub mod lock;
 pub mod mark;
 pub mod meter;
+pub mod node;
+pub mod outputs;
 pub mod phase;
 pub mod previous;
+pub mod stop;
 pub mod submission;
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,7 @@
 //! Scalars that manifests spell in more than one way. Normalised to text on reading and never reinterpreted later.
 
+pub mod base64;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 

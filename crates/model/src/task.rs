@@ -23,7 +23,7 @@ use crate::task::request::Request;
 pub struct Task {
     /// Display name in messages and listings, e.g. the pod name.
     pub name: String,
-    pub main: Container,
+    pub main: TaskContainer,
     /// Files that must exist before the main process starts: scripts, projected ConfigMaps and Secrets, raw artifacts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
@@ -49,10 +49,13 @@ pub struct Task {
     /// Entries for the task's hosts file, through which it resolves its peers. Shared by many tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Arc<str>>,
+    /// Name of the machine as the task sees it, where the runtime can give it one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Container {
+pub struct TaskContainer {
     /// Container name used in messages (`main: Error (exit code 1)`).
     pub name: String,
     pub image: String,

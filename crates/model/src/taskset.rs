@@ -5,7 +5,8 @@ pub mod fact;
 pub mod phase;
 pub mod spec;
 
-pub use fact::{PodEnd, SetFact, StopReason, Terminated};
+pub use crate::run::stop::StopReason;
+pub use fact::{PodEnd, SetFact, Terminated};
 pub use phase::{ReplicaPhase, RolePhase, SetPhase, SummaryState};
 pub use spec::{
     Action, CompletionPolicy, Condition, Dependency, Event, EventPolicy, ExitCodes, RetryPolicy, RoleSpec, TaskSet,

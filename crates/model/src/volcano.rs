@@ -5,7 +5,7 @@ pub mod fact;
 pub mod phase;
 pub mod spec;
 
-pub use fact::{DelayedAction, JobFact, PodEnd, PodOutcome, PodStop};
+pub use fact::{DelayedAction, JobFact, KillWork, LeftWork, PodEnd, PodOutcome, PodStop, Sizes, TaskSize};
 pub use phase::{JobPhase, PodPhase};
 pub use spec::{Action, DependsOn, Event, Iteration, Job, JobSpec, JobVolume, PartitionPolicy, Policy, TaskSpec};
 

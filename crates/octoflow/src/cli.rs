@@ -3,30 +3,36 @@
 pub(crate) mod selector;
 pub(crate) mod span;
 
+mod about;
 mod client;
+mod convert;
 mod cron;
 mod format;
+mod hook;
+mod kind;
 mod kubeconfig;
 mod node;
 mod overrides;
+mod pipeline;
 mod queue;
 mod server;
 mod stored;
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
-use octoflow_engine::kinds::loadable;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use about::{Completion, Doctor, Version};
 pub(crate) use client::*;
+pub(crate) use convert::Convert;
 pub(crate) use cron::{CronCommand, Preview};
 pub(crate) use format::Format;
-use format::{
-    GetFormats, ListFormats, LogFormats, ObjectFormats, RunFormats, key_value, kind, node_phase, one_of, phase,
-    run_kinds,
-};
+use format::{GetFormats, ListFormats, LogFormats, ObjectFormats, RunFormats, key_value, node_phase, one_of, phase};
+pub(crate) use hook::{HookCommand, HookReplay};
+pub(crate) use kind::{KindFilter, SchemaOf};
 pub(crate) use node::{NodeArgs, NodeCommand, NodeLabel, NodeNames, NodeSet};
 pub(crate) use overrides::{Naming, OverrideArgs};
+pub(crate) use pipeline::*;
 pub(crate) use queue::{QueueCommand, QueueFields, QueueList, QueueNames};
 pub(crate) use stored::*;
 
@@ -115,6 +121,18 @@ pub(crate) enum Command {
     /// Queues of a server: who gets how much, and who is first
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// Features of a server: plugins of the submission pipeline that are switched together
+    #[command(subcommand)]
+    Feature(FeatureCommand),
+    /// Plugins of a server's submission pipeline, and their order
+    #[command(subcommand)]
+    Plugin(PluginCommand),
+    /// Jobs of a server's submission pipeline
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Life hooks of a server: what they have heard, and what was given up
+    #[command(subcommand)]
+    Hook(HookCommand),
     /// Copy the artifacts of a run from a server to this machine
     Cp(Cp),
     /// Compare two runs; the exit code is 1 if they differ
@@ -141,6 +159,8 @@ pub(crate) enum Command {
     /// Manage the settings file
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Convert Jobs to JobTemplates, and JobTemplates to Jobs
+    Convert(Convert),
     /// Print the JSON Schema of a kind, for editors; without a kind, list the kinds
     Schema(Schema),
     /// Print a kubeconfig for a server
@@ -202,8 +222,8 @@ pub(crate) struct Lint {
     #[arg(long)]
     pub strict: bool,
     /// Check only objects of these kinds, like workflows,configmaps; the others may still be referred to
-    #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kind)]
-    pub kinds: Vec<&'static str>,
+    #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kind::filter)]
+    pub kinds: Vec<KindFilter>,
     /// Format of the problems
     #[arg(short, long, value_enum, default_value_t = ProblemFormat::Pretty)]
     pub output: ProblemFormat,
@@ -288,9 +308,9 @@ pub(crate) enum ProblemFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// The kind, such as Workflow
-    #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(loadable().map(|kind| kind.name).chain([crate::logic::KIND])))]
-    pub kind: Option<String>,
+    /// The kind, such as Workflow, vcjob or batch/v1/Job
+    #[arg(value_parser = kind::with_schema())]
+    pub kind: Option<SchemaOf>,
 }
 
 /// Where and how steps run.
@@ -365,7 +385,7 @@ pub(crate) struct List {
     #[arg(long)]
     pub running: bool,
     /// Only runs of this kind
-    #[arg(long, ignore_case = true, value_parser = run_kinds())]
+    #[arg(long, value_name = "KIND", value_parser = kind::of_runs())]
     pub kind: Option<&'static str>,
     /// Only runs in these phases
     #[arg(long, value_delimiter = ',', value_name = "PHASE", value_parser = phase)]
@@ -543,24 +563,6 @@ pub(crate) struct Resume {
     /// A value for an output the waiting node expects
     #[arg(long = "output-parameter", value_name = "NAME=VALUE", value_parser = key_value)]
     pub output_parameters: Vec<(String, String)>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Completion {
-    #[arg(value_enum)]
-    pub shell: clap_complete::Shell,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Doctor {
-    #[arg(short, long, value_parser = one_of::<ObjectFormats>, value_name = "json|yaml")]
-    pub output: Option<Format>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Version {
-    #[arg(short, long, value_parser = one_of::<ObjectFormats>, value_name = "json|yaml")]
-    pub output: Option<Format>,
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod endpoint;
 mod fault;
 mod socket;
 mod stream;
+mod warning;
 
 use std::{fs, io::Read, thread, time::Duration};
 
@@ -131,6 +132,20 @@ impl Client {
         self.json(&ApiRequest { body: Some(body), key: Some(key), ..ApiRequest::of(Method::POST, address) }, true)
     }
 
+    /// Like [`Client::create`]; also returns what the server warns of.
+    pub(crate) fn create_with_warnings(
+        &self,
+        address: &Address,
+        body: &Value,
+        key: &str,
+    ) -> Result<(Value, Vec<String>)> {
+        let request = ApiRequest { body: Some(body), key: Some(key), ..ApiRequest::of(Method::POST, address) };
+        let response = self.send(&request, true)?;
+        let headers = response.headers().get_all("warning").iter();
+        let warnings = headers.filter_map(|value| warning::text(value.as_bytes())).collect();
+        Ok((self.read_json(response)?, warnings))
+    }
+
     /// Like [`Client::create`], for objects that are created by changing another.
     pub(crate) fn change(&self, address: &Address, body: &Value, key: &str) -> Result<Value> {
         self.json(&ApiRequest { body: Some(body), key: Some(key), ..ApiRequest::of(Method::PUT, address) }, false)
@@ -159,7 +174,11 @@ impl Client {
     }
 
     fn json(&self, request: &ApiRequest<'_>, repeatable: bool) -> Result<Value> {
-        let mut response = self.send(request, repeatable)?;
+        let response = self.send(request, repeatable)?;
+        self.read_json(response)
+    }
+
+    fn read_json(&self, mut response: Response<Body>) -> Result<Value> {
         let bytes = response
             .body_mut()
             .with_config()

@@ -4,6 +4,7 @@
 mod archive;
 mod completion;
 mod configure;
+mod convert;
 mod cp;
 mod cron;
 mod delete;
@@ -13,6 +14,7 @@ mod doctor;
 mod explain;
 mod export;
 mod get;
+mod hook;
 mod kubeconfig;
 mod lint;
 mod list;
@@ -22,6 +24,7 @@ mod node;
 mod node_set;
 mod observe;
 mod open;
+mod pipeline;
 mod plan;
 mod queue;
 mod resubmit;
@@ -39,6 +42,7 @@ mod wait;
 mod watch;
 
 pub(crate) use export::FORMAT as EXPORT_FORMAT;
+pub(crate) use pipeline::payload;
 pub(crate) use stored::address;
 pub(crate) use test::TestResult;
 
@@ -105,10 +109,16 @@ impl Context {
     }
 
     /// Returns a constructor for the server as a source on another thread.
-    pub(crate) fn server_elsewhere(&self) -> impl FnOnce() -> Result<Box<dyn Source>> + Send + use<> {
+    pub(crate) fn server_elsewhere(&self) -> impl Fn() -> Result<Box<dyn Source>> + Send + Sync + use<> {
         let (output, data_dir, server_args) = (self.output, self.data_dir.clone(), self.server_args.clone());
-        let secrets_key_file = self.secrets_key_file.clone();
-        move || Self { output, data_dir, secrets_key_file, server_args }.source_of_server()
+        let context = Self { output, data_dir, secrets_key_file: self.secrets_key_file.clone(), server_args };
+        move || context.source_of_server()
+    }
+
+    /// Returns a constructor for the data directory as a source on another thread.
+    pub(crate) fn directory_elsewhere(&self) -> impl Fn() -> Result<Box<dyn Source>> + Send + Sync + use<> {
+        let (data_dir, secrets_key_file, output) = (self.data_dir.clone(), self.secrets_key_file.clone(), self.output);
+        move || Ok(Box::new(LocalSource::open(data_dir.clone(), secrets_key_file.clone(), output)?))
     }
 
     /// Returns the endpoint of the server.
@@ -134,6 +144,7 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     let command = match cli.command {
         Command::Completion(args) => return completion::completion(&args, &output),
         Command::Lint(args) => return lint::lint(&args, &output),
+        Command::Convert(args) => return convert::convert(&args, &output),
         Command::Schema(args) => return schema::schema(&args, &output),
         Command::Test(args) => return test::test(&args, &output),
         Command::Config(args) => return configure::configure(&args, &output),
@@ -177,6 +188,10 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Node(NodeCommand::Set(args)) if args.capacity.is_none() => node_set::node_set(&args, &context),
         Command::Node(command) => node::node(&command, &context),
         Command::Queue(command) => queue::queue(&command, &context),
+        Command::Feature(command) => pipeline::feature(&command, &context),
+        Command::Plugin(command) => pipeline::plugin(&command, &context),
+        Command::Job(command) => pipeline::job(&command, &context),
+        Command::Hook(command) => hook::hook(&command, &context),
         Command::Cp(args) => cp::cp(&args, &context),
         Command::Diff(args) => diff::diff(&args, &context),
         Command::Export(args) => export::export(&args, &context),
@@ -188,7 +203,12 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Version(args) => version::version(&args, &context),
         Command::Kubeconfig(args) => kubeconfig::kubeconfig(&args, &context),
         Command::Doctor(args) => doctor::doctor(&args, &context),
-        Command::Completion(_) | Command::Lint(_) | Command::Schema(_) | Command::Test(_) | Command::Config(_) => {
+        Command::Completion(_)
+        | Command::Convert(_)
+        | Command::Lint(_)
+        | Command::Schema(_)
+        | Command::Test(_)
+        | Command::Config(_) => {
             unreachable!("these need no data directory and are done above")
         }
     }

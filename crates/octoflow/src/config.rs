@@ -4,7 +4,7 @@ pub(crate) mod node;
 pub(crate) mod settings;
 pub(crate) mod system;
 
-use std::{env, ffi::OsString, path::PathBuf};
+use std::{env, ffi::OsString, net::SocketAddr, path::PathBuf};
 
 use anyhow::Result;
 use octoflow_control::expire::RetentionPolicy;
@@ -35,6 +35,17 @@ pub(crate) fn egress() -> Result<Policy> {
 /// Returns the egress policy of a server, which acts for others: public addresses only by default.
 pub(crate) fn server_egress() -> Result<Policy> {
     allowed(env::var("OCTOFLOW_EGRESS").ok().as_deref(), Policy::strict)
+}
+
+/// Returns the egress policy for plugins and life hooks of a server that listens at this address. Unless
+/// `OCTOFLOW_EGRESS` says something, the machine itself may be reached as long as nobody from outside can ask for it.
+pub(crate) fn plugin_egress(listen: SocketAddr) -> Result<Policy> {
+    plugins_allowed(env::var("OCTOFLOW_EGRESS").ok().as_deref(), listen)
+}
+
+fn plugins_allowed(text: Option<&str>, listen: SocketAddr) -> Result<Policy> {
+    let alone = listen.ip().to_canonical().is_loopback();
+    allowed(text, if alone { Policy::strict_with_loopback } else { Policy::strict })
 }
 
 /// Returns the host paths that steps on a server may mount: none by default.
@@ -151,5 +162,21 @@ mod tests {
         assert_eq!(allowed(None, Policy::strict).unwrap(), Policy::strict());
         assert_eq!(allowed(Some("local"), Policy::strict).unwrap(), Policy::local());
         assert!(local(Some("anything goes")).unwrap_err().to_string().contains("OCTOFLOW_EGRESS"));
+    }
+
+    #[test]
+    fn plugins_on_the_machine_itself_are_for_a_server_that_only_it_can_reach() {
+        let may = |text, listen: &str| {
+            let policy = plugins_allowed(text, listen.parse().unwrap()).unwrap();
+            ["127.0.0.1", "::1", "10.0.0.1", "192.0.2.1"].map(|to| policy.check(to, to.parse().unwrap()).is_ok())
+        };
+        for inside in ["127.0.0.1:2746", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            assert_eq!(may(None, inside), [true, true, false, false], "{inside}");
+        }
+        for outside in ["0.0.0.0:2746", "[::]:1", "10.0.0.1:1"] {
+            assert_eq!(may(None, outside), [false; 4], "{outside}");
+        }
+        assert_eq!(may(Some("strict"), "127.0.0.1:1"), [false; 4]);
+        assert_eq!(may(Some("strict, 127.0.0.1"), "0.0.0.0:1"), [true, false, false, false]);
     }
 }

@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use octoflow_engine::kinds::{self, Kind};
-use octoflow_manifest::{Document, Limits, Path, Problem, Problems, read};
+use octoflow_manifest::{Document, Limits, Path, Problem, Problems, read, read_each};
 use serde_json::Value;
 
 use crate::{exit::Failure, logic::is_test, source::workflow::text};
@@ -129,10 +129,9 @@ fn gather(places: &[PathBuf], mut files: impl FnMut(&FilePath) -> Result<Vec<Pat
 }
 
 fn take_in(name: &str, bytes: &[u8], gathered: &mut Gathered) {
-    match read(name, bytes, &Limits::default()) {
-        Ok(documents) => documents.into_iter().for_each(|document| gathered.objects.extend(objects(document))),
-        Err(found) => gathered.problems.extend(found),
-    }
+    let (documents, problems) = read_each(name, bytes, &Limits::default());
+    documents.into_iter().for_each(|document| gathered.objects.extend(objects(document)));
+    gathered.problems.extend(problems);
 }
 
 /// Splits a `List` into its objects; anything else is one object.

@@ -1,6 +1,7 @@
 //! The source of runs: the data directory of this machine, or a server. Every command is written once against this
 //! trait, and prints the same for both.
 
+pub(crate) mod below;
 pub(crate) mod remote;
 pub(crate) mod workflow;
 
@@ -39,7 +40,7 @@ pub(crate) const LATEST: &str = "@latest";
 /// Parses the name of a run with an optional kind: `wf/x`, `taskset/x`, or just `x`.
 pub(crate) fn kind_and_name(text: &str) -> Result<(Option<&'static Kind>, &str)> {
     let Some((word, name)) = text.split_once('/') else { return Ok((None, text)) };
-    let Some(kind) = kinds::of_word(&word.to_ascii_lowercase()).filter(|kind| kind.runs()) else {
+    let Some(kind) = kinds::of_word(word).filter(|kind| kind.runs()) else {
         let text = format!("`{word}` in `{text}` is no kind of run");
         return Err(Failure::usage(text).help(format!("write {}", each_named(kinds::of_runs(), "NAME"))).into());
     };
@@ -48,7 +49,7 @@ pub(crate) fn kind_and_name(text: &str) -> Result<(Option<&'static Kind>, &str)>
 
 /// Formats `workflow/NAME or taskset/NAME`.
 fn each_named(kinds: impl Iterator<Item = &'static Kind>, name: &str) -> String {
-    kinds.map(|kind| format!("{}/{name}", kind.singular)).collect::<Vec<_>>().join(" or ")
+    kinds.map(|kind| format!("{}/{name}", kind.prefix())).collect::<Vec<_>>().join(" or ")
 }
 
 /// Returns the kind of a run by its row; `UNKNOWN` if a newer version has written it.
@@ -177,11 +178,20 @@ pub(crate) trait Source {
             let row = self.look_up(namespace, key, name)?.filter(|row| key.is_none_or(|key| row.kind == key));
             found.extend(row);
         }
+        // A job and the run that came out of it have one name, and the run is part of the job.
+        if let Some(job) = found.iter().position(|row| row.kind == octoflow_model::plugin::JOB_KIND) {
+            return Ok(found.swap_remove(job));
+        }
         match found.len() {
             0 => Err(self.missing(namespace, name)?.into()),
             1 => Ok(found.remove(0)),
             _ => {
-                let nouns: Vec<&str> = found.iter().map(|row| kind_of(row).noun).collect();
+                let kinds: Vec<&Kind> = found.iter().map(kind_of).collect();
+                let noun = |kind: &Kind| match kinds.iter().filter(|other| other.noun == kind.noun).count() {
+                    1 => kind.noun.to_owned(),
+                    _ => format!("{} of {}", kind.noun, kind.api_version()),
+                };
+                let nouns: Vec<String> = kinds.iter().map(|kind| noun(kind)).collect();
                 let text = format!("a {} are called `{name}`", nouns.join(" and a "));
                 Err(Failure::usage(text)
                     .help(format!("say which one: {}", each_named(found.iter().map(kind_of), name)))
@@ -220,5 +230,14 @@ mod tests {
         assert_eq!(read("TaskSet/x"), (Some("TaskSet"), "x"));
         assert_eq!(read("wf/@latest"), (Some("Workflow"), LATEST));
         assert!(kind_and_name("pod/x").is_err());
+        assert_eq!(kind_and_name("vcjob/x").unwrap().0.map(|kind| kind.group), Some("batch.volcano.sh"));
+    }
+
+    #[test]
+    fn every_kind_of_run_is_offered_by_a_word_that_means_it() {
+        for kind in kinds::of_runs() {
+            let offered = each_named([kind].into_iter(), "x");
+            assert_eq!(kind_and_name(&offered).unwrap(), (Some(kind), "x"));
+        }
     }
 }

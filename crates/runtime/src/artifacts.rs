@@ -6,6 +6,7 @@ mod client;
 mod download;
 mod items;
 mod keys;
+mod medium;
 mod pack;
 mod store;
 mod text;

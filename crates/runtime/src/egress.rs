@@ -35,6 +35,8 @@ pub struct Policy {
     mode: Mode,
     nets: Vec<Net>,
     hosts: Vec<Host>,
+    /// Addresses of pods of this controller, each with a port.
+    pods: Vec<SocketAddr>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +89,18 @@ impl Policy {
     /// Returns the policy for the user's own machine: loopback and private networks are allowed, link-local and cloud
     /// metadata never.
     pub fn local() -> Self {
-        Self { mode: Mode::Local, nets: Vec::new(), hosts: Vec::new() }
+        Self { mode: Mode::Local, nets: Vec::new(), hosts: Vec::new(), pods: Vec::new() }
     }
 
     /// Returns the policy for servers: public addresses only.
     pub fn strict() -> Self {
-        Self { mode: Mode::Strict, nets: Vec::new(), hosts: Vec::new() }
+        Self { mode: Mode::Strict, nets: Vec::new(), hosts: Vec::new(), pods: Vec::new() }
+    }
+
+    /// Returns the policy for servers with the machine itself: what listens only there can be asked.
+    pub fn strict_with_loopback() -> Self {
+        let nets = ["127.0.0.0/8", "::1/128"].map(|net| net.parse().expect("it is a network"));
+        Self { nets: nets.to_vec(), ..Self::strict() }
     }
 
     /// Returns whether this is the policy of a user's own machine, where `file://` gives no more than the user could
@@ -116,6 +124,18 @@ impl Policy {
             None => Host::Exactly(host),
         });
         self
+    }
+
+    /// Allows pods of this controller, each at one port. Only addresses of this machine are taken; every other rule stays.
+    #[must_use]
+    pub fn allow_pods(mut self, pods: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.pods.extend(pods.into_iter().filter(|pod| pod.ip().is_loopback()));
+        self
+    }
+
+    /// Checks whether a host may be connected to at this address and port.
+    pub fn check_at(&self, host: &str, address: SocketAddr) -> Result<(), Refused> {
+        if self.pods.contains(&address) { Ok(()) } else { self.check(host, address.ip()) }
     }
 
     /// Checks whether a host with this address may be connected to.
@@ -156,7 +176,7 @@ impl Policy {
             .map_err(|source| Error::Lookup { host: host.to_owned(), source })?
             .collect::<Vec<_>>();
         for address in &found {
-            self.check(bare, address.ip())?;
+            self.check_at(bare, *address)?;
         }
         if found.is_empty() {
             let source = io::Error::new(io::ErrorKind::NotFound, "it has no address");
@@ -283,7 +303,7 @@ impl Resolver for Guard {
         let found = self.inner.resolve(uri, config, timeout)?;
         let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         for address in found.iter() {
-            self.policy.check(host, address.ip()).map_err(|refused| ureq::Error::Other(Box::new(refused)))?;
+            self.policy.check_at(host, *address).map_err(|refused| ureq::Error::Other(Box::new(refused)))?;
         }
         Ok(found)
     }

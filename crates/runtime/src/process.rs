@@ -89,6 +89,8 @@ pub struct Config {
     pub log_limit: u64,
     /// Egress policy for fetching and uploading artifacts.
     pub egress: Policy,
+    /// Egress policy for calls of plugins and life hooks.
+    pub plugin_egress: Policy,
     /// Host paths that tasks may mount.
     pub host_paths: HostPaths,
     /// Folders below `/tmp` that stay visible to tasks at their paths, although the rest is hidden there.
@@ -121,6 +123,7 @@ impl Config {
             spawner_command: vec![octoflow_exe.into(), SPAWNER_ARGUMENT.into()],
             log_limit: LOG_LIMIT,
             egress: Policy::local(),
+            plugin_egress: Policy::local(),
             host_paths: HostPaths::default(),
             visible: Vec::new(),
             space_floor: None,
@@ -176,7 +179,8 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     let data = fs::canonicalize(&config.data_dir).map_err(bad_dir)?;
     let hello =
         Hello { version: VERSION, isolate: config.isolation == Isolation::Overlay, log_limit: config.log_limit };
-    let connected = connect(&data, &config.spawner_command, &hello)?;
+    let visible = visible(&config.visible);
+    let connected = connect(&data, &config.spawner_command, &visible, &hello)?;
     let own =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let context = PlanContext {
@@ -184,7 +188,7 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
         base: BaseEnvironment::new(own, config.path.as_deref(), &config.extra_path),
         programs: ProgramTable::new(config.entrypoints),
         host_paths: config.host_paths,
-        visible: visible(&config.visible),
+        visible,
         storage_limit: config.storage_limit,
         space_floor: config.space_floor,
     };

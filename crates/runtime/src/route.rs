@@ -47,8 +47,13 @@ impl Router {
 
     fn take(&mut self, attempt: AttemptId, task: &Task) -> Option<OtherRuntime> {
         let others = match task.call.as_deref()? {
-            Request::Http(_) => OtherRuntime::Calls,
-            Request::Object(_) | Request::Listing(_) => OtherRuntime::Objects,
+            Request::Http(_) | Request::Probe(_) => OtherRuntime::Calls,
+            Request::Object(_)
+            | Request::Listing(_)
+            | Request::Make(_)
+            | Request::Remove(_)
+            | Request::Submit(_)
+            | Request::Builtin(_) => OtherRuntime::Objects,
         };
         self.others.insert(attempt, others);
         Some(others)

@@ -1,4 +1,4 @@
-//! Shortages of resources: space, descriptors, processes, memory. They are temporary, so work that meets one waits and
+//! Shortages of resources: space, a disk that answers, descriptors, processes, memory. They are temporary, so work that meets one waits and
 //! is retried; a task never fails because of one. Knows which errors mean a shortage and how long to wait.
 
 use std::time::Duration;
@@ -7,6 +7,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shortage {
     Space,
+    /// The disk does not read or write: EIO, as from a path that is being repaired or a volume that is gone.
+    Disk,
     Descriptors,
     Processes,
     Memory,
@@ -16,6 +18,7 @@ impl Shortage {
     fn of_code(code: i32) -> Option<Self> {
         Some(match code {
             libc::ENOSPC | libc::EDQUOT => Self::Space,
+            libc::EIO => Self::Disk,
             libc::EMFILE | libc::ENFILE => Self::Descriptors,
             // From clone and from new threads; non-blocking reads handle `WouldBlock` themselves.
             libc::EAGAIN => Self::Processes,
@@ -33,13 +36,24 @@ impl Shortage {
 
     /// Does the same for work with files, and ignores codes that network errors have too.
     pub(crate) fn of_files(text: &str) -> Option<Self> {
-        Self::in_text(text).filter(|shortage| matches!(shortage, Self::Space | Self::Descriptors))
+        Self::in_text(text).filter(|shortage| matches!(shortage, Self::Space | Self::Disk | Self::Descriptors))
+    }
+
+    /// Returns whether it is a shortage of the disk itself, which outputs are marked with.
+    pub(crate) fn is_of_the_disk(self) -> bool {
+        match self {
+            Self::Space | Self::Disk => true,
+            Self::Descriptors | Self::Processes | Self::Memory => false,
+        }
     }
 
     /// Returns what to do about it.
     pub(crate) fn advice(self) -> &'static str {
         match self {
             Self::Space => "no space is left on the disk: free some, tasks continue by themselves",
+            Self::Disk => {
+                "the disk does not read or write: look at it and at the kernel's log, tasks continue by themselves"
+            }
             Self::Descriptors => "no file descriptors are left: raise `ulimit -n`, or run fewer tasks at once",
             Self::Processes => "no more processes can be made: raise `ulimit -u` or the pids limit of the cgroup",
             Self::Memory => "the machine has no memory left: free some, tasks continue by themselves",
@@ -87,6 +101,7 @@ mod tests {
     fn shortages_are_told_from_other_errors() {
         let of = |code| Shortage::in_text(&io::Error::from_raw_os_error(code).to_string());
         assert_eq!(of(libc::ENOSPC), Some(Shortage::Space));
+        assert_eq!(of(libc::EIO), Some(Shortage::Disk));
         assert_eq!(of(libc::EMFILE), Some(Shortage::Descriptors));
         assert_eq!(of(libc::EACCES), None);
         let text = format!("`/x`: opening it: {}", io::Error::from_raw_os_error(libc::ENFILE));

@@ -11,14 +11,29 @@ use std::{
 
 /// Callback for the end of threads, with the thread's name and the reason. Shared by clones.
 #[derive(Clone)]
-pub struct ThreadOwner(Arc<OnEnd>);
+pub struct ThreadOwner {
+    on_end: Arc<OnEnd>,
+    /// True while a test does not get threads.
+    #[cfg(test)]
+    refuses: Arc<std::sync::atomic::AtomicBool>,
+}
 
 /// Called with the name of a thread and the reason of its end.
 type OnEnd = dyn Fn(&str, &str) + Send + Sync;
 
 impl ThreadOwner {
     pub fn new(on_end: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(on_end))
+        Self {
+            on_end: Arc::new(on_end),
+            #[cfg(test)]
+            refuses: Arc::default(),
+        }
+    }
+
+    /// Makes starts fail as they do when the machine has no more threads.
+    #[cfg(test)]
+    pub(crate) fn refuse_threads(&self, refuses: bool) {
+        self.refuses.store(refuses, std::sync::atomic::Ordering::Release);
     }
 
     /// Starts a thread. Joining it returns `None` after a panic, of which the owner was notified before.
@@ -27,10 +42,14 @@ impl ThreadOwner {
         name: &'static str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<JoinHandle<Option<T>>> {
+        #[cfg(test)]
+        if self.refuses.load(std::sync::atomic::Ordering::Acquire) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let owner = self.clone();
         thread::Builder::new().name(name.to_owned()).spawn(move || {
             let ended = catch_unwind(AssertUnwindSafe(work));
-            ended.map_err(|panic| (owner.0)(name, &format!("it panicked: {}", said(&*panic)))).ok()
+            ended.map_err(|panic| (owner.on_end)(name, &format!("it panicked: {}", said(&*panic)))).ok()
         })
     }
 }

@@ -5,15 +5,17 @@ pub(crate) mod follow;
 pub(crate) mod pieces;
 pub(crate) mod query;
 pub(crate) mod stream;
+pub(crate) mod warning;
 
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     http::{HeaderValue, Response, StatusCode, header},
 };
+use octoflow_control::registry::SharedText;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{answer::fault::Fault, route::Face};
+use crate::{answer::fault::Fault, faces::submission::code_of, route::Face};
 
 pub(crate) type Answer = Response<Body>;
 
@@ -32,6 +34,18 @@ pub(crate) fn with_status(status: StatusCode, value: &impl Serialize) -> Answer 
     }
 }
 
+/// Answers with the text of an object, which other answers may send too.
+pub(crate) fn shared(text: SharedText) -> Answer {
+    let mut answer = bytes_as(StatusCode::OK, "application/json", Vec::new());
+    *answer.body_mut() = Body::from(Bytes::from_owner(text));
+    answer
+}
+
+/// Encodes an object for [`shared`].
+pub(crate) fn encode(value: &Value) -> Vec<u8> {
+    serde_json::to_vec(value).expect("a value can always be written to memory")
+}
+
 pub(crate) fn text(text: impl Into<String>) -> Answer {
     bytes_as(StatusCode::OK, "text/plain; charset=utf-8", text.into().into_bytes())
 }
@@ -47,6 +61,7 @@ pub(crate) fn fault(face: Face, fault: &Fault) -> Answer {
     let body = match face {
         Face::Kube => status(fault),
         Face::Argo => json!({"code": grpc_code(fault), "message": fault.message}),
+        Face::Submission => json!({"code": code_of(fault).word(), "msg": fault.message}),
         Face::Own => json!({"error": {
             "code": fault.status.as_u16(), "reason": fault.reason, "message": fault.message,
             "causes": fault.causes.iter().map(cause).collect::<Vec<_>>(),

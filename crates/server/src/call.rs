@@ -10,7 +10,7 @@ use axum::{
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use octoflow_control::{
     Claim,
-    registry::{Kind, Registry, Submitted, WriteOptions, looks_back},
+    registry::{Created, Kind, Registry, Submitted, WriteOptions, looks_back},
 };
 use serde_json::Value;
 use tokio::time::timeout;
@@ -148,14 +148,17 @@ impl Call {
         namespace: String,
         object: Value,
         options: WriteOptions,
-    ) -> Result<Value, Fault> {
-        let options = WriteOptions { submitted_by: self.caller.submitter(), ..options };
+    ) -> Result<Created, Fault> {
+        let (submitted_by, written_by) = (self.caller.submitter(), self.caller.name.clone());
+        let options = WriteOptions { submitted_by, written_by, ..options };
         if !kind.runs() || self.length > MAX_INLINE_MANIFEST_BYTES || looks_back(&object) {
-            return self.work(move |registry| registry.create(kind, &namespace, object, &options)).await;
+            return self.work(move |registry| registry.create_with_warnings(kind, &namespace, object, &options)).await;
         }
         match self.app.registry.create_run(kind, &namespace, object, &options).await? {
             Submitted::New(made) => Ok(made),
-            Submitted::Existing(run) => self.work(move |registry| registry.made_before(kind, run, &options)).await,
+            Submitted::Existing(run) => {
+                self.work(move |registry| registry.made_before(kind, run, &options).map(Into::into)).await
+            }
         }
     }
 

@@ -172,7 +172,7 @@ impl RequestInfo {
             return answer;
         }
         let (answer, made) = if status.is_success() { audit::peek(answer).await } else { (answer, None) };
-        app.audit.write(audit::Entry {
+        app.audit.write(audit::AuditEntry {
             request: self.id,
             peer: self.user.map_or_else(|| self.peer.to_string(), |user| format!("uid {}", user.uid)),
             who: caller.map(|caller| (caller.name, caller.id)),

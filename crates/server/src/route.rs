@@ -15,7 +15,7 @@ use crate::{
     answer::{Answer, fault::Fault},
     app::App,
     call::{Call, Params},
-    faces::openapi::operation::Operation,
+    faces::{openapi::operation::Operation, submission},
     gate::{self, area::Area},
 };
 
@@ -25,6 +25,8 @@ pub(crate) enum Face {
     Kube,
     Argo,
     Own,
+    /// The submission pipeline: `/v1`.
+    Submission,
 }
 
 /// Privilege that a route needs. The admin has all of them.
@@ -36,9 +38,7 @@ pub(crate) enum Need {
     Token,
     ReadJob,
     WriteJob,
-    #[allow(dead_code, reason = "the first routes about plugins come with the submission pipeline")]
     ReadFeature,
-    #[allow(dead_code, reason = "the first routes about plugins come with the submission pipeline")]
     WriteFeature,
     ReadToken,
     WriteToken,
@@ -139,6 +139,7 @@ pub(crate) fn all() -> Vec<Route> {
         crate::faces::openapi::routes(),
         crate::faces::kube::routes(),
         crate::faces::argo::routes(),
+        submission::routes(),
     ]
     .into_iter()
     .flat_map(|table| table.routes)
@@ -150,11 +151,15 @@ pub(crate) fn router(app: &App) -> Router {
     for route in all() {
         let filter = MethodFilter::try_from(route.method.clone()).expect("the table has ordinary methods only");
         let app = app.clone();
-        let path = route.path.clone();
+        let (path, face) = (route.path.clone(), route.face);
         let handler = move |params: RawPathParams, request: Request| {
             let params = Params(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
             gate::handle(app.clone(), route.clone(), params, request)
         };
+        if face == Face::Submission {
+            // Its first implementations served either form of some paths.
+            router = router.route(&format!("{path}/"), on(filter, handler.clone()));
+        }
         router = router.route(&path, on(filter, handler));
     }
     let (nowhere, otherwise) = (app.clone(), app.clone());
@@ -190,6 +195,9 @@ fn face_of(path: &str) -> Face {
     ];
     if ["/artifact", "/input-artifacts", "/upload-artifacts"].iter().any(|start| path.starts_with(start)) {
         return Face::Argo;
+    }
+    if path == submission::ROOT || path.starts_with("/v1/") {
+        return Face::Submission;
     }
     match path.strip_prefix("/api/v1/") {
         Some(rest) if argo.iter().any(|start| rest.starts_with(start)) => Face::Argo,

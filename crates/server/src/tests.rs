@@ -7,6 +7,10 @@ mod http2;
 mod keys;
 mod local;
 mod outage;
+mod pipeline_features;
+mod pipeline_tokens;
+#[path = "../../octoflow/tests/wire/samples.rs"]
+mod samples;
 mod scoped;
 mod stage;
 mod tokens;

@@ -10,7 +10,7 @@ use octoflow_model::{Revision, RunId};
 use rusqlite::{OptionalExtension, Params};
 
 use crate::{
-    Cursor, Error, Filter, Object, Page, RecordId, RunRow,
+    Cursor, Error, Filter, NumberedPage, Object, Page, RecordId, RunRow,
     database::{
         connect,
         seal::{self, SecretsKey},
@@ -25,6 +25,7 @@ use crate::{
 };
 
 mod access;
+mod deliveries;
 mod objects;
 
 pub use objects::ObjectPage;
@@ -165,6 +166,27 @@ impl Reader {
                 rows.extend(reader.rows(LISTED_COLUMNS, "WHERE run = ?1", [signed(key.run.0)])?);
             }
             Ok((rows, next))
+        })
+    }
+
+    /// Returns the runs of a kind with this name in all namespaces, oldest first.
+    pub fn runs_named(&self, kind: &str, name: &str) -> Result<Vec<RunRow>, Error> {
+        self.rows(
+            LISTED_COLUMNS,
+            "INDEXED BY runs_name WHERE name = ?1 AND kind = ?2 ORDER BY created, run",
+            (name, kind),
+        )
+    }
+
+    /// Returns one page of a list by its number, and the number of all runs that match.
+    pub fn page(&self, filter: &Filter, page: NumberedPage) -> Result<(Vec<RunRow>, u64), Error> {
+        self.snapshot(|reader| {
+            let (keys, total) = list::numbered(&reader.conn, filter, page)?;
+            let mut rows = Vec::with_capacity(keys.len());
+            for key in keys {
+                rows.extend(reader.rows(LISTED_COLUMNS, "WHERE run = ?1", [signed(key.run.0)])?);
+            }
+            Ok((rows, total))
         })
     }
 

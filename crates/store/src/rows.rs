@@ -4,6 +4,7 @@
 pub(crate) mod archive;
 pub(crate) mod batch;
 pub(crate) mod change_event;
+pub(crate) mod delivery;
 pub(crate) mod idempotency;
 pub(crate) mod owners;
 pub(crate) mod row;

@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod access;
+mod deliveries;
 mod disk;
 mod faults;
 mod large;

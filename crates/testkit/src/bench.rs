@@ -4,6 +4,7 @@
 mod beside;
 mod controller;
 mod flood;
+mod flows;
 mod hello;
 mod measure;
 mod oneshot;
@@ -20,6 +21,7 @@ mod spawn;
 mod submits;
 mod swarm;
 mod table;
+mod walk;
 mod wire;
 
 pub use measure::Tools;

@@ -3,7 +3,10 @@
 
 mod case;
 mod drive;
+mod flow;
 mod grammar;
+mod kubejob;
+mod plugin;
 mod seeds;
 mod target;
 mod words;

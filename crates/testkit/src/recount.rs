@@ -107,6 +107,21 @@ impl Declared {
         (u128::from(whole) * u128::from(spec.weight) / u128::from(weights.max(1))) as u64
     }
 
+    /// Reports whether a queue is judged by a resource: it, or a queue above it, states what it deserves of that; where nobody
+    /// states anything, by all that nodes count but the number of tasks.
+    pub fn is_judged(&self, name: &str, resource: &str) -> bool {
+        let path = self.path(name);
+        let stated: Vec<Quantities> = path
+            .iter()
+            .filter(|one| *one != ROOT)
+            .filter_map(|one| self.queue(one))
+            .map(|spec| spec.deserved)
+            .filter(|deserved| !deserved.is_empty())
+            .collect();
+        let says = stated.iter().any(|deserved| deserved.contains_key(resource));
+        self.total(resource) > 0 && (says || (stated.is_empty() && resource != "pods"))
+    }
+
     pub fn class(&self, demand: &Demand) -> Option<ClassSpec> {
         self.classes.get(&**demand.class.as_ref()?).copied()
     }

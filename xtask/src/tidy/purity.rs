@@ -10,7 +10,7 @@ use super::source::{File, has_word};
 /// Outside crates that each pure crate may use. Dev-dependencies are unrestricted.
 const OUTSIDE: &[(&str, &[&str])] = &[
     ("octoflow-engine", &["serde", "serde_json", "croner", "jiff", "regex", "thiserror", "sha2"]),
-    ("octoflow-model", &["serde", "serde_json", "jiff", "base64"]),
+    ("octoflow-model", &["serde", "serde_json", "jiff", "base64", "foldhash"]),
     ("octoflow-manifest", &["serde_json", "saphyr-parser", "thiserror"]),
 ];
 

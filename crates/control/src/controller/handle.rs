@@ -2,6 +2,7 @@
 //! It goes through the event loop's inbox like everybody else.
 
 use std::{
+    collections::BTreeSet,
     collections::HashMap,
     sync::{
         Arc, Mutex,
@@ -16,7 +17,8 @@ use octoflow_engine::{
     schedule::{Scheduler, spec::NodeSpec},
 };
 use octoflow_model::{
-    AttemptId, Fact, Revision, RunId, mark::Ownership, meta::DEFAULT_NAMESPACE, submission::Submission,
+    AttemptId, Fact, Revision, RunId, mark::Ownership, meta::DEFAULT_NAMESPACE, plugin::FEATURE_KIND,
+    submission::Submission,
 };
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
@@ -26,6 +28,7 @@ use super::Submit;
 use crate::{
     Claim, Error, clock,
     event_loop::{Detail, Entered, InFlight, Message, Reply, RunSignal, Shown, Terms, Watcher, unit},
+    hooks::HookQueue,
     node::{self, NodeOverlay},
     objects::{
         Key, Machine, StoreCatalog, WorkItem, keyed, known,
@@ -46,7 +49,7 @@ pub(crate) struct Handle {
     pub store: Store,
     next_run: Arc<Mutex<u64>>,
     /// Held by whoever stores values that the engine knows, until it knows them.
-    values: Arc<Mutex<()>>,
+    pub(super) values: Arc<Mutex<()>>,
     /// Queues and classes as they are stored.
     pub(crate) declared: SharedDeclared,
     /// Held by whoever changes a queue or a class, from the check to the end.
@@ -59,6 +62,8 @@ pub(crate) struct Handle {
     pub(crate) host: Option<Arc<str>>,
     /// What this machine lets steps have.
     machine: Machine,
+    /// Who delivers events to life hooks.
+    pub(crate) hooks: HookQueue,
 }
 
 impl Handle {
@@ -68,6 +73,7 @@ impl Handle {
         next_run: u64,
         work_items: Sender<WorkItem>,
         machine: Machine,
+        hooks: HookQueue,
     ) -> Self {
         let (next_run, values) = (Arc::new(Mutex::new(next_run)), Arc::default());
         Self {
@@ -81,7 +87,17 @@ impl Handle {
             in_flight: InFlight::default(),
             host: known::host().map(|host| node::dns(&host).into()),
             machine,
+            hooks,
         }
+    }
+
+    /// Has nobody work on a run any more. Returns the changes that belong into the commit that deletes it, and the life
+    /// hooks that are to be told of after it.
+    pub(crate) fn forget_run(&self, row: &RunRow) -> Result<(Batch, BTreeSet<String>), Error> {
+        let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
+        let events = self.ask(|reply| Message::Forget { run: row.run, name, reply })?;
+        let hooks = events.iter().map(|event| event.plugin.clone()).collect();
+        Ok((events.into_iter().map(|event| Change::PutDelivery(Box::new(event))).collect(), hooks))
     }
 
     /// What a run made here may refer to.
@@ -105,9 +121,13 @@ impl Handle {
             why: "it has no metadata.name".to_owned(),
         })?;
         let namespace = owned_namespace(kind.namespaced, object);
+        if kind.key == FEATURE_KIND {
+            return self.put_feature(object, name, uid, batch);
+        }
         let change = SchedulingChange::of_object(kind, object);
-        // Values are the engine's to know; templates and claims are only read when something asks for them.
-        let keyed = match *kind == kinds::core::CONFIG_MAP || *kind == kinds::core::SECRET {
+        // Values and claims are the engine's to know; templates are only read when something asks for them.
+        let known = [&kinds::core::CONFIG_MAP, &kinds::core::SECRET, &kinds::core::VOLUME_CLAIM];
+        let keyed = match known.contains(&kind) {
             true => Some(keyed::parse(object)?),
             false => None,
         };
@@ -143,12 +163,11 @@ impl Handle {
         Ok(revision)
     }
 
-    pub(crate) fn delete_object(&self, key: &Key) -> Result<(), Error> {
-        self.delete_object_with(key, Batch::new())
-    }
-
     /// Deletes the object after what is in the batch; if that is refused, it stays.
     pub(crate) fn delete_object_with(&self, key: &Key, mut batch: Batch) -> Result<(), Error> {
+        if key.kind == FEATURE_KIND {
+            return self.delete_feature(key, batch);
+        }
         batch.push(Change::DeleteObject {
             kind: key.kind.clone(),
             namespace: key.namespace.clone(),
@@ -158,6 +177,7 @@ impl Handle {
         let kind = match key.kind.as_str() {
             "ConfigMap" => Some(Keyed::ConfigMap),
             "Secret" => Some(Keyed::Secret),
+            "PersistentVolumeClaim" => Some(Keyed::Claim),
             _ => None,
         };
         let change = SchedulingChange::of_deletion(&key.kind, &key.name);
@@ -223,9 +243,7 @@ impl Handle {
         &self,
         look: impl FnOnce(&Scheduler) -> T + Send + 'static,
     ) -> Result<Option<T>, Error> {
-        self.ask(|reply: Reply<Option<T>>| {
-            Message::Look(Box::new(move |scheduler| drop(reply.send(Ok(scheduler.map(look))))))
-        })
+        self.ask(|reply| looking(look, reply))
     }
 
     /// Like [`Handle::look_at_scheduler`], for callers that must not block.
@@ -233,13 +251,11 @@ impl Handle {
         &self,
         look: impl FnOnce(&Scheduler) -> T + Send + 'static,
     ) -> Result<Option<T>, Error> {
-        let told = self.put(|reply: Reply<Option<T>>| {
-            Message::Look(Box::new(move |scheduler| drop(reply.send(Ok(scheduler.map(look))))))
-        })?;
+        let told = self.put(|reply| looking(look, reply))?;
         told.await.unwrap_or(Err(Error::Gone))
     }
 
-    fn commit(&self, batch: Batch) -> Result<Revision, Error> {
+    pub(super) fn commit(&self, batch: Batch) -> Result<Revision, Error> {
         self.store.commit_wait(batch).map_err(|error| {
             self.declared.forget();
             error.into()
@@ -258,7 +274,7 @@ impl Handle {
         Ok(reader.run_by_uid(uid)?.filter(|row| !row.archived).map(|row| row.run))
     }
 
-    fn changed(&self, key: Key) {
+    pub(super) fn changed(&self, key: Key) {
         // Nobody waits for anything once the controller closes.
         let _ = self.work_items.send(WorkItem::ObjectChanged(key));
     }
@@ -464,6 +480,15 @@ pub(crate) fn unless_outage<T>(told: Result<Option<T>, Error>) -> Result<Option<
         Err(error) if error.is_outage() => Ok(None),
         told => told,
     }
+}
+
+/// Message that looks at the scheduler now and tells what was seen once it is durable.
+fn looking<T: Send + 'static>(look: impl FnOnce(&Scheduler) -> T + Send + 'static, reply: Reply<Option<T>>) -> Message {
+    Message::Look(Box::new(move |scheduler| {
+        let seen = scheduler.map(look);
+        // Nobody has to listen any more.
+        Box::new(move |kept| drop(reply.send(kept.map(|()| seen))))
+    }))
 }
 
 /// What the event loop said to a submission. A run that was made before for the same key is as good as a new one.

@@ -21,6 +21,7 @@ use crate::{
         effect::{Commit, Effect, Wait},
         port::Outlet,
     },
+    hooks::{HookQueue, HookSignal},
     maintenance::sweep::{LocatedDeletion, Sweeper},
 };
 
@@ -103,6 +104,7 @@ impl Worker {
 pub(super) struct Outgoing {
     pub(super) runtime: OrderQueue,
     pub(super) sweeper: Arc<Mutex<Sweeper>>,
+    pub(super) hooks: HookQueue,
 }
 
 impl Outlet for Outgoing {
@@ -112,5 +114,9 @@ impl Outlet for Outgoing {
 
     fn sweep(&self, deletion: LocatedDeletion) {
         self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).send(deletion);
+    }
+
+    fn hooks(&self, signal: HookSignal) {
+        self.hooks.send(signal);
     }
 }

@@ -1,17 +1,19 @@
 //! What each message asks of the event loop, and how it is answered: whatever shows a decision is told once that decision
 //! is durable.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
-use octoflow_engine::{Command, Input, Run};
+use octoflow_engine::{Command, Input, Run, plugins::PluginTable};
 use octoflow_model::{Revision, RunId, Time};
 
 use super::{
     EventLoop, Watcher,
-    message::{Detail, Entered, Message, Reply, Shown},
+    message::{Detail, Entered, Explained, Message, Reply, Shown},
 };
 use crate::{
-    Error, node,
+    Error,
+    hooks::HookSignal,
+    node,
     objects::{keyed::KeyedObject, scheduling::SchedulingChange},
 };
 
@@ -58,8 +60,15 @@ impl EventLoop {
                 self.input(Input::Object { kind, namespace, name, data: None }, now).ok();
                 let _ = reply.send(Ok(()));
             }
+            Message::Plugins { table, reply } => {
+                self.take_plugins(table, now)?;
+                let _ = reply.send(Ok(()));
+            }
             Message::Scheduling { change, reply } => self.take_scheduling(*change, reply, now),
-            Message::Look(look) => look(Some(self.driver.engine.scheduler())),
+            Message::Look(look) => {
+                let tell = look(Some(self.driver.engine.scheduler()));
+                self.waiting.push(Box::new(move |kept| tell(kept.map(drop))));
+            }
             Message::Forget { run, name, reply } => {
                 self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
                 self.archive.forget(run);
@@ -91,9 +100,13 @@ impl EventLoop {
             }
             Message::Explain { run, reply } => {
                 let engine = &self.driver.engine;
-                let told = |run: &Run| run.explain(Some(engine.scheduler()), Some(engine.locks()));
-                let reasons = self.small_run(run).map(told);
-                self.answer(reply, Ok(|_| reasons));
+                let told = engine.run(run).map(|open| {
+                    let scheduler = engine.scheduler().freeze();
+                    let small = Some(open).filter(|open| open.size() <= self.limits.large_run);
+                    let reasons = small.map(|run| run.explain(Some(&scheduler), Some(engine.locks())));
+                    Box::new(Explained { reasons, scheduler })
+                });
+                self.answer(reply, Ok(|_| told));
             }
             Message::Metrics { reply } => {
                 let engine = &self.driver.engine;
@@ -111,6 +124,15 @@ impl EventLoop {
             Message::Close => return Ok(true),
         }
         Ok(false)
+    }
+
+    /// These are the plugins from now on. What was decided with those before is durable before anybody acts on the new ones.
+    fn take_plugins(&mut self, table: Arc<PluginTable>, now: Time) -> Result<(), Error> {
+        self.commit()?;
+        self.input(Input::Plugins(table.clone()), now).ok();
+        let outlet = self.outlet.clone();
+        self.after_commits(move |_| outlet.hooks(HookSignal::Table(table)));
+        Ok(())
     }
 
     fn take_scheduling(&mut self, change: SchedulingChange, reply: Reply<()>, now: Time) {

@@ -2,12 +2,12 @@
 //! meanwhile is answered from here. When the record comes back, it takes the place of the run's facts in one commit.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
-    sync::PoisonError,
+    collections::hash_map::Entry,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use octoflow_engine::{Command, Refusal, Run};
-use octoflow_model::{RunId, garbage::GcStrategy};
+use octoflow_model::{IdMap, IdSet, RunId, garbage::GcStrategy};
 use octoflow_store::{Archive as Packing, Batch, Change, Error as StoreError};
 use serde_json::Value;
 
@@ -41,7 +41,19 @@ pub(crate) struct Packed {
 #[derive(Default)]
 pub(super) struct Archive {
     next: PackId,
-    pending: HashMap<RunId, Pending>,
+    pending: IdMap<RunId, Pending>,
+    /// Runs whose records were handed to the store, until it has answered.
+    finishing: Finishing,
+}
+
+/// A set of runs that the event loop enters and the thread that settles commits leaves.
+#[derive(Clone, Default)]
+struct Finishing(Arc<Mutex<IdSet<RunId>>>);
+
+impl Finishing {
+    fn lock(&self) -> MutexGuard<'_, IdSet<RunId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct Pending {
@@ -92,6 +104,11 @@ impl Archive {
     /// The run is being packed.
     pub(super) fn has(&self, run: RunId) -> bool {
         self.pending.contains_key(&run)
+    }
+
+    /// The run is being packed, or its record is on its way to the disk: it is not packed again.
+    pub(super) fn takes_care_of(&self, run: RunId) -> bool {
+        self.has(run) || self.finishing.lock().contains(&run)
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -156,7 +173,10 @@ impl EventLoop {
         let located = deletion.map(|deletion| deletion.locate(self.driver.engine.shared()));
         let (watchers, inbox, outlet) = (self.watchers.clone(), self.inbox.clone(), self.outlet.clone());
         let memory = self.memory.clone();
+        let finishing = self.archive.finishing.clone();
+        finishing.lock().insert(run);
         let then = move |kept: Result<_, StoreError>| {
+            finishing.lock().remove(&run);
             if let Err(error) = kept {
                 for reply in waiting {
                     let _ = reply.send(Err(error.clone().into()));

@@ -48,6 +48,9 @@ impl EventLoop {
                 batch.extend(unit::change(run, *attempt, *there));
             }
         }
+        for run in &decided.objects {
+            batch.extend(self.bring_objects(*run, self.clock.now())?);
+        }
         for (id, record) in &decided.records {
             let run = self.driver.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
             if decided.submitted.contains(id) {

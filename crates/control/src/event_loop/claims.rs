@@ -6,8 +6,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use octoflow_model::RunId;
 use octoflow_model::Time;
+use octoflow_model::{IdMap, RunId};
 use octoflow_store::{Batch, Change};
 
 use super::port::Storage;
@@ -18,7 +18,7 @@ pub(super) struct Claims {
     /// By scope and key.
     held: Arc<Mutex<Held>>,
     /// Not handed to the store yet.
-    fresh: HashMap<RunId, Claim>,
+    fresh: IdMap<RunId, Claim>,
 }
 
 type Held = HashMap<(String, String), (Vec<u8>, RunId)>;

@@ -1,7 +1,7 @@
 //! Cuts off what was decided and makes one commit of it, with everything that follows once it is durable.
 
 use octoflow_model::Revision;
-use octoflow_store::Batch;
+use octoflow_store::{Batch, Change};
 
 use super::{
     DecidedBatch, EventLoop,
@@ -22,6 +22,9 @@ impl EventLoop {
         let claimed = self.claims.put(&decided.submitted, &mut batch, self.clock.now());
         batch.extend(decided.series.values().map(meters::put));
         batch.extend(decided.usage.values().map(usage::put));
+        let hooks = decided.deliveries.iter().map(|delivery| delivery.plugin.clone()).collect();
+        let deliveries = std::mem::take(&mut decided.deliveries).into_iter();
+        batch.extend(deliveries.map(|delivery| Change::PutDelivery(Box::new(delivery))));
         self.show(&mut decided, &batch);
         self.replaces.retain(|run, _| !decided.submitted.contains(run));
         let deletions = self.queue_deletions(&decided);
@@ -43,6 +46,7 @@ impl EventLoop {
             named: std::mem::take(&mut self.named),
             claimed,
             deletions,
+            hooks,
             names: self.names.clone(),
             watchers: self.watchers.clone(),
             inbox: self.inbox.clone(),

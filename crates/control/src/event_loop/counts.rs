@@ -29,6 +29,7 @@ impl EventLoop {
             scheduling: scheduler.counters().clone(),
             locks_held,
             lock_waiters,
+            lock_waiters_unexamined: engine.unexamined_waiters(),
             entered: self.entered.iter().map(|(key, count)| (key.clone(), *count)).collect(),
             turns: self.turns.below(),
             turns_seconds: self.turns.sum(),
@@ -61,6 +62,8 @@ fn word(report: &Report) -> &'static str {
         Report::Answered { .. } => "answered",
         Report::Lost { .. } => "lost",
         Report::Container { .. } => "container",
+        Report::Ready { .. } => "ready",
         Report::Progress { .. } => "progress",
+        Report::Waiting { .. } => "waiting",
     }
 }

@@ -9,9 +9,10 @@ use octoflow_engine::{
     schedule::UsageRecord,
 };
 use octoflow_model::{AttemptId, Fact, Order, RunFact, RunId, Task, Time};
+use octoflow_store::Delivery;
 use serde_json::Value;
 
-use crate::event_loop::record::Record;
+use crate::{event_loop::record::Record, hooks::event};
 
 /// For inputs by which nothing is decided.
 pub(crate) const ANY_TIME: Time = Time(0);
@@ -45,10 +46,14 @@ pub(crate) struct DecidedBatch {
     pub caches: BTreeSet<(String, String)>,
     /// Control units of TaskSets by run and attempt: whether they are there from now on.
     pub units: BTreeMap<(RunId, u32), bool>,
+    /// Runs whose objects, which they bring along, have changed.
+    pub objects: BTreeSet<RunId>,
     /// The manifests of runs whose first fact is in this batch, for whoever wants to see them, unless they are watched.
     pub manifests: BTreeMap<RunId, Value>,
     /// Series of custom metrics that have changed, as they are now.
     pub series: BTreeMap<(String, SeriesLabels), Series>,
+    /// Events for life hooks.
+    pub deliveries: Vec<Delivery>,
     /// What tenants used, as it is now, by queue and tenant.
     pub usage: BTreeMap<(String, String), UsageRecord>,
     /// Somebody waits for this.
@@ -58,13 +63,14 @@ pub(crate) struct DecidedBatch {
 impl DecidedBatch {
     /// Notes what others must hear of a run once this is durable.
     fn note(&mut self, run: RunId, change: Change, engine: &Engine) {
-        let Change { submitted, phase, lifecycle, marked, ended, caches, units, urgent } = change;
+        let Change { submitted, phase, lifecycle, marked, ended, caches, units, objects, urgent, life: _ } = change;
         let sets = [
             (submitted, &mut self.submitted),
             (phase, &mut self.changed),
             (lifecycle, &mut self.lifecycle),
             (marked, &mut self.marked),
             (ended, &mut self.ended),
+            (objects, &mut self.objects),
         ];
         for (_, set) in sets.into_iter().filter(|(holds, _)| *holds) {
             set.insert(run);
@@ -85,7 +91,7 @@ impl Driver {
     /// One input through the entry point.
     pub(crate) fn take(&mut self, input: Input, now: Time, watched: impl Fn(RunId) -> bool) -> Result<(), Refusal> {
         let outcome = self.engine.handle(input, now);
-        self.hold(outcome, watched)
+        self.hold(outcome, now, watched)
     }
 
     /// Takes back a run that was folded from its journal of so many facts; it does nothing yet.
@@ -103,23 +109,36 @@ impl Driver {
     ) -> Vec<(AttemptId, Box<Task>)> {
         let mut outcome = self.engine.handle(Input::Continue { runs }, now);
         let believed = std::mem::take(&mut outcome.assumed_running);
-        let refused = self.hold(outcome, watched);
+        let refused = self.hold(outcome, now, watched);
         debug_assert!(refused.is_ok(), "going on is never refused");
         believed
     }
 
-    fn hold(&mut self, outcome: octoflow_engine::Outcome, watched: impl Fn(RunId) -> bool) -> Result<(), Refusal> {
+    fn hold(
+        &mut self,
+        outcome: octoflow_engine::Outcome,
+        now: Time,
+        watched: impl Fn(RunId) -> bool,
+    ) -> Result<(), Refusal> {
         self.held.urgent |= !outcome.orders.is_empty();
-        for Decided { run, facts, change } in outcome.decided {
+        for Decided { run, mut facts, change, lived } in outcome.decided {
             let next = self.next.entry(run).or_insert(0);
             let record = self.held.records.entry(run).or_insert_with(|| Record::starting_at(*next));
             let before = record.lines.len();
             facts.iter().for_each(|fact| record.push(fact));
             self.held_bytes += record.lines.len() - before;
+            if let Some(open) = self.engine.run(run) {
+                let told = event::deliveries(self.engine.plugins(), open, &change.life, lived, now);
+                self.held.deliveries.extend(told);
+            }
             self.held.note(run, change, &self.engine);
             *next += facts.len() as u64;
             if watched(run) {
-                self.held.watched.push((run, facts));
+                // One message a commit, not one a turn.
+                match self.held.watched.last_mut() {
+                    Some((of, earlier)) if *of == run => earlier.append(&mut facts),
+                    Some(_) | None => self.held.watched.push((run, facts)),
+                }
             } else if let Some(Fact::Run(RunFact::Submitted(submission))) = facts.into_iter().next() {
                 self.held.manifests.insert(run, submission.manifest);
             }
@@ -172,11 +191,17 @@ impl Driver {
         self.engine.handle(Input::Release { run }, ANY_TIME).released
     }
 
+    /// Returns the events that the deletion of a run that may be open means.
+    pub(crate) fn events_of_deletion(&self, run: RunId, now: Time) -> Vec<Delivery> {
+        let open = self.engine.run(run);
+        open.map(|run| event::of_deletion(self.engine.plugins(), run, now)).unwrap_or_default()
+    }
+
     /// Removes a run that may be open. A run that waits for it decides what follows.
     pub(crate) fn forget(&mut self, run: RunId, now: Time, watched: impl Fn(RunId) -> bool) {
         self.next.remove(&run);
         let outcome = self.engine.handle(Input::Release { run }, now);
-        let refused = self.hold(outcome, watched);
+        let refused = self.hold(outcome, now, watched);
         debug_assert!(refused.is_ok(), "forgetting is never refused");
     }
 }

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     Error,
+    hooks::HookSignal,
     maintenance::sweep::{LocatedDeletion, QueuedDeletion},
 };
 
@@ -91,6 +92,8 @@ pub(crate) struct Decisions {
     pub(super) named: Vec<Name>,
     pub(super) claimed: Claimed,
     pub(super) deletions: Vec<LocatedDeletion>,
+    /// Life hooks that have something to hear.
+    pub(super) hooks: BTreeSet<String>,
     pub(super) names: Arc<Mutex<HashSet<Name>>>,
     pub(super) watchers: Watchers,
     pub(super) inbox: Sender<Message>,
@@ -101,7 +104,7 @@ pub(crate) struct Decisions {
 
 impl Decisions {
     fn settle(self, kept: Result<Revision, StoreError>) {
-        let Self { waiting, watched, lifecycle, orders, ended, named, claimed, deletions, memory, .. } = self;
+        let Self { waiting, watched, lifecycle, orders, ended, named, claimed, deletions, memory, hooks, .. } = self;
         drop(self.outstanding);
         let revision = match kept {
             Ok(revision) => revision,
@@ -128,7 +131,7 @@ impl Decisions {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         for (run, facts) in watched {
             if let Some(audience) = watchers.get_mut(&run) {
-                audience.tell(&facts, lifecycle.contains(&run));
+                audience.tell(facts, lifecycle.contains(&run));
             }
         }
         for run in ended {
@@ -136,6 +139,9 @@ impl Decisions {
         }
         for deletion in deletions {
             self.outlet.sweep(deletion);
+        }
+        if !hooks.is_empty() {
+            self.outlet.hooks(HookSignal::Due(hooks));
         }
     }
 }

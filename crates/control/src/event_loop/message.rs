@@ -1,8 +1,10 @@
 //! What can be put into the event loop's inbox. Whoever asks for something leaves a way to be answered.
 
-use octoflow_engine::{Command, Program, engine::Keyed, schedule::Scheduler};
+use std::sync::Arc;
+
+use octoflow_engine::{Command, Program, engine::Keyed, plugins::PluginTable, schedule::Scheduler};
 use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, submission::Submission};
-use octoflow_store::Change;
+use octoflow_store::{Change, Delivery};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -16,8 +18,18 @@ use crate::{
 /// The way back to whoever asks: a thread or a task can wait at its other end.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
-/// Reads the scheduler.
-pub(crate) type SchedulerLook = Box<dyn FnOnce(Option<&Scheduler>) + Send>;
+/// Reads the scheduler. Returns what tells the caller, which is called once everything that was seen is durable.
+pub(crate) type SchedulerLook = Box<dyn FnOnce(Option<&Scheduler>) -> Tell + Send>;
+
+/// Tells a caller what was seen, or why nothing is known.
+pub(crate) type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+/// Why parts of a run wait, and the scheduler as it was then: what would let them go is tried out by whoever asks.
+pub(crate) struct Explained {
+    /// `None` if the run is too large to be looked at while everybody waits.
+    pub reasons: Option<Vec<Explanation>>,
+    pub scheduler: Scheduler,
+}
 
 /// By node id, the attempt that is its task.
 type Attempts = Vec<(String, AttemptId)>;
@@ -62,19 +74,26 @@ pub(crate) enum Message {
         name: String,
         reply: Reply<()>,
     },
+    /// Features have changed: the plugins that there are now. They are stored.
+    Plugins {
+        table: Arc<PluginTable>,
+        reply: Reply<()>,
+    },
     /// What the scheduler works with has changed. Whatever is stored of it was stored before.
     Scheduling {
         change: Box<SchedulingChange>,
         reply: Reply<()>,
     },
-    /// Somebody looks at the scheduler; there is none while nothing can be written. Levels of now and no fact of a run.
+    /// Somebody looks at the scheduler; there is none while nothing can be written. It shows what was decided, so it is
+    /// told once that is durable.
     Look(SchedulerLook),
     /// Nobody works on this run any more, and its name is free.
     Forget {
         run: RunId,
         /// Namespace, kind and name.
         name: (String, String, String),
-        reply: Reply<()>,
+        /// The events that its deletion means, for the commit that deletes it.
+        reply: Reply<Vec<Delivery>>,
     },
     Watch {
         run: RunId,
@@ -102,7 +121,7 @@ pub(crate) enum Message {
     },
     Explain {
         run: RunId,
-        reply: Reply<Option<Vec<Explanation>>>,
+        reply: Reply<Option<Box<Explained>>>,
     },
     Metrics {
         reply: Reply<String>,

@@ -3,7 +3,6 @@
 //! after a restart. Tasks go on all the time: what they report meanwhile is kept until the engine can see it.
 
 use std::{
-    collections::HashSet,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -11,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use octoflow_model::{Fact, Revision, RunId, Time};
+use octoflow_model::{Fact, IdSet, Revision, RunId, Time};
 use octoflow_store::Error as StoreError;
 
 use super::{
@@ -23,6 +22,7 @@ use super::{
 use crate::{
     Error,
     event_loop::{meters, record},
+    hooks::HookSignal,
     read,
 };
 
@@ -61,7 +61,7 @@ type UndeliveredFacts = Arc<Mutex<Vec<(RunId, Vec<Fact>)>>>;
 #[derive(Clone, Default)]
 pub(super) struct OutageMemory {
     /// Unfinished runs that are worked on here, as far as anybody knows; the others are left as they are.
-    ours: Arc<Mutex<HashSet<RunId>>>,
+    ours: Arc<Mutex<IdSet<RunId>>>,
     undelivered: UndeliveredFacts,
     /// Tries to open the store since a commit succeeded.
     tries: Arc<AtomicU32>,
@@ -171,8 +171,10 @@ impl EventLoop {
         for (_, reply) in std::mem::take(&mut self.showing) {
             let _ = reply.send(Err(failure.clone().into()));
         }
-        let leaving = std::mem::take(&mut self.leaving).into_iter().map(|(_, reply)| reply);
-        for reply in leaving.chain(self.archive.forget_all()) {
+        for (_, reply) in std::mem::take(&mut self.leaving) {
+            let _ = reply.send(Err(failure.clone().into()));
+        }
+        for reply in self.archive.forget_all() {
             let _ = reply.send(Err(failure.clone().into()));
         }
         // Metrics are still asked for, and show what is durable.
@@ -200,19 +202,21 @@ impl EventLoop {
             // Truths about attempts: the engine sees them once the runs are read back.
             Message::Reports(reports) => self.reports.extend(reports),
             Message::Submit { reply, .. } => say(reply, failure),
-            Message::Command { reply, .. }
-            | Message::Restore { reply, .. }
-            | Message::RestoreAll { reply, .. }
-            | Message::Forget { reply, .. } => say(reply, failure),
+            Message::Command { reply, .. } | Message::Restore { reply, .. } | Message::RestoreAll { reply, .. } => {
+                say(reply, failure)
+            }
+            Message::Forget { reply, .. } => say(reply, failure),
             // Stored before, so it is read back with everything else.
-            Message::Keyed { reply, .. } | Message::Unkeyed { reply, .. } => drop(reply.send(Ok(()))),
+            Message::Keyed { reply, .. } | Message::Unkeyed { reply, .. } | Message::Plugins { reply, .. } => {
+                let _ = reply.send(Ok(()));
+            }
             Message::Scheduling { change, reply } if change.is_kept() => {
                 self.keep_node(&change);
                 let _ = reply.send(Ok(()));
             }
             Message::Scheduling { reply, .. } => say(reply, failure),
             // Nobody knows what runs.
-            Message::Look(look) => look(None),
+            Message::Look(look) => look(None)(Ok(())),
             Message::Watch { run, watcher } => self.watch(run, watcher, u64::MAX),
             Message::Object { reply, .. } => say(reply, failure),
             Message::Size { reply, .. } => say(reply, failure),
@@ -238,6 +242,7 @@ impl EventLoop {
         let reader = self.storage.reader()?;
         let (engine, _) = restore::engine(&reader, &self.limits, self.clock.now())?;
         self.driver = Driver::new(engine);
+        self.outlet.hooks(HookSignal::Table(self.driver.engine.plugins().clone()));
         if self.starting() {
             // Whoever starts the loop hands everything in.
             return Ok(());
@@ -279,7 +284,7 @@ impl EventLoop {
         let Some(audience) = watchers.get_mut(&run) else { return };
         let next = usize::try_from(audience.next).unwrap_or(usize::MAX);
         let undelivered = facts.get(next..).unwrap_or_default();
-        audience.tell(undelivered, true);
+        audience.tell(undelivered.to_vec(), true);
         audience.next = facts.len() as u64;
     }
 
@@ -295,7 +300,10 @@ impl EventLoop {
         for run in gone {
             let Some(mut audience) = watchers.remove(&run) else { continue };
             if archived(run) {
-                undelivered.iter().filter(|(of, _)| *of == run).for_each(|(_, facts)| audience.tell(facts, true));
+                undelivered
+                    .iter()
+                    .filter(|(of, _)| *of == run)
+                    .for_each(|(_, facts)| audience.tell(facts.clone(), true));
             }
         }
         // Whoever only wants to look again looks again.

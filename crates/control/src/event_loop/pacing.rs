@@ -29,7 +29,7 @@ const NAP: Duration = Duration::from_micros(250);
 
 /// How many bytes of facts a run with more to decide may hold before they are committed while others are active. Each of
 /// them waits for one such commit at most; its sync takes about as long as writing this much.
-const PIECE: usize = 24 * 1024;
+const PIECE: usize = 8 * 1024;
 
 /// The same while nobody else is active: only the first who comes can meet such a commit, and syncs are what a large run alone
 /// pays for.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use octoflow_model::{Order, Time};
 use octoflow_store::{Error as StoreError, Load, Reader, Store};
 
-use crate::{clock, maintenance::sweep::LocatedDeletion};
+use crate::{clock, hooks::HookSignal, maintenance::sweep::LocatedDeletion};
 
 /// Reads what is durable. Writing is an effect, so it is not here.
 pub(crate) trait Storage: Send {
@@ -52,4 +52,6 @@ impl Clock for SystemClock {
 pub(crate) trait Outlet: Send + Sync {
     fn send(&self, orders: Vec<Order>);
     fn sweep(&self, deletion: LocatedDeletion);
+    /// Tells whoever delivers events to life hooks.
+    fn hooks(&self, signal: HookSignal);
 }

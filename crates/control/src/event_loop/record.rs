@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn a_kind_of_run_that_nobody_knows_is_refused_by_its_name() {
-        let line = r#"{"Submitted":{"name":"j","namespace":"default","uid":"u","at":1,"manifest":{"kind":"JobFlow","spec":{}}}}"#;
+        let line = r#"{"Submitted":{"name":"j","namespace":"default","uid":"u","at":1,"manifest":{"kind":"JobStream","spec":{}}}}"#;
         let refused = fold(RunId(1), read(0, line.as_bytes()).unwrap()).err().unwrap();
-        assert!(refused.contains("`JobFlow`") && refused.contains("newer version"), "{refused}");
+        assert!(refused.contains("`JobStream`") && refused.contains("newer version"), "{refused}");
     }
 }

@@ -1,7 +1,10 @@
 //! Restoring open runs from their journals, at a start and after an outage: all of them have their locks and their room
 //! before the first one goes on.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 use octoflow_engine::{Engine, Input, Run};
 use octoflow_model::{Fact, RunId, Time};
@@ -14,6 +17,7 @@ use crate::{
     event_loop::{meters, record, usage},
     node,
     objects::{
+        features,
         keyed::{self, KeyedObject},
         scheduling,
     },
@@ -76,13 +80,16 @@ pub(crate) fn folded(reader: &Reader, row: &RunRow) -> Result<Result<Restored, D
     Ok(folded.map(|run| Restored { run: Box::new(run), facts: count }).map_err(|why| (Vec::new(), why)))
 }
 
-/// An engine with everything that is kept and that it works with: nodes, queues and classes, ConfigMaps and Secrets, metrics
-/// and usage; and what cannot be read of the latter.
+/// An engine with everything that is kept and that it works with: nodes, queues and classes, plugins, ConfigMaps and
+/// Secrets, metrics and usage; and what cannot be read of the latter.
 pub(crate) fn engine(reader: &Reader, limits: &Limits, now: Time) -> Result<(Engine, Vec<String>), Error> {
     let (meters, mut unread) = meters::load(reader)?;
     let nodes = limits.nodes.iter().map(|node| node::stored(reader, node)).collect::<Result<_, _>>()?;
     let mut engine = limits.engine(nodes, meters);
     scheduling::each_stored(reader, |change| drop(engine.handle(change.into_input(), now)))?;
+    let (plugins, left_out) = features::table(reader)?;
+    engine.handle(Input::Plugins(Arc::new(plugins)), now);
+    unread.extend(left_out);
     let (records, odd) = usage::load(reader)?;
     engine.handle(Input::Usage(records), now);
     unread.extend(odd);
@@ -108,7 +115,7 @@ impl EventLoop {
         let open = !run.finished();
         if open {
             self.driver.restore(run, facts);
-        } else if !self.archive.has(run.id()) {
+        } else if !self.archive.takes_care_of(run.id()) {
             self.pack(Box::new(run));
         }
         open
@@ -121,7 +128,20 @@ impl EventLoop {
         now: Time,
     ) -> Result<(), Error> {
         // An outage may have come between: what was read back after it is here already.
-        runs.retain(|Restored { run, .. }| self.driver.engine.run(run.id()).is_none() && !self.archive.has(run.id()));
+        let reader = self.storage.reader()?;
+        let mut known = Ok(());
+        runs.retain(|Restored { run, .. }| {
+            let here = self.driver.engine.run(run.id()).is_some() || self.archive.takes_care_of(run.id());
+            // Its record may have been written since it was read.
+            let over = run.finished()
+                && reader.run(run.id()).map(|row| row.is_none_or(|row| row.archived)).unwrap_or_else(|error| {
+                    known = Err(error);
+                    false
+                });
+            !here && !over
+        });
+        known?;
+        drop(reader);
         let mut ids = Vec::with_capacity(runs.len());
         for Restored { run, facts } in runs {
             let id = run.id();
@@ -157,7 +177,7 @@ pub(crate) fn reserve_locks(engine: &mut Engine, reader: &Reader, row: &RunRow) 
 }
 
 pub(crate) fn each_keyed(reader: &Reader, mut take: impl FnMut(KeyedObject)) -> Result<(), Error> {
-    for kind in ["ConfigMap", "Secret"] {
+    for kind in ["ConfigMap", "Secret", "PersistentVolumeClaim"] {
         for object in reader.objects(kind, None)? {
             let body: Value = serde_json::from_slice(&object.body)
                 .map_err(|error| Error::Object { what: format!("{kind} `{}`", object.name), why: error.to_string() })?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use octoflow_engine::Run;
+use octoflow_model::task::Labels;
 use octoflow_store::{Archive, Change, RunRow, RunUpdate};
 use serde_json::json;
 
@@ -23,7 +24,7 @@ pub(super) fn new_row(run: &Run) -> RunRow {
     RunRow {
         phase: run.phase().to_owned(),
         started: run.began(),
-        labels: run.labels(),
+        labels: labels(run),
         progress: progress(run),
         priority: i64::from(run.run_priority()),
         parameters: json!(parameters).to_string(),
@@ -38,10 +39,17 @@ pub(super) fn update(run: &Run) -> RunUpdate {
         message: Some(run.message().to_owned()),
         started: run.began(),
         finished: run.ended(),
-        labels: Some(run.labels()),
+        labels: Some(labels(run)),
         progress: Some(progress(run)),
         priority: None,
     }
+}
+
+/// Labels and terms: what lists find the run by.
+fn labels(run: &Run) -> Labels {
+    let mut labels = run.labels();
+    labels.append(&mut run.terms());
+    labels
 }
 
 fn progress(run: &Run) -> String {

@@ -36,7 +36,7 @@ impl EventLoop {
         match replaces {
             // Somebody may have retried it, or deleted it, at the same time.
             Some(old) if self.replaced.contains(&old) => {
-                return Err(rerun::Refusal::Open { phase: "Running".to_owned() }.into());
+                return Err(rerun::RerunRefusal::Open { phase: "Running".to_owned() }.into());
             }
             Some(old) if holder.as_ref().is_none_or(|holder| holder.run != old || !holder.archived) => {
                 return Err(Error::UnknownRun(old));
@@ -62,6 +62,8 @@ impl EventLoop {
             self.replaces.insert(run, old);
             self.replaced.insert(old);
         }
+        let mut beside = beside;
+        beside.extend(self.bring_objects(run, now)?);
         if !beside.is_empty() {
             self.beside.insert(run, beside);
         }

@@ -24,6 +24,8 @@ impl Outlet for Nowhere {
     fn send(&self, _: Vec<octoflow_model::Order>) {}
 
     fn sweep(&self, _: crate::maintenance::sweep::LocatedDeletion) {}
+
+    fn hooks(&self, _: crate::hooks::HookSignal) {}
 }
 
 fn event_loop() -> EventLoop {
@@ -64,6 +66,7 @@ fn whatever_shows_decisions_is_answered_after_their_sync() {
         ("log sizes", asked(event_loop, |reply| Message::LogSizes { run, reply })),
         ("explain", asked(event_loop, |reply| Message::Explain { run, reply })),
         ("metrics", asked(event_loop, |reply| Message::Metrics { reply })),
+        ("scheduler", asked(event_loop, |reply| Message::Look(Box::new(|_| Box::new(|kept| drop(reply.send(kept))))))),
     ];
     for (what, (before, after)) in asked {
         assert!(!before, "{what}: answered before the sync");

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     Claim, Error,
+    hooks::HookSignal,
     maintenance::sweep::LocatedDeletion,
     objects::keyed::{self, KeyedObject},
 };
@@ -47,6 +48,12 @@ impl VirtualDisk {
 
     pub fn revision(&self) -> Revision {
         lock(&self.0).revision()
+    }
+
+    /// Makes durable at once what others than the loop store.
+    pub fn write(&self, batch: &Batch) -> Result<(), Error> {
+        lock(&self.0).write(batch)?;
+        Ok(())
     }
 }
 
@@ -86,6 +93,9 @@ impl Outlet for Outgoing {
 
     /// There are no artifacts in virtual time.
     fn sweep(&self, _: LocatedDeletion) {}
+
+    /// Whoever drives the loop reads from the disk what is to be delivered.
+    fn hooks(&self, _: HookSignal) {}
 }
 
 /// What the runtime is told after a start or an outage.

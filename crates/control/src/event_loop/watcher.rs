@@ -30,12 +30,22 @@ pub(crate) struct Audience {
 }
 
 impl Audience {
-    /// Tells the watchers of these facts, which change the run's lifecycle or not. Those who are gone are dropped.
-    pub(crate) fn tell(&mut self, facts: &[Fact], lifecycle: bool) {
-        if !facts.is_empty() {
-            self.watchers.retain(|watcher| watcher.tell(facts, lifecycle));
-            self.next = self.next.saturating_add(facts.len() as u64);
+    /// Tells the watchers of these facts, which change the run's lifecycle or not. Those who are gone are dropped. The last
+    /// who wants the facts gets them without a copy.
+    pub(crate) fn tell(&mut self, mut facts: Vec<Fact>, lifecycle: bool) {
+        if facts.is_empty() {
+            return;
         }
+        self.next = self.next.saturating_add(facts.len() as u64);
+        let mut readers = self.watchers.iter().filter(|watcher| matches!(watcher, Watcher::Facts(_))).count();
+        self.watchers.retain(|watcher| match watcher {
+            Watcher::Facts(reader) => {
+                readers -= 1;
+                let copy = if readers == 0 { std::mem::take(&mut facts) } else { facts.clone() };
+                reader.send(copy).is_ok()
+            }
+            Watcher::Signal(signal) => signal.lifecycle_only && !lifecycle || signal.send(),
+        });
     }
 
     /// Signals that something may have happened, without saying what.
@@ -45,16 +55,6 @@ impl Audience {
             Watcher::Signal(signal) => signal.send(),
         };
         self.watchers.retain(listens);
-    }
-}
-
-impl Watcher {
-    /// Whether anybody still listens.
-    fn tell(&self, facts: &[Fact], lifecycle: bool) -> bool {
-        match self {
-            Self::Facts(watcher) => watcher.send(facts.to_vec()).is_ok(),
-            Self::Signal(signal) => signal.lifecycle_only && !lifecycle || signal.send(),
-        }
     }
 }
 

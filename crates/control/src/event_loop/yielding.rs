@@ -59,8 +59,8 @@ mod tests {
     }
 
     #[test]
-    fn beside_somebody_it_has_a_third_of_the_time() {
-        assert_eq!(slices(|_| SOMEBODY, 300), 100);
+    fn beside_somebody_it_has_a_sixth_of_the_time() {
+        assert_eq!(slices(|_| SOMEBODY, 300), 50);
     }
 
     #[test]

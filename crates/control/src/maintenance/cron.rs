@@ -1,11 +1,11 @@
-//! The cron scheduler: tracks every CronWorkflow, starts due runs, and maintains status and history. The engine decides
+//! The cron scheduler: tracks every schedule of any kind, starts due runs, and maintains status and history. The engine decides
 //! what is due. The time is a parameter, so that tests control the clock.
 
 use std::collections::{BTreeMap, HashSet};
 
 use octoflow_engine::{
-    argo::{CRON_WORKFLOW, admit::examine_cron},
-    cron::{Act, CronState, Timetable, decide, wake_at},
+    cron::{Act, CronRow, CronState, CronStatus, Timetable, decide, wake_at},
+    kinds,
 };
 use octoflow_model::{Revision, RunId, Time};
 use octoflow_store::{Batch, Change, ChangedItem, Object};
@@ -19,17 +19,12 @@ use crate::{
 mod children;
 mod ledger;
 mod start;
-mod status;
 
 use ledger::StoredLedger;
-use status::Status;
-
-const KIND: &str = "CronWorkflow";
 
 /// All schedules of a controller.
 pub struct CronScheduler {
     registry: Registry,
-    kind: &'static Kind,
     /// By uid.
     crons: BTreeMap<String, Entry>,
     /// Changes up to this revision are applied; `None` before the first pass.
@@ -38,8 +33,10 @@ pub struct CronScheduler {
     failures: BTreeMap<String, String>,
 }
 
-/// Last known state of one CronWorkflow.
+/// Last known state of one schedule.
 struct Entry {
+    kind: &'static Kind,
+    row: &'static CronRow,
     uid: String,
     namespace: String,
     name: String,
@@ -57,8 +54,7 @@ struct Entry {
 
 impl CronScheduler {
     pub fn new(registry: &Registry) -> Self {
-        let kind = &CRON_WORKFLOW;
-        Self { registry: registry.clone(), kind, crons: BTreeMap::new(), cursor: None, failures: BTreeMap::new() }
+        Self { registry: registry.clone(), crons: BTreeMap::new(), cursor: None, failures: BTreeMap::new() }
     }
 
     /// Does everything that is due. Returns the latest time for the next call.
@@ -69,7 +65,7 @@ impl CronScheduler {
         for uid in uids {
             let Some(mut entry) = self.crons.remove(&uid) else { continue };
             let next = self.reconcile(&mut entry, now);
-            let name = format!("{}/{}", entry.namespace, entry.name);
+            let name = named(&entry);
             match next {
                 Ok(next) => {
                     self.failures.remove(&name);
@@ -100,8 +96,8 @@ impl CronScheduler {
     fn apply_changes(&mut self, now: Time) -> Result<(), Fault> {
         let Some(cursor) = self.cursor else { return self.read_all() };
         let mine = |what: &ChangedItem| match what {
-            ChangedItem::Put { kind, .. } => kind == KIND,
-            ChangedItem::Deleted(object) => object.kind == KIND,
+            ChangedItem::Put { kind, .. } => of_key(kind).is_some(),
+            ChangedItem::Deleted(object) => of_key(&object.kind).is_some(),
             ChangedItem::Run(_) | ChangedItem::DeletedRun(_) => true,
             ChangedItem::NewRun { .. } => false,
         };
@@ -109,8 +105,8 @@ impl CronScheduler {
         let mut ended = HashSet::new();
         for note in notes {
             match note.what {
-                ChangedItem::Put { namespace, name, .. } => {
-                    let found = self.registry.read(|reader| Ok(reader.object(KIND, &namespace, &name)?))?;
+                ChangedItem::Put { kind, namespace, name, .. } => {
+                    let found = self.registry.read(|reader| Ok(reader.object(&kind, &namespace, &name)?))?;
                     if let Some(object) = found {
                         self.upsert(&object, Some(now));
                     }
@@ -130,7 +126,10 @@ impl CronScheduler {
 
     fn read_all(&mut self) -> Result<(), Fault> {
         self.cursor = Some(self.registry.feed().latest());
-        let objects = self.registry.read(|reader| Ok(reader.objects(KIND, None)?))?;
+        let mut objects = Vec::new();
+        for (kind, _) in kinds::of_schedules() {
+            objects.extend(self.registry.read(|reader| Ok(reader.objects(kind.key, None)?))?);
+        }
         let present: HashSet<&str> = objects.iter().map(|object| object.uid.as_str()).collect();
         self.crons.retain(|uid, _| present.contains(uid.as_str()));
         for owner in self.registry.read(|reader| Ok(reader.tick_owners()?))? {
@@ -146,6 +145,7 @@ impl CronScheduler {
 
     /// Adds or updates a schedule. One whose spec changed restarts at `now`: earlier times belonged to the old spec.
     fn upsert(&mut self, object: &Object, now: Option<Time>) {
+        let Some((kind, row)) = of_key(&object.kind) else { return };
         let Ok(mut body) = serde_json::from_slice::<Value>(&object.body) else { return };
         body["metadata"]["uid"] = object.uid.clone().into();
         body["metadata"]["namespace"] = object.namespace.clone().into();
@@ -159,10 +159,12 @@ impl CronScheduler {
             None => None,
         };
         let entry = Entry {
+            kind,
+            row,
             uid: object.uid.clone(),
             namespace: object.namespace.clone(),
             name: object.name.clone(),
-            timetable: Timetable::read(&body),
+            timetable: (row.timetable)(&body),
             object: body,
             checked,
             // Recomputed if the schedule changed, because the entry is dirty then.
@@ -171,14 +173,15 @@ impl CronScheduler {
             dirty: dirty || checked.is_none(),
         };
         // The same name with another uid is another schedule.
-        let (namespace, name) = (&entry.namespace, &entry.name);
-        self.crons.retain(|_, other| (&other.namespace, &other.name) != (namespace, name));
+        let place = |entry: &Entry| (entry.kind.key, entry.namespace.clone(), entry.name.clone());
+        let own = place(&entry);
+        self.crons.retain(|_, other| place(other) != own);
         self.crons.insert(object.uid.clone(), entry);
     }
 
     fn remove(&mut self, uid: &str) -> Result<(), Fault> {
         if let Some(entry) = self.crons.remove(uid) {
-            self.failures.remove(&format!("{}/{}", entry.namespace, entry.name));
+            self.failures.remove(&named(&entry));
         }
         self.registry.controller().store().commit_wait(Batch::from(Change::DropTicks { uid: uid.to_owned() }))?;
         Ok(())
@@ -190,11 +193,11 @@ impl CronScheduler {
         if !entry.dirty && early && entry.checked.is_some_and(|checked| checked <= now) {
             return Ok(entry.wake);
         }
-        let mut status = Status::read(&entry.object);
+        let mut status = (entry.row.read)(&entry.object);
         let was_dirty = std::mem::take(&mut entry.dirty);
         if was_dirty {
             self.count_children(entry, &mut status)?;
-            status.spec_error(self.wrong(entry)?);
+            status.spec_error = self.wrong(entry)?;
         }
         let wake = match &entry.timetable {
             Ok(timetable) => {
@@ -215,7 +218,7 @@ impl CronScheduler {
         &self,
         entry: &mut Entry,
         timetable: &Timetable,
-        status: &mut Status,
+        status: &mut CronStatus,
         now: Time,
     ) -> Result<Option<Time>, Fault> {
         let (acts, wake) = self.registry.read(|reader| {
@@ -237,15 +240,15 @@ impl CronScheduler {
         for act in acts {
             match act {
                 Act::Stop => status.stopped = true,
-                Act::Trouble(why) => status.spec_error(Some(why)),
+                Act::Trouble(why) => status.spec_error = Some(why),
                 Act::Skip { nominal, why } => self.skip(entry, nominal, now, &why.to_string())?,
                 Act::Start { nominal, replaces } => {
                     // Referenced templates may have changed since the last check.
                     if let Some(why) = self.wrong(entry)? {
-                        status.spec_error(Some(why));
+                        status.spec_error = Some(why);
                         continue;
                     }
-                    status.spec_error(None);
+                    status.spec_error = None;
                     self.start(entry, status, nominal, &replaces, now)?;
                 }
             }
@@ -259,13 +262,23 @@ impl CronScheduler {
             return Ok(Some(wrong.join("; ")));
         }
         let catalog = self.registry.controller().catalog()?;
-        let (problems, _) = examine_cron(&entry.object, &catalog);
+        let (problems, _) = entry.kind.examine.map(|examine| examine(&entry.object, &catalog)).unwrap_or_default();
         let told = |problem: &octoflow_engine::Problem| match &problem.path {
             Some(path) => format!("{path}: {}", problem.message),
             None => problem.message.clone(),
         };
         Ok((!problems.is_empty()).then(|| problems.iter().map(told).collect::<Vec<_>>().join("; ")))
     }
+}
+
+/// Returns the name of a schedule in the list of errors.
+fn named(entry: &Entry) -> String {
+    format!("{} {}/{}", entry.kind.name, entry.namespace, entry.name)
+}
+
+/// Returns the kind of a schedule by its key.
+fn of_key(key: &str) -> Option<(&'static Kind, &'static CronRow)> {
+    kinds::of_schedules().find(|(kind, _)| kind.key == key)
 }
 
 fn failed(fault: Fault) -> Error {

@@ -2,11 +2,12 @@
 
 use octoflow_engine::argo::resource;
 use octoflow_model::{
-    AttemptId, Time,
+    AttemptId, Revision, Time,
     mark::Ownership,
     request::{ManifestText, ObjectAction, ObjectRequest, PatchKind},
 };
 use octoflow_runtime::artifacts;
+use octoflow_store::Batch;
 use serde_json::{Value, json};
 
 use super::{
@@ -18,7 +19,7 @@ use super::{
     patch,
 };
 use crate::{
-    access, clock,
+    Error, access, clock,
     registry::{Kind, Storage, meta, stored},
 };
 
@@ -122,7 +123,20 @@ impl ResourceWorker {
         Ok(Some(object))
     }
 
+    /// Acts on the object as it is. What somebody else changes between reading and writing is not lost: the action
+    /// begins again with what is there now.
     fn act_on_stored(&self, order: &Action<'_>) -> Result<ActionResult, ActionError> {
+        for _ in 0..MAX_TRIES {
+            if let Some(done) = self.try_on_stored(order)? {
+                return Ok(done);
+            }
+        }
+        let (kind, name) = (order.kind.name, &order.name);
+        Err(format!("the {kind} `{name}` was changed by others at each of {MAX_TRIES} tries").into())
+    }
+
+    /// Returns `None` if somebody else changed the object meanwhile.
+    fn try_on_stored(&self, order: &Action<'_>) -> Result<Option<ActionResult>, ActionError> {
         let (name, kind) = (order.name.as_str(), order.kind);
         let key = |name: &str| Key::new(kind.key, &order.namespace, name);
         if order.request.action == ObjectAction::Create {
@@ -131,27 +145,28 @@ impl ResourceWorker {
         let kept = self.stored_object(&key(name))?;
         let there = || kept.clone().ok_or_else(|| not_found(kind, name));
         let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let read = kept.as_ref().and_then(revision);
         match order.request.action {
             ObjectAction::Create => unreachable!("creating was dealt with"),
-            ObjectAction::Get => Ok(on(key(name), there()?)),
+            ObjectAction::Get => Ok(Some(on(key(name), there()?))),
             ObjectAction::Delete => {
                 if kept.is_none() && !order.again && !order.flags.ignore_not_found {
                     return Err(not_found(kind, name).into());
                 }
-                self.remove_stored(&key(name), kept)?;
-                Ok(ActionResult::Done { object: Value::Null, target: None, removes: false })
+                let removed = self.remove_stored(&key(name), kept)?;
+                Ok(removed.map(|()| ActionResult::Done { object: Value::Null, target: None, removes: false }))
             }
             ObjectAction::Replace => {
                 let uid = uid(&there()?);
-                self.store_object(order, name, order.given.clone(), uid)
+                self.store_object(order, name, order.given.clone(), uid, read)
             }
             ObjectAction::Apply => match kept {
                 Some(mut object) => {
                     let uid = uid(&object);
                     patch::merge(&mut object, &order.given);
-                    self.store_object(order, name, object, uid)
+                    self.store_object(order, name, object, uid, read)
                 }
-                None => self.store_object(order, name, order.given.clone(), order.identity.uid()),
+                None => self.store_object(order, name, order.given.clone(), order.identity.uid(), None),
             },
             ObjectAction::Patch(how) => {
                 let mut object = there()?;
@@ -159,19 +174,20 @@ impl ResourceWorker {
                 // An operation such as appending must not be applied twice.
                 let mark = order.attempt.to_string();
                 if order.again && object["metadata"]["annotations"][LAST_PATCH] == mark {
-                    return Ok(on(key(name), object));
+                    return Ok(Some(on(key(name), object)));
                 }
                 apply_patch(kind, how, &mut object, &order.given)?;
                 if how == PatchKind::Json {
                     object["metadata"]["annotations"][LAST_PATCH] = json!(mark);
                 }
-                self.store_object(order, name, object, uid)
+                self.store_object(order, name, object, uid, read)
             }
         }
     }
 
     /// Deletes the object, or marks it as terminating if finalizers hold it.
-    fn remove_stored(&self, key: &Key, kept: Option<Value>) -> Result<(), ActionError> {
+    fn remove_stored(&self, key: &Key, kept: Option<Value>) -> Result<Option<()>, ActionError> {
+        let expect = Batch::from(key.expect(kept.as_ref().and_then(revision)));
         if let Some(mut object) = kept {
             let mut ties = Ownership::of(&object["metadata"]);
             if meta::is_held(&ties) {
@@ -180,13 +196,17 @@ impl ResourceWorker {
                 if let Some(metadata) = object["metadata"].as_object_mut() {
                     ties.write(metadata);
                 }
-                return Ok(self.handle.put_object(&object, uid)?);
+                return unless_stale(self.handle.put_object_with(&object, uid, expect).map(drop));
             }
         }
-        Ok(self.handle.delete_object(key)?)
+        unless_stale(self.handle.delete_object_with(key, expect))
     }
 
-    fn create_on_stored(&self, order: &Action<'_>, key: impl Fn(&str) -> Key) -> Result<ActionResult, ActionError> {
+    fn create_on_stored(
+        &self,
+        order: &Action<'_>,
+        key: impl Fn(&str) -> Key,
+    ) -> Result<Option<ActionResult>, ActionError> {
         let uid = order.identity.uid();
         let ours = |object: &Value| object["metadata"]["uid"] == uid;
         let prefix = order.given["metadata"]["generateName"].as_str().unwrap_or_default();
@@ -200,21 +220,23 @@ impl ResourceWorker {
         for name in &names {
             match self.stored_object(&key(name))? {
                 // This attempt created it before the restart.
-                Some(object) if ours(&object) => return Ok(on(key(name), object)),
+                Some(object) if ours(&object) => return Ok(Some(on(key(name), object))),
                 Some(_) => {}
-                None => return self.store_object(order, name, order.given.clone(), uid),
+                None => return self.store_object(order, name, order.given.clone(), uid, None),
             }
         }
         Err(exists(order.kind, &names[0]).into())
     }
 
+    /// Stores the object, unless it is not of the revision that was read any more; `None` if there was none.
     fn store_object(
         &self,
         order: &Action<'_>,
         name: &str,
         mut object: Value,
         uid: String,
-    ) -> Result<ActionResult, ActionError> {
+        read: Option<Revision>,
+    ) -> Result<Option<ActionResult>, ActionError> {
         let key = Key::new(order.kind.key, &order.namespace, name);
         let metadata = object["metadata"].as_object_mut().ok_or("the object has no metadata")?;
         metadata.insert("name".to_owned(), json!(name));
@@ -227,10 +249,29 @@ impl ResourceWorker {
         add_owner(&mut object, order.request);
         stored::prepare(order.kind, &mut object);
         kind::check(order.kind, &object)?;
-        self.handle.put_object(&object, uid)?;
+        let written = self.handle.put_object_with(&object, uid, Batch::from(key.expect(read)));
+        if unless_stale(written)?.is_none() {
+            return Ok(None);
+        }
         let object = self.stored_object(&key)?.ok_or_else(|| not_found(order.kind, name))?;
-        Ok(on(key, object))
+        Ok(Some(on(key, object)))
     }
+}
+
+/// How often an action is tried on an object that others keep changing.
+const MAX_TRIES: usize = 64;
+
+/// Returns `None` if the write was refused because somebody else changed the object first.
+fn unless_stale<T>(written: Result<T, Error>) -> Result<Option<T>, ActionError> {
+    match written {
+        Err(Error::Store(octoflow_store::Error::Stale { .. })) => Ok(None),
+        written => Ok(Some(written?)),
+    }
+}
+
+/// Returns the revision that an object was read with.
+fn revision(object: &Value) -> Option<Revision> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok().map(Revision)
 }
 
 /// Annotation with the attempt that last applied a JSON patch, so that a retry does not apply it twice.

@@ -1,12 +1,14 @@
 //! Fetches from other machines on behalf of the resource worker: key listings and external manifests. Servers may be
-//! slow, so fetches run on helper threads, a few at a time.
+//! slow, so fetches run on helper threads, a few at a time. A fetch without a thread waits for one; it never fails for it.
 
 use std::{
     collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    sync::Arc,
-    thread,
+    sync::{
+        Arc,
+        mpsc::{self, Sender},
+    },
 };
 
 use octoflow_model::{
@@ -17,7 +19,7 @@ use octoflow_model::{
 use octoflow_runtime::{artifacts::ArtifactClient, egress::Policy};
 
 use super::{ResourceWorker, WorkItem};
-use crate::supervisor::panic_message;
+use crate::{Supervisor, supervisor::panic_message};
 
 /// Maximum number of concurrent fetches.
 const MAX_CONCURRENT: usize = 8;
@@ -31,6 +33,8 @@ pub(super) struct Fetcher {
     queue: VecDeque<(AttemptId, Fetch)>,
     wanted: std::collections::HashSet<AttemptId>,
     at_work: usize,
+    /// True while no thread can be started: the worker tries again after a pause.
+    stuck: bool,
 }
 
 pub(super) enum Fetch {
@@ -54,6 +58,7 @@ impl Fetcher {
             queue: VecDeque::new(),
             wanted: std::collections::HashSet::new(),
             at_work: 0,
+            stuck: false,
         }
     }
 
@@ -71,12 +76,53 @@ impl Fetcher {
         self.queue.retain(|(waiting, _)| *waiting != attempt);
         self.wanted.remove(&attempt)
     }
+
+    fn add(&mut self, attempt: AttemptId, fetch: Fetch) {
+        self.wanted.insert(attempt);
+        self.queue.push_back((attempt, fetch));
+    }
+
+    /// Returns whether fetches wait for a thread.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck
+    }
+
+    /// Starts as many fetches as may run at once. Without a thread they stay in the queue.
+    fn start(&mut self, supervisor: &Supervisor, results: &Sender<WorkItem>) {
+        self.stuck = false;
+        while self.at_work < MAX_CONCURRENT && !self.queue.is_empty() {
+            let (artifact_client, results) = (self.artifact_client(), results.clone());
+            // The fetch follows once there is a thread, so that it is not lost if there is none.
+            let (hand_over, work) = mpsc::sync_channel::<(AttemptId, Fetch)>(1);
+            let thread = supervisor.spawn("fetcher", move || {
+                let Ok((attempt, fetch)) = work.recv() else { return Ok(()) };
+                let listing = matches!(fetch, Fetch::Listing(_));
+                let fetched =
+                    catch_unwind(AssertUnwindSafe(|| perform(&artifact_client, fetch))).unwrap_or_else(|panic| {
+                        let why = format!("a bug of octoflow: asking for it panicked: {}", panic_message(&*panic));
+                        if listing { Fetched::Listing(Err(why)) } else { Fetched::Manifest(Err(why)) }
+                    });
+                // The send fails only if the resource worker has closed.
+                let _ = results.send(WorkItem::Fetched(attempt, fetched));
+                Ok(())
+            });
+            if let Err(error) = thread {
+                tracing::warn!(%error, waiting = self.queue.len(), "no thread can be started; fetches wait for one");
+                self.stuck = true;
+                return;
+            }
+            self.at_work += 1;
+            if let Some(next) = self.queue.pop_front() {
+                // The thread waits for it.
+                let _ = hand_over.send(next);
+            }
+        }
+    }
 }
 
 impl ResourceWorker {
     pub(super) fn fetch(&mut self, attempt: AttemptId, fetch: Fetch) {
-        self.fetcher.wanted.insert(attempt);
-        self.fetcher.queue.push_back((attempt, fetch));
+        self.fetcher.add(attempt, fetch);
         self.start_fetches();
     }
 
@@ -94,28 +140,8 @@ impl ResourceWorker {
         self.start_fetches();
     }
 
-    fn start_fetches(&mut self) {
-        while self.fetcher.at_work < MAX_CONCURRENT {
-            let Some((attempt, fetch)) = self.fetcher.queue.pop_front() else { return };
-            let (artifact_client, queue) = (self.fetcher.artifact_client(), self.queue.clone());
-            let work = move || {
-                let listing = matches!(fetch, Fetch::Listing(_));
-                let fetched =
-                    catch_unwind(AssertUnwindSafe(|| perform(&artifact_client, fetch))).unwrap_or_else(|panic| {
-                        let why = format!("a bug of octoflow: asking for it panicked: {}", panic_message(&*panic));
-                        if listing { Fetched::Listing(Err(why)) } else { Fetched::Manifest(Err(why)) }
-                    });
-                // The send fails only if the resource worker has closed.
-                let _ = queue.send(WorkItem::Fetched(attempt, fetched));
-            };
-            match thread::Builder::new().name("fetcher".to_owned()).spawn(work) {
-                Ok(_) => self.fetcher.at_work += 1,
-                Err(error) => {
-                    self.fetcher.forget(attempt);
-                    self.answer(attempt, Answer::Refused(format!("no thread could be started: {error}")));
-                }
-            }
-        }
+    pub(super) fn start_fetches(&mut self) {
+        self.fetcher.start(&self.supervisor, &self.queue);
     }
 }
 
@@ -148,5 +174,32 @@ fn kind(location: &Location) -> &'static str {
         Location::S3(_) => "the manifest in a bucket",
         Location::Http(_) => "the manifest on a web server",
         Location::Git(_) => "the manifest in a git repository",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::{NodeIx, RunId, location::LocalKey};
+
+    use super::*;
+
+    #[test]
+    fn a_fetch_without_a_thread_waits_for_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (supervisor, (results, fetched)) = (Supervisor::default(), mpsc::channel());
+        let mut fetcher = Fetcher::new(dir.path(), Policy::strict());
+        let attempt = AttemptId { run: RunId(1), task: NodeIx(0), attempt: 0 };
+        let location = Location::Local(LocalKey { namespace: "default".to_owned(), key: String::new() });
+        fetcher.add(attempt, Fetch::Listing(ListingRequest { location, cut: String::new() }));
+        supervisor.refuse_threads(2);
+        for _ in 0..2 {
+            fetcher.start(&supervisor, &results);
+            assert!(fetcher.is_stuck() && fetcher.is_wanted(attempt) && fetched.try_recv().is_err());
+        }
+        fetcher.start(&supervisor, &results);
+        assert!(!fetcher.is_stuck());
+        let Ok(WorkItem::Fetched(of, Fetched::Listing(Ok(keys)))) = fetched.recv() else { panic!("not a listing") };
+        assert!(of == attempt && keys.is_empty());
+        assert!(supervisor.failure().is_none());
     }
 }

@@ -16,6 +16,11 @@ impl Identity {
         Self { seed: format!("{owner}/{}/{}", attempt.task, attempt.attempt) }
     }
 
+    /// Returns the identity of what follows from the owner's uid and a text that names it.
+    pub(super) fn of(owner: &str, what: &str) -> Self {
+        Self { seed: format!("{owner}/{what}") }
+    }
+
     /// Returns the uid in its usual text form.
     pub(super) fn uid(&self) -> String {
         let mut bytes = self.hash("uid");

@@ -1,4 +1,4 @@
-//! Parses ConfigMaps and Secrets into named values.
+//! Parses ConfigMaps and Secrets into named values, and claims into none: that they exist is all that counts.
 
 use octoflow_engine::{engine::Keyed, kinds};
 use octoflow_model::{
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Error;
 
-/// ConfigMap or Secret ready for the engine.
+/// ConfigMap, Secret or claim ready for the engine.
 #[derive(Clone, Debug)]
 pub struct KeyedObject {
     pub kind: Keyed,
@@ -25,6 +25,7 @@ pub fn parse(object: &Value) -> Result<KeyedObject, Error> {
     let kind = match word {
         "ConfigMap" => Keyed::ConfigMap,
         "Secret" => Keyed::Secret,
+        "PersistentVolumeClaim" => Keyed::Claim,
         _ => return Err(wrong("only ConfigMaps and Secrets hold values")),
     };
     if name.is_empty() {
@@ -37,6 +38,10 @@ pub fn parse(object: &Value) -> Result<KeyedObject, Error> {
     for (name, value) in object["metadata"]["annotations"].as_object().into_iter().flatten() {
         data.annotations.insert(name.clone(), value.as_str().unwrap_or_default().to_owned());
     }
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or(DEFAULT_NAMESPACE).to_owned();
+    if kind == Keyed::Claim {
+        return Ok(KeyedObject { kind, namespace, name, data: KeyedData::default() });
+    }
     let texts = |field: &str| {
         object[field]
             .as_object()
@@ -47,7 +52,7 @@ pub fn parse(object: &Value) -> Result<KeyedObject, Error> {
     };
     for (key, text) in texts("data") {
         let bytes = match kind {
-            Keyed::ConfigMap => text.into_bytes(),
+            Keyed::ConfigMap | Keyed::Claim => text.into_bytes(),
             Keyed::Secret => base64::decode_lenient(&text)
                 .ok_or_else(|| wrong(&format!("data.{key} is not base64; use stringData for plain text")))?,
         };
@@ -60,7 +65,6 @@ pub fn parse(object: &Value) -> Result<KeyedObject, Error> {
     for (key, text) in texts("stringData") {
         data.entries.insert(key, text.into_bytes());
     }
-    let namespace = object["metadata"]["namespace"].as_str().unwrap_or(DEFAULT_NAMESPACE).to_owned();
     Ok(KeyedObject { kind, namespace, name, data })
 }
 
@@ -69,6 +73,7 @@ pub(crate) fn kind_name(keyed: Keyed) -> &'static str {
     match keyed {
         Keyed::ConfigMap => kinds::core::CONFIG_MAP.key,
         Keyed::Secret => kinds::core::SECRET.key,
+        Keyed::Claim => kinds::core::VOLUME_CLAIM.key,
     }
 }
 
@@ -79,12 +84,15 @@ pub(crate) fn object(keyed: &KeyedObject) -> Value {
     for (key, bytes) in &data.entries {
         match (kind, str::from_utf8(bytes)) {
             (Keyed::Secret, _) => texts.insert(key.clone(), base64::encode(bytes).into()),
-            (Keyed::ConfigMap, Ok(text)) => texts.insert(key.clone(), text.into()),
-            (Keyed::ConfigMap, Err(_)) => binary.insert(key.clone(), base64::encode(bytes).into()),
+            (Keyed::ConfigMap | Keyed::Claim, Ok(text)) => texts.insert(key.clone(), text.into()),
+            (Keyed::ConfigMap | Keyed::Claim, Err(_)) => binary.insert(key.clone(), base64::encode(bytes).into()),
         };
     }
     let (labels, annotations) = (&data.labels, &data.annotations);
     let metadata = json!({"name": name, "namespace": namespace, "labels": labels, "annotations": annotations});
+    if *kind == Keyed::Claim {
+        return json!({"apiVersion": "v1", "kind": kind_name(*kind), "metadata": metadata, "spec": {}});
+    }
     json!({"apiVersion": "v1", "kind": kind_name(*kind), "metadata": metadata, "data": texts, "binaryData": binary})
 }
 

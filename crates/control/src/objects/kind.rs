@@ -1,5 +1,6 @@
 //! Kinds that resource templates can use: all stored kinds and runs, by any of their names.
 
+use octoflow_model::plugin::FEATURE_KIND;
 use serde_json::Value;
 
 use crate::registry::{Fault, Kind, kinds, stored};
@@ -28,14 +29,16 @@ pub(super) fn of_manifest(api_version: &str, word: &str) -> Result<&'static Kind
 }
 
 fn unknown(word: &str) -> String {
-    let names: Vec<&str> = kinds::all().filter(|kind| is_known(kind)).map(|kind| kind.name).collect();
+    let known = kinds::all().filter(|kind| is_known(kind) && kind.alternate_of.is_none());
+    let names: Vec<&str> = known.map(|kind| kind.word).collect();
     let given = if word.is_empty() { "an object without a kind".to_owned() } else { format!("kind {word}") };
     format!("{given} is not kept here; a resource template can ask for: {}", names.join(", "))
 }
 
-/// Views cannot be used, nor can namespaces, which must not be created from within one.
+/// Views cannot be used, nor can namespaces, which must not be created from within one. Features need a privilege that
+/// whoever submits runs may not have.
 fn is_known(kind: &Kind) -> bool {
-    !kind.is_view() && *kind != kinds::core::NAMESPACE
+    !kind.is_view() && *kind != kinds::core::NAMESPACE && kind.key != FEATURE_KIND
 }
 
 /// Returns whether the kind is a custom resource, for which merging lists by name is not defined.

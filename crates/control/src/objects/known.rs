@@ -2,6 +2,7 @@
 
 use std::{fs, time::Duration};
 
+use octoflow_engine::dialect;
 use octoflow_model::{
     Time,
     submission::{EarlierDurations, SubmitContext},
@@ -9,7 +10,7 @@ use octoflow_model::{
 use octoflow_store::{Filter, LabelTest, Page, Reader, RunRow, Store};
 use serde_json::Value;
 
-use crate::{Error, clock, read};
+use crate::{Error, clock, random, read};
 
 /// Runs with the same value of one of these labels have the same origin.
 const ORIGINS: [&str; 3] = [
@@ -37,6 +38,10 @@ pub(crate) fn known(
     host: Option<&str>,
 ) -> Result<SubmitContext, Error> {
     let mut known = SubmitContext { host: host.map(str::to_owned), skew: clock::skew(), ..SubmitContext::default() };
+    let wants_keys = dialect::of(manifest).ok().and_then(|dialect| dialect.wants_keys);
+    if wants_keys.is_some_and(|wanted| wanted(manifest)) {
+        known.keys = Some(Box::new(random::new_key_pair()?));
+    }
     let labels = &manifest["metadata"]["labels"];
     let origins = || ORIGINS.into_iter().filter_map(|origin| Some((origin, labels[origin].as_str()?)));
     if origins().next().is_none() {

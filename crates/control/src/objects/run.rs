@@ -10,16 +10,16 @@ use super::{
     act::{Action, add_owner, apply_patch},
     action_error::ActionError,
     kind::{exists, not_found},
+    submitted,
 };
 use crate::{
     Error,
     controller::Submit,
-    event_loop::Message,
+    registry::delete::remove_run_if,
     registry::{
         run::of_row,
         steer::{self, ObjectUpdate},
     },
-    remove_run,
 };
 
 /// Maximum depth of runs that create runs, to stop endless recursion.
@@ -111,6 +111,8 @@ impl ResourceWorker {
                 continue;
             }
             let mut manifest = order.given.clone();
+            // The run that asks is nobody's name.
+            submitted::stamp(order.kind, &mut manifest, "");
             manifest["kind"] = json!(order.kind.name);
             manifest["metadata"]["name"] = json!(name);
             manifest["metadata"]["namespace"] = json!(order.namespace);
@@ -159,14 +161,15 @@ impl ResourceWorker {
         })
     }
 
-    fn remove_run(&self, run: RunId) -> Result<Vec<String>, Error> {
+    pub(super) fn remove_run(&self, run: RunId) -> Result<Vec<String>, Error> {
         let Some(row) = self.handle.store.reader()?.run(run)? else { return Ok(Vec::new()) };
         if steer::mark_if_held(&self.handle, &row)? {
             return Ok(Vec::new());
         }
-        let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
-        self.handle.ask(|reply| Message::Forget { run, name, reply })?;
-        Ok(remove_run(&self.handle.store, &self.data_dir, &row)?.warnings)
+        let (batch, hooks) = self.handle.forget_run(&row)?;
+        let left = remove_run_if(&self.handle.store, &self.data_dir, &row, batch)?;
+        self.handle.hooks.send_due(hooks);
+        Ok(left.warnings)
     }
 }
 

@@ -15,7 +15,7 @@ use octoflow_engine::{
     },
     schedule::{
         TaskRef,
-        spec::{NodeSpec, QueueSpec},
+        spec::{NodeSpec, Quantities, QueueSpec},
     },
 };
 use octoflow_store::{Reader, Store};
@@ -201,6 +201,16 @@ impl Declared {
     /// Returns everything that is wrong with a queue at its place.
     pub(crate) fn check_queue(&self, object: &Value, has_work: impl Fn(&str) -> bool) -> Vec<Problem> {
         self.queues.check(&scheduling::queue(object), has_work)
+    }
+
+    /// Returns what is wrong with guarantees beside what all nodes were declared to have: more would stop every other queue.
+    pub(crate) fn check_guarantees(&self, object: &Value, totals: &Quantities) -> Vec<Problem> {
+        let spec = scheduling::queue(object);
+        let beyond = spec.guarantee.keys().filter_map(|resource| {
+            let (all, most) = (self.queues.guaranteed(&spec, resource), *totals.get(resource)?);
+            (all > most).then(|| scheduling::guaranteed_too_much(resource, all, most))
+        });
+        beyond.collect()
     }
 
     pub(crate) fn check_delete_queue(&self, name: &str, has_work: impl Fn(&str) -> bool) -> Result<(), String> {

@@ -11,7 +11,7 @@ use octoflow_engine::{Program, admit::admit};
 use octoflow_model::submission::Stored;
 use serde_json::Value;
 
-use super::{Fault, Kind, Registry};
+use super::{Fault, Kind, Registry, fields::advice};
 use crate::Error;
 
 /// Maximum number of cached manifests.
@@ -32,6 +32,8 @@ pub(super) struct AdmittedRun {
     /// Copies of everything it refers to.
     pub stored: Stored,
     pub program: Program,
+    /// What its author should know although it was accepted.
+    pub warnings: Vec<String>,
 }
 
 #[derive(Default)]
@@ -74,7 +76,8 @@ impl Registry {
             None => Program::compile(&admitted.manifest, &admitted.stored)
                 .map_err(|why| Error::Refused(octoflow_engine::Refusal::Invalid(why)))?,
         };
-        let admitted_run = AdmittedRun { manifest: admitted.manifest, stored: admitted.stored, program };
+        let warnings = advice(admitted.warnings);
+        let admitted_run = AdmittedRun { manifest: admitted.manifest, stored: admitted.stored, program, warnings };
         if let Some(fingerprint) = fingerprint {
             cache.insert(fingerprint, object, &admitted_run, generation);
         }
@@ -161,7 +164,7 @@ mod tests {
 
     fn admitted_run(manifest: Value) -> AdmittedRun {
         let program = Program::compile(&manifest, &Stored::default()).unwrap();
-        AdmittedRun { manifest, stored: Stored::default(), program }
+        AdmittedRun { manifest, stored: Stored::default(), program, warnings: Vec::new() }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Cause, Fault, Kind, Registry, WriteOptions,
+    Cause, Created, Fault, Kind, Registry, WriteOptions,
     managed::{self, FieldConflict, ManagedFields, Operation},
     stored,
     write::FieldManager,
@@ -21,6 +21,9 @@ pub struct ApplyOptions {
     pub force: bool,
     /// Validate everything, store nothing.
     pub dry_run: bool,
+    /// Who submits a run that is made, and who writes; see [`WriteOptions`].
+    pub submitted_by: Option<String>,
+    pub written_by: String,
 }
 
 /// Result of an apply.
@@ -29,6 +32,8 @@ pub struct Applied {
     pub object: Value,
     /// True if the object was created.
     pub created: bool,
+    /// What its author should know although it was created.
+    pub warnings: Vec<String>,
 }
 
 impl Registry {
@@ -58,15 +63,19 @@ impl Registry {
         for _ in 0..TRIES {
             match self.apply_to(kind, namespace, name, &wanted, options) {
                 Err(Fault::NotFound { .. }) => {}
-                done => return done.map(|object| Applied { object, created: false }),
+                done => return done.map(|object| Applied { object, created: false, warnings: Vec::new() }),
             }
             let now = clock::now().to_string();
             let managed = ManagedFields::created(&wanted, &options.manager, Operation::Apply, &now);
             let (dry_run, manager) = (options.dry_run, options.manager.clone());
-            let write = WriteOptions { dry_run, manager, ..WriteOptions::default() };
+            let (submitted_by, written_by) = (options.submitted_by.clone(), options.written_by.clone());
+            let write = WriteOptions { dry_run, manager, submitted_by, written_by, ..WriteOptions::default() };
             match self.create_by(kind, namespace, wanted.clone(), &write, FieldManager::Known(managed)) {
                 Err(Fault::Exists { .. }) => {}
-                done => return done.map(|object| Applied { object, created: true }),
+                done => {
+                    let Created { object, warnings } = done?;
+                    return Ok(Applied { object, created: true, warnings });
+                }
             }
         }
         Err(Fault::stale(kind, name))

@@ -2,6 +2,7 @@
 //! become warnings, artifacts wait in the sweeper's queue.
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     time::{Duration, Instant},
 };
@@ -14,7 +15,6 @@ use octoflow_store::{Batch, Change, Filter, Page, Reader, RunRow, Store};
 use crate::{
     Controller, Error,
     controller::{owned, world},
-    event_loop::Message,
     maintenance::sweep::{QueuedDeletion, queue_artifact_deletion},
     read,
 };
@@ -42,12 +42,12 @@ impl Controller {
         let row = self.store().reader()?.run(run)?.ok_or(Error::UnknownRun(run))?;
         let rows = with_owned_runs(&self.store().reader()?, row)?;
         let mut removed = Removed::default();
+        let mut events = BTreeMap::new();
         for row in &rows {
             if !row.archived {
                 self.end(row)?;
             }
-            let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
-            self.handle().ask(|reply| Message::Forget { run: row.run, name, reply })?;
+            events.insert(row.run, self.handle().forget_run(row)?);
         }
         for row in &rows {
             let row = &self.store().reader()?.run(row.run)?.unwrap_or_else(|| row.clone());
@@ -55,7 +55,9 @@ impl Controller {
             if crate::registry::steer::mark_if_held(self.handle(), row).unwrap_or(false) {
                 continue;
             }
-            let removed_run = remove_run(self.store(), self.data_dir(), row)?;
+            let (batch, hooks) = events.remove(&row.run).unwrap_or_default();
+            let removed_run = remove_run_if(self.store(), self.data_dir(), row, batch)?;
+            self.handle().hooks.send_due(hooks);
             removed.names.push(row.name.clone());
             removed.warnings.extend(removed_run.warnings);
             if let Some(deletion) = removed_run.deletion {

@@ -3,7 +3,7 @@
 
 use octoflow_engine::argo::{
     EVENT_BINDING, WORKFLOW,
-    binding::{self, Event},
+    binding::{self, IncomingEvent},
 };
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ impl Registry {
         metadata: Vec<(String, Vec<String>)>,
     ) -> Result<Vec<Dispatched>, Fault> {
         let (namespace, discriminator) = (namespace.to_owned(), discriminator.to_owned());
-        let event = Event { namespace, discriminator, payload, metadata, at: clock::now() };
+        let event = IncomingEvent { namespace, discriminator, payload, metadata, at: clock::now() };
         let kind = &EVENT_BINDING;
         let bindings = self.read(|reader| Ok(reader.objects(kind.key, Some(&event.namespace))?))?;
         let one = |object: octoflow_store::Object| {
@@ -55,7 +55,7 @@ impl Registry {
         Ok(bindings.into_iter().map(one).collect())
     }
 
-    fn dispatch_to(&self, body: &Value, event: &Event) -> EventOutcome {
+    fn dispatch_to(&self, body: &Value, event: &IncomingEvent) -> EventOutcome {
         let workflow = match binding::submission(body, event) {
             Ok(Some(workflow)) => workflow,
             Ok(None) => return EventOutcome::NoMatch,

@@ -1,6 +1,6 @@
 //! Errors of the registry. Each cause has its own variant, so that every API face can encode it in its own way.
 
-use octoflow_engine::{Problem, Problems, Severity};
+use octoflow_engine::{Problem, Problems, Severity, admit::code};
 
 use super::Kind;
 use crate::{Error, supervisor::error_chain};
@@ -34,11 +34,20 @@ pub enum Fault {
 
     /// The run is too large for one answer.
     #[error(
-        "{} \"{name}\" has {nodes} nodes, and at most {} are shown at once; ask for less: `fields=-status.nodes` leaves out the nodes, `octoflow logs` and the pods of the workflow (label workflows.argoproj.io/workflow={name}, with a limit) tell of single ones",
+        "{} \"{name}\" has {nodes} nodes, some {} MB as text, and at most {} nodes or {} MB are shown at once; ask for less: `fields=-status.nodes` leaves out the nodes, `octoflow logs` and the pods of the workflow (label workflows.argoproj.io/workflow={name}, with a limit) tell of single ones",
         kind.resource(),
-        super::size::MAX_NODES
+        bytes / 1_000_000,
+        super::size::MAX_NODES,
+        super::size::MAX_ANSWER_BYTES / 1_000_000
     )]
-    TooLarge { kind: &'static Kind, name: String, nodes: u64 },
+    TooLarge { kind: &'static Kind, name: String, nodes: u64, bytes: u64 },
+
+    /// Too many large runs are being shown already.
+    #[error(
+        "{} \"{name}\" is large, and as many large runs as memory is kept for are being shown; try again, or ask for less: `fields=-status.nodes`",
+        kind.resource()
+    )]
+    Busy { kind: &'static Kind, name: String },
 
     /// The feed no longer covers this revision.
     #[error("too old resource version: list again and watch from there")]
@@ -67,10 +76,15 @@ impl Cause {
         Self { reason: "FieldValueRequired", message: message.into(), field: field.into() }
     }
 
-    pub(super) fn of(problem: &Problem) -> Self {
+    pub fn of(problem: &Problem) -> Self {
         let help = problem.help.as_ref().map_or(String::new(), |help| format!("; {help}"));
         let field = problem.path.as_ref().map(ToString::to_string).unwrap_or_default();
-        Self::invalid(field, format!("{}{help} [{}]", problem.message, problem.code))
+        let reason = match problem.code {
+            code::REQUIRED => "FieldValueRequired",
+            code::PLUGIN_TYPE => "FieldValueNotSupported",
+            _ => "FieldValueInvalid",
+        };
+        Self { reason, message: format!("{}{help} [{}]", problem.message, problem.code), field }
     }
 }
 

@@ -2,6 +2,7 @@
 //! whether an object makes sense is decided at admission.
 
 use octoflow_engine::{
+    Problem,
     expr::nearest,
     shape::{self, Shape, Support},
 };
@@ -38,12 +39,22 @@ pub fn ineffective_fields(kind: &Kind, object: &Value) -> Vec<String> {
         Some(advise) => advise(object),
         None => shape::check(object, shape).warnings,
     };
-    let told = warnings.into_iter().filter_map(|problem| {
+    advice(warnings)
+}
+
+/// Returns warnings as text for the author of an object, each once and without those about fields that only servers write.
+pub(super) fn advice(warnings: Vec<Problem>) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    for problem in warnings {
         let path = problem.path.as_ref().map(ToString::to_string).unwrap_or_default();
-        let ours = path == "status" || path.starts_with("metadata.");
-        (!ours).then(|| format!("{path}: {} [{}]", problem.message, problem.code))
-    });
-    told.take(MAX_REPORTED).collect()
+        let authored = ["metadata.annotations", "metadata.labels"].iter().any(|field| path.starts_with(field));
+        let ours = path == "status" || path.starts_with("metadata.") && !authored;
+        let text = problem.summary();
+        if !ours && told.len() < MAX_REPORTED && !told.contains(&text) {
+            told.push(text);
+        }
+    }
+    told
 }
 
 /// Recursion is bounded by the nesting limit of the reader.

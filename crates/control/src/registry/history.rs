@@ -80,7 +80,9 @@ impl Registry {
 
     /// Returns the label keys of runs, of one namespace or of all.
     pub fn label_keys(&self, namespace: Option<&str>) -> Result<Vec<String>, Fault> {
-        self.read(|reader| Ok(reader.label_keys(namespace)?))
+        let mut keys = self.read(|reader| Ok(reader.label_keys(namespace)?))?;
+        keys.retain(|key| !octoflow_model::plugin::term::is_term(key));
+        Ok(keys)
     }
 
     /// Returns the values of a label on runs.

@@ -1,7 +1,7 @@
 //! Validation of metadata: writable fields, names, labels, owner references. Every name that becomes a key or part of a
 //! path is checked here before anything is stored.
 
-use octoflow_model::mark::Ownership;
+use octoflow_model::{mark::Ownership, plugin::FEATURE_KIND};
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind};
@@ -200,7 +200,12 @@ fn text(value: &Value) -> &str {
 }
 
 fn named(kind: &Kind, name: &str) -> Result<(), String> {
-    if kind.name == "Namespace" { label_name(name) } else { dns_name(name) }
+    match kind.key {
+        "Namespace" => label_name(name),
+        // Checked with the rest of it: people and other programs have named features long before.
+        FEATURE_KIND => Ok(()),
+        _ => dns_name(name),
+    }
 }
 
 /// Checks a name as the Kubernetes API takes it: names are part of paths and of file names.
@@ -245,6 +250,10 @@ fn qualified(key: &str) -> Result<(), String> {
          perhaps a domain and `/` before them",
         shown(key)
     ))
+}
+
+pub(crate) fn is_label_value(value: &str) -> bool {
+    label_value(value).is_ok()
 }
 
 fn label_value(value: &str) -> Result<(), String> {

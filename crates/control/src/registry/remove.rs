@@ -2,7 +2,7 @@
 //! and left to the collector, which finds the mark again after a restart.
 
 use octoflow_engine::{Command, Refusal, schedule::TaskRef, view::LogFilter};
-use octoflow_model::{MutableMetadata, Time, mark::Ownership, taskset::StopReason};
+use octoflow_model::{MutableMetadata, Time, mark::Ownership, run::stop::StopReason};
 use octoflow_store::{Batch, Change, RunRow};
 use serde_json::{Value, json};
 
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     Error, clock,
-    event_loop::Message,
     objects::{Key, scheduling::SchedulingChange},
     read,
     registry::delete,
@@ -84,7 +83,8 @@ impl Registry {
         }
     }
 
-    /// Evicts a pod, so that it gives up its resources to others.
+    /// Evicts a pod, so that it gives up its resources to others. One that is over has none, and stays as part of the
+    /// record of its run: it is not found, because whoever drains a node would wait for it to go.
     pub fn evict(&self, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Fault> {
         let kind = &kinds::core::POD;
         self.end_pod(kind, namespace, name, StopReason::Evicted, options)
@@ -102,6 +102,9 @@ impl Registry {
         let missing = || Fault::NotFound { kind, name: name.to_owned() };
         let pod = self.view(kind, namespace, name)?.ok_or_else(missing)?;
         preconditions(kind, name, &pod, options)?;
+        if why == StopReason::Evicted && is_over(&pod) {
+            return Err(missing());
+        }
         let row = self.run_of_pod(namespace, name)?.row;
         let of = of_row(&row);
         if why == StopReason::Evicted && of.dialect().is_some_and(|dialect| dialect.pod_delete_refusal.is_some()) {
@@ -248,14 +251,14 @@ impl Registry {
         };
         match found {
             DeleteTarget::Run { row, .. } => {
-                let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
-                self.handle().ask(|reply| Message::Forget { run: row.run, name, reply })?;
+                let (mut batch, hooks) = self.handle().forget_run(row)?;
                 // An open run is deleted without an expected revision: nothing runs it, so nothing else changes it.
                 let expect = row.archived.then_some(Change::ExpectRun { run: row.run, revision: row.revision });
+                batch.extend(expect);
                 let (controller, store) = (self.controller(), &self.handle().store);
-                let removed_run =
-                    delete::remove_run_if(store, controller.data_dir(), row, expect.into_iter().collect())
-                        .map_err(|error| stale(error, &row.name))?;
+                let removed_run = delete::remove_run_if(store, controller.data_dir(), row, batch)
+                    .map_err(|error| stale(error, &row.name))?;
+                self.handle().hooks.send_due(hooks);
                 if let Some(deletion) = removed_run.deletion {
                     controller.sweep(deletion.locate(&crate::controller::world(&store.reader()?)?));
                 }
@@ -319,6 +322,10 @@ impl DeleteTarget {
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Self::Run { row, object } if !row.archived && !read::is_unreadable(object))
     }
+}
+
+fn is_over(pod: &Value) -> bool {
+    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 
 pub(super) fn preconditions(

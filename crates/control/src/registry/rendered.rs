@@ -1,9 +1,10 @@
-//! Caches rendered objects per run so that N watchers render once. Bounded by size; never serves an object older than
-//! the revision asked for.
+//! Caches rendered objects per run so that N watchers render once, and a large run not at every change. Bounded by size;
+//! never serves an object older than the revision asked for.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use octoflow_model::{Revision, RunId};
@@ -11,13 +12,21 @@ use octoflow_store::RunRow;
 use serde_json::Value;
 
 use super::{Fault, Registry};
+use crate::event_loop::LARGE_RUN;
 
 /// Maximum number of cached runs. One more clears the cache.
 const MAX_RUNS: usize = 4096;
 /// Approximate memory limit of all cached objects together.
-const MAX_BYTES: usize = 32 << 20;
-/// Larger objects are not cached; each caller renders its own.
-const MAX_OBJECT_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 96 << 20;
+/// Larger objects are not cached; each caller renders its own. The largest run that lists show with its nodes is
+/// smaller, so that it too is rendered once for all who watch it.
+const MAX_OBJECT_BYTES: usize = 32 << 20;
+
+/// After a large run was rendered, so many times as long as that took nobody who watches it has it rendered again: they
+/// take a tenth of a core, whatever happens to it.
+const REST: u32 = 10;
+/// Longest such rest.
+const MAX_REST: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(super) struct RenderedCache(Mutex<CachedRuns>);
@@ -33,6 +42,8 @@ struct Entry {
     /// Row for kind, namespace and name, which never change.
     row: Option<Arc<RunRow>>,
     object: Option<Rendered>,
+    /// Set after a large run was rendered.
+    rests_until: Option<Instant>,
 }
 
 struct Rendered {
@@ -54,6 +65,17 @@ impl Registry {
         Ok(known.row.clone())
     }
 
+    /// Returns how long a watcher waits before it has a large run rendered with a change that others have not seen yet.
+    pub(super) fn rest(&self, run: RunId, since: Revision) -> Option<Duration> {
+        let known = self.0.rendered.of(run);
+        let known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.object.as_ref().is_some_and(|seen| seen.until >= since) {
+            return None;
+        }
+        let left = known.rests_until?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
     /// Returns the run as clients see it, including every change up to `since` at least.
     pub(super) fn rendered(&self, run: RunId, since: Revision) -> Result<Option<Arc<Value>>, Fault> {
         let known = self.0.rendered.of(run);
@@ -70,12 +92,15 @@ impl Registry {
             return Ok(Some(seen.object.clone()));
         }
         known.object = None;
+        let began = Instant::now();
         let Some(row) = self.read(|reader| Ok(reader.run(run)?))? else { return Ok(None) };
         let object = match self.listed_run(&row) {
             Ok(object) => Arc::new(object),
             Err(Fault::NotFound { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         };
+        let nodes = object["status"]["nodes"].as_object().map_or(0, serde_json::Map::len);
+        known.rests_until = (nodes > LARGE_RUN).then(|| Instant::now() + (began.elapsed() * REST).min(MAX_REST));
         if let Some(size) = size(&object, MAX_OBJECT_BYTES)
             && self.0.rendered.reserve(size)
         {

@@ -7,14 +7,16 @@ use std::{
 };
 
 use octoflow_engine::{
+    admit::check_references,
     kinds::scheduling::{
         INCUBATOR_POD_GROUP, POD_GROUP, PRIORITY_CLASS, QUEUE, is_closed, is_default_class, second_default,
     },
     schedule::{
-        GangReport, QueueReport,
-        spec::{DEFAULT, ROOT},
+        GangReport, NodeReport, QueueReport, Scheduler,
+        spec::{DEFAULT, Quantities, ROOT},
     },
 };
+use octoflow_store::{Filter, LabelTest, Page};
 use serde_json::{Value, json};
 
 use super::{
@@ -28,11 +30,21 @@ use crate::Error;
 /// The queues that exist although nobody has stored them.
 const ALWAYS: [&str; 2] = [DEFAULT, ROOT];
 
+/// Limit on the runs that are listed in the status of their template.
+const MAX_MADE_RUNS: usize = 10_000;
+
 impl Registry {
     /// Checks an object to be stored, and a queue or class against the others: nobody else changes one until the guard is
     /// dropped.
     pub(super) fn declare(&self, kind: &'static Kind, object: &Value) -> Result<Option<MutexGuard<'_, ()>>, Fault> {
         let own = stored::check(kind, object);
+        if *kind == POD_GROUP || *kind == INCUBATOR_POD_GROUP {
+            own?;
+            let causes: Vec<Cause> =
+                check_references(object, &self.handle().catalog()?).iter().map(Cause::of).collect();
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            return if causes.is_empty() { Ok(None) } else { Err(Fault::Invalid { kind, name, causes }) };
+        }
         if *kind != QUEUE && *kind != PRIORITY_CLASS {
             return own.map(|()| None);
         }
@@ -140,6 +152,18 @@ impl Registry {
         } else if *kind == POD_GROUP || *kind == INCUBATOR_POD_GROUP {
             let gang = self.handle().look_at_scheduler(move |scheduler| scheduler.gang(&namespace, &name))?;
             object["status"] = group_status(gang.flatten());
+        } else if let Some(made) = &kind.made_runs {
+            let label = LabelTest::Equals { key: made.label.to_owned(), value: (made.value)(&namespace, &name) };
+            let filter = Filter {
+                kind: Some(made.kind.to_owned()),
+                namespace: Some(namespace),
+                labels: vec![label],
+                ..Filter::default()
+            };
+            let rows = self.read(|reader| Ok(reader.list(&filter, Page { limit: MAX_MADE_RUNS, after: None })?.0))?;
+            let mut names: Vec<String> = rows.into_iter().map(|row| row.name).collect();
+            names.sort();
+            object["status"] = (made.status)(names);
         }
         Ok(object)
     }
@@ -194,6 +218,19 @@ fn group_status(gang: Option<GangReport>) -> Value {
     json!({"phase": phase, "running": gang.running, "pending": gang.waiting})
 }
 
+/// Sums what nodes have of each resource that all of them declare.
+fn declared_totals(nodes: &[NodeReport]) -> Quantities {
+    let mut totals = Quantities::new();
+    let of_first = nodes.first().into_iter().flat_map(|node| node.spec.capacity.keys());
+    for resource in of_first {
+        let has = nodes.iter().map(|node| node.spec.capacity.get(resource).filter(|has| has.declared));
+        if let Some(has) = has.collect::<Option<Vec<_>>>() {
+            totals.insert(resource.clone(), has.iter().map(|has| has.amount).fold(0, u64::saturating_add));
+        }
+    }
+    totals
+}
+
 impl crate::controller::Handle {
     /// Returns everything that is wrong with a queue or class beside the others.
     pub(crate) fn check_declared(&self, kind: &Kind, object: &Value) -> Result<Vec<octoflow_engine::Problem>, Error> {
@@ -211,8 +248,13 @@ impl crate::controller::Handle {
             return Ok(Vec::new());
         }
         let parent = object["spec"]["parent"].as_str().unwrap_or_default().to_owned();
-        let busy = self.look_at_scheduler(move |scheduler| scheduler.has_work(&parent))?.unwrap_or_default();
-        self.declared.read(&reader, |declared| declared.check_queue(object, |_| busy))
+        let looked = move |scheduler: &Scheduler| (scheduler.has_work(&parent), declared_totals(&scheduler.nodes()));
+        let (busy, totals) = self.look_at_scheduler(looked)?.unwrap_or_default();
+        self.declared.read(&reader, |declared| {
+            let mut problems = declared.check_queue(object, |_| busy);
+            problems.extend(declared.check_guarantees(object, &totals));
+            problems
+        })
     }
 
     /// Returns why a queue cannot be deleted.

@@ -1,10 +1,11 @@
-//! Changes of a run's object: metadata, suspension and shutdown. Nothing else of a run can change; the error names each
-//! field that cannot.
+//! Changes of a run's object: metadata, suspension and shutdown, and what its dialect allows beside. Nothing else of a run
+//! can change; the error names each field that cannot.
 
 use octoflow_engine::{Command, Refusal};
 use octoflow_model::{
     MutableMetadata, Time,
     mark::{COMPLETED_LABEL, PHASE_LABEL},
+    plugin::term,
 };
 use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate};
 use serde_json::{Value, json};
@@ -23,23 +24,23 @@ impl ObjectUpdate {
     pub(crate) fn between(kind: &'static Kind, before: &Value, after: &Value) -> Result<Self, Fault> {
         let mut causes = Vec::new();
         let (was, is) = (&before["spec"], &after["spec"]);
-        let fields = |spec: &Value| spec.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
-        let mut names: Vec<String> = fields(was).into_iter().chain(fields(is)).flatten().collect();
-        names.sort_unstable();
-        names.dedup();
-        for field in names {
-            if matches!(field.as_str(), "suspend" | "shutdown") || was.get(&field) == is.get(&field) {
-                continue;
+        let changed = changed_fields(was, is);
+        let mut commands = Vec::new();
+        match kind.dialect().and_then(|dialect| dialect.forbidden_changes) {
+            _ if changed.is_empty() => {}
+            Some(forbidden) => {
+                causes.extend(forbidden(was, is).into_iter().map(|(path, why)| Cause::invalid(path, why)));
+                commands.push(Command::Amend { spec: Box::new(is.clone()) });
             }
-            let why =
-                format!("of a {} only spec.suspend and spec.shutdown can be changed; submit another one", kind.noun);
-            causes.push(Cause::invalid(format!("spec.{field}"), why));
+            None => causes.extend(changed.into_iter().map(|field| {
+                let only = "only spec.suspend and spec.shutdown can be changed; submit another one";
+                Cause::invalid(format!("spec.{field}"), format!("of a {} {only}", kind.noun))
+            })),
         }
         if after.get("status").is_some_and(|status| !status.is_null() && *status != before["status"]) {
             let why = format!("the engine alone says what became of a {}", kind.noun);
             causes.push(Cause::invalid("status", why));
         }
-        let mut commands = Vec::new();
         let held = |spec: &Value| spec["suspend"] == Value::Bool(true);
         match (held(was), held(is)) {
             (false, true) => commands.push(Command::Suspend),
@@ -82,6 +83,16 @@ impl ObjectUpdate {
         }
         Ok(())
     }
+}
+
+/// Returns the fields of a specification that differ, except suspension and shutdown, which are commands.
+fn changed_fields(was: &Value, is: &Value) -> Vec<String> {
+    let fields = |spec: &Value| spec.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
+    let mut names: Vec<String> = fields(was).into_iter().chain(fields(is)).flatten().collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|field| !matches!(field.as_str(), "suspend" | "shutdown") && was.get(field) != is.get(field));
+    names
 }
 
 /// Marks a finished run as terminating if finalizers hold it. Returns whether they do.
@@ -147,6 +158,8 @@ fn rewrite(handle: &Handle, row: &RunRow, read: &MutableMetadata, write: &Mutabl
         }
     }
     metadata["labels"] = json!(labels);
+    let terms = row.labels.iter().filter(|(name, _)| term::is_term(name));
+    let listed = labels.iter().chain(terms).map(|(name, value)| (name.clone(), value.clone())).collect();
     metadata["annotations"] = json!(write.annotations);
     let Some(fields) = metadata.as_object_mut() else { return Err(stale()) };
     for (field, empty) in [("annotations", write.annotations.is_empty()), ("labels", labels.is_empty())] {
@@ -160,7 +173,7 @@ fn rewrite(handle: &Handle, row: &RunRow, read: &MutableMetadata, write: &Mutabl
     let batch = Batch::from_iter([
         Change::ExpectRun { run, revision: row.revision },
         Change::Rewrite { run, archive },
-        Change::UpdateRun { run, row: RunUpdate { labels: Some(labels), ..RunUpdate::default() } },
+        Change::UpdateRun { run, row: RunUpdate { labels: Some(listed), ..RunUpdate::default() } },
         Change::SetOwners {
             kind: row.kind.clone(),
             namespace: row.namespace.clone(),

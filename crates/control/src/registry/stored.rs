@@ -1,12 +1,18 @@
 //! Stored objects: reading with their identity, validation before writing.
 
+use std::collections::HashSet;
+
 use octoflow_engine::Problems;
-use octoflow_model::{Revision, base64};
+use octoflow_model::{Revision, base64, plugin::FEATURE_KIND};
 use octoflow_store::{Batch, Change, Object};
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind, Registry, meta};
-use crate::{Error, controller::owned_namespace, objects::keyed};
+use crate::{
+    Error,
+    controller::owned_namespace,
+    objects::{features, keyed},
+};
 
 /// Stored object with its identity in the store.
 pub(super) struct StoredObject {
@@ -47,7 +53,9 @@ impl Registry {
             Change::Expect { kind: kind_name, namespace: namespace.clone(), name: name.clone(), revision: expected };
         match self.handle().put_object_with(object, uid.to_owned(), Batch::from(expect)) {
             // Not read back: it may be deleted a moment later, and was stored all the same.
-            Ok(revision) => Ok(add_identity(kind, object.clone(), &namespace, uid, revision)),
+            Ok(revision) => {
+                Ok(add_identity(kind, without_credentials(kind, object.clone()), &namespace, uid, revision))
+            }
             Err(Error::Store(octoflow_store::Error::Stale { .. })) if expected.is_none() => {
                 Err(Fault::Exists { kind, name })
             }
@@ -73,6 +81,15 @@ fn add_identity(kind: &Kind, mut object: Value, namespace: &str, uid: &str, revi
     object["metadata"]["resourceVersion"] = json!(revision.to_string());
     if kind.namespaced {
         object["metadata"]["namespace"] = json!(namespace);
+    }
+    object
+}
+
+/// Removes what is written and never read.
+pub(super) fn without_credentials(kind: &Kind, mut object: Value) -> Value {
+    if kind.key == FEATURE_KIND {
+        // One that is wrong is taken out as well.
+        let _ = features::split(&mut object);
     }
     object
 }
@@ -115,6 +132,16 @@ pub(super) fn check_change(kind: &'static Kind, before: &Value, after: &Value) -
     if kind.name == "Secret" && before["type"] != after["type"] {
         causes.push(Cause::invalid("type", "field is immutable"));
     }
+    if kind.name == "PriorityClass" {
+        // Whoever waits or runs under it would change places.
+        let policy = |object: &Value| object["preemptionPolicy"].as_str().unwrap_or("PreemptLowerPriority").to_owned();
+        if before["value"] != after["value"] {
+            causes.push(Cause::invalid("value", "may not be changed; create another class"));
+        }
+        if policy(before) != policy(after) {
+            causes.push(Cause::invalid("preemptionPolicy", "may not be changed; create another class"));
+        }
+    }
     if causes.is_empty() {
         return Ok(());
     }
@@ -133,7 +160,17 @@ pub(crate) fn check(kind: &'static Kind, object: &Value) -> Result<(), Fault> {
         causes.push(Cause::invalid("apiVersion", format!("must be {}", kind.api_version())));
     }
     causes.extend(meta::wrong(kind, object));
-    causes.extend(Problems(kind.check(object).0).iter().map(Cause::of));
+    // The kind may have a say about its name too; one fault is told once.
+    let told: HashSet<String> = causes.iter().map(|cause| cause.field.clone()).collect();
+    let own = if kind.key == FEATURE_KIND {
+        // Credentials are judged here and left to nobody else.
+        let mut public = object.clone();
+        causes.extend(features::split(&mut public).err().map(|why| Cause::invalid("spec", why)));
+        kind.check(&public).0
+    } else {
+        kind.check(object).0
+    };
+    causes.extend(Problems(own).iter().map(Cause::of).filter(|cause| !told.contains(&cause.field)));
     if causes.is_empty()
         && matches!(kind.name, "ConfigMap" | "Secret")
         && let Err(Error::Object { why, .. }) = keyed::parse(object)

@@ -1,10 +1,12 @@
 //! Submission of runs: naming, admission, hand-over to the event loop, and the object as it was accepted.
 
+use std::mem;
+
 use octoflow_engine::{Program, admit::capacity::units, schedule::Estimate};
 use octoflow_model::RunId;
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Kind, Registry, WriteOptions, admission::AdmittedRun, meta};
+use super::{Cause, Created, Fault, Kind, Registry, WriteOptions, admission::AdmittedRun, meta};
 use crate::{Claim, Error, clock, controller::Submit, event_loop::Entered, name_suffix, new_uid, park};
 
 /// Number of tries when a generated name is taken.
@@ -13,11 +15,20 @@ const NAME_TRIES: usize = 8;
 /// Annotation of the answer to a dry run: when the run could start.
 pub const EXPECTED_START: &str = "octoflow.io/expected-start";
 
+/// Tells what the annotation of a dry run means.
+pub fn expected_start_text(at: &str) -> String {
+    match at {
+        "now" => "it would start now".to_owned(),
+        "unknown" => "it would wait, and nobody knows how long".to_owned(),
+        at => format!("it would start by {at}"),
+    }
+}
+
 /// Result of a submission.
 #[derive(Debug)]
 pub enum Submitted {
     /// The run as it was accepted, or would have been in a dry run.
-    New(Value),
+    New(Created),
     /// The run exists already, for the same idempotency key.
     Existing(RunId),
 }
@@ -30,10 +41,10 @@ impl Registry {
         namespace: &str,
         object: Value,
         options: &WriteOptions,
-    ) -> Result<Value, Fault> {
+    ) -> Result<Created, Fault> {
         match park::wait(self.submit_async(kind, namespace, object, options))? {
-            Submitted::New(object) => Ok(object),
-            Submitted::Existing(run) => self.made_before(kind, run, options),
+            Submitted::New(created) => Ok(created),
+            Submitted::Existing(run) => self.made_before(kind, run, options).map(Into::into),
         }
     }
 
@@ -68,18 +79,22 @@ impl Registry {
                 "" => generated_name(kind, &prefix)?,
                 name => name.to_owned(),
             };
+            if options.unique_everywhere {
+                self.check_unique(kind, &name)?;
+            }
             object["metadata"]["name"] = json!(name);
             let wrong = meta::wrong(kind, &object);
             if !wrong.is_empty() {
                 return Err(Fault::Invalid { kind, name, causes: wrong });
             }
-            let admitted = self.admit_run(kind, &name, &object, given.is_empty())?;
+            let mut admitted = self.admit_run(kind, &name, &object, given.is_empty())?;
+            let warnings = mem::take(&mut admitted.warnings);
             if options.dry_run {
                 if self.row(kind, namespace, &name)?.is_none() {
                     let expected = self.expected_start(namespace, &admitted, options).await?;
                     let mut manifest = admitted.manifest;
                     manifest["metadata"]["annotations"][EXPECTED_START] = json!(expected);
-                    return Ok(Submitted::New(manifest));
+                    return Ok(Submitted::New(Created { object: manifest, warnings }));
                 }
                 if given.is_empty() {
                     continue;
@@ -90,7 +105,7 @@ impl Registry {
             match self.handle().enter_shown(submit, program, new_uid()?, options.submitted_by.clone()).await {
                 Ok(Entered { shown: Some((revision, mut object)), .. }) => {
                     object["metadata"]["resourceVersion"] = json!(revision.to_string());
-                    return Ok(Submitted::New(object));
+                    return Ok(Submitted::New(Created { object, warnings }));
                 }
                 Ok(Entered { run, shown: None }) => return Ok(Submitted::Existing(run)),
                 // A concurrent request with the same idempotency key may have come first.
@@ -147,7 +162,7 @@ impl Registry {
 }
 
 fn into_submit(namespace: &str, name: &str, admitted: AdmittedRun, claim: Option<&Claim>) -> (Submit, Program) {
-    let AdmittedRun { manifest, stored, program } = admitted;
+    let AdmittedRun { manifest, stored, program, .. } = admitted;
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
     (Submit { namespace, name, manifest, stored, claim: claim.cloned() }, program)
 }

@@ -4,7 +4,7 @@
 use std::{
     collections::{HashSet, VecDeque},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use octoflow_engine::kinds::scheduling::QUEUE;
@@ -84,6 +84,8 @@ pub struct Watch {
     notes: VecDeque<ChangeEvent>,
     /// Revision that the watch has reached once all `notes` are reported.
     noted: Revision,
+    /// Set while the next change is one of a large run that was rendered a moment ago: it and what follows waits.
+    rests_until: Option<Instant>,
     /// Views already reported; they are not stored, so changes are found by comparison.
     tracker: ViewTracker,
     /// Namespaces already reported, in a watch of namespaces.
@@ -126,6 +128,7 @@ impl Registry {
             rest: None,
             notes: VecDeque::new(),
             noted: Revision(0),
+            rests_until: None,
             tracker: ViewTracker::default(),
             namespaces: None,
         };
@@ -206,6 +209,10 @@ impl Watch {
             self.fetch_initial(after)?;
             return Ok(true);
         }
+        self.rests_until = self.rest().map(|rest| Instant::now() + rest);
+        if self.rests_until.is_some() {
+            return Ok(false);
+        }
         if let Some(note) = self.notes.pop_front() {
             self.apply(note.what, note.revision)?;
             // The object may be newer than the note. Its stamped revision says up to where everything was reported, so
@@ -236,6 +243,16 @@ impl Watch {
         self.emit_views_of(run, now)?;
         self.backlog.iter_mut().for_each(|event| event.stamp(latest));
         Ok(true)
+    }
+
+    /// Returns how long the next change has to wait.
+    fn rest(&self) -> Option<Duration> {
+        match self.notes.front()? {
+            ChangeEvent { what: ChangedItem::Run(run), revision, .. } if self.kind.runs() => {
+                self.registry.rest(*run, *revision)
+            }
+            _ => None,
+        }
     }
 
     /// Some more of what was there when the watch began.
@@ -282,13 +299,18 @@ impl Watch {
         Ok(())
     }
 
-    /// Returns the time until the next event that happens by time alone, without a commit.
+    /// Returns the time until the next event that comes by time alone, without a further commit.
     pub fn due_in(&self) -> Option<Duration> {
-        self.tracker.next_due().map(|due| due.since(clock::now()))
+        let due = self.tracker.next_due().map(|due| due.since(clock::now()));
+        let rest = self.rests_until.map(|until| until.saturating_duration_since(Instant::now()));
+        due.into_iter().chain(rest).min()
     }
 
     /// Returns true if nothing relevant to this watch has happened. Does not read from disk.
     pub fn is_quiet(&mut self) -> bool {
+        if self.rests_until.is_some_and(|until| until > Instant::now()) {
+            return true;
+        }
         let untold =
             self.rest.is_some() || !self.initial.is_empty() || !self.backlog.is_empty() || !self.notes.is_empty();
         if untold || self.tracker.due(clock::now()).is_some() {
@@ -487,7 +509,7 @@ fn tombstone(kind: &Kind, row: &RunRow, revision: Revision) -> Value {
     json!({
         "apiVersion": kind.api_version(), "kind": kind.name,
         "metadata": {
-            "name": row.name, "namespace": row.namespace, "uid": row.uid, "labels": row.labels,
+            "name": row.name, "namespace": row.namespace, "uid": row.uid, "labels": crate::read::without_terms(&row.labels),
             "creationTimestamp": row.created.to_string(), "resourceVersion": revision.to_string(),
         },
         "spec": {},

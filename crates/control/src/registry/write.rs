@@ -1,7 +1,7 @@
 //! Creating and changing objects. Everything is validated before anything is stored, and concurrent changes are never
 //! overwritten.
 
-use octoflow_engine::kinds::scheduling::QUEUE;
+use octoflow_engine::kinds::{Requested, scheduling::QUEUE};
 use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use super::{
     submit::Submitted,
     view::{NodePart, is_node},
 };
-use crate::{Claim, clock, name_suffix, new_uid};
+use crate::{Claim, clock, name_suffix, new_uid, objects::submitted};
 
 /// Number of tries when concurrent changes interfere.
 const TRIES: usize = 8;
@@ -31,6 +31,10 @@ pub struct WriteOptions {
     pub claim: Option<Claim>,
     /// Who submits a run, for its share. `None`: its namespace.
     pub submitted_by: Option<String>,
+    /// Who writes, by name. A submitted job says so, whatever its manifest says.
+    pub written_by: String,
+    /// Refuse a name that an object of this kind has in any namespace: whoever makes it names it without one.
+    pub unique_everywhere: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -63,6 +67,19 @@ pub enum Deleted {
     Going(Value),
 }
 
+/// A new object, and what its author should know although it was accepted.
+#[derive(Debug)]
+pub struct Created {
+    pub object: Value,
+    pub warnings: Vec<String>,
+}
+
+impl From<Value> for Created {
+    fn from(object: Value) -> Self {
+        Self { object, warnings: Vec::new() }
+    }
+}
+
 /// Field manager of a new object.
 pub(super) enum FieldManager {
     /// Manager by name; empty records no ownership.
@@ -79,6 +96,17 @@ impl Registry {
         object: Value,
         options: &WriteOptions,
     ) -> Result<Value, Fault> {
+        self.create_with_warnings(kind, namespace, object, options).map(|created| created.object)
+    }
+
+    /// Like [`Registry::create`], for callers who pass on what was found.
+    pub fn create_with_warnings(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Created, Fault> {
         self.create_by(kind, namespace, object, options, FieldManager::Named(options.manager.clone()))
     }
 
@@ -92,7 +120,7 @@ impl Registry {
         mut object: Value,
         options: &WriteOptions,
     ) -> Result<Submitted, Fault> {
-        self.prepare_new(kind, namespace, &mut object, FieldManager::Named(options.manager.clone()))?;
+        self.prepare_new(kind, namespace, &mut object, options, FieldManager::Named(options.manager.clone()))?;
         self.submit_async(kind, namespace, object, options).await
     }
 
@@ -103,12 +131,15 @@ impl Registry {
         mut object: Value,
         options: &WriteOptions,
         manager: FieldManager,
-    ) -> Result<Value, Fault> {
-        self.prepare_new(kind, namespace, &mut object, manager)?;
+    ) -> Result<Created, Fault> {
+        self.prepare_new(kind, namespace, &mut object, options, manager)?;
+        if let Some(read) = kind.requests {
+            return self.request(kind, namespace, object, read, options).map(Into::into);
+        }
         match kind.storage {
             Storage::View => Err(Fault::ReadOnly { kind }),
             Storage::Run(_) => self.submit(kind, namespace, object, options),
-            Storage::Stored => self.store_new(kind, namespace, object, options),
+            Storage::Stored => self.store_new(kind, namespace, object, options).map(Into::into),
         }
     }
 
@@ -118,9 +149,11 @@ impl Registry {
         kind: &'static Kind,
         namespace: &str,
         object: &mut Value,
+        options: &WriteOptions,
         manager: FieldManager,
     ) -> Result<(), Fault> {
         self.match_path(kind, namespace, None, object)?;
+        submitted::stamp(kind, object, &options.written_by);
         meta::check_create(kind, object)?;
         let given = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         self.check_not_terminating(kind, &given, object)?;
@@ -133,6 +166,34 @@ impl Registry {
             }
         }
         Ok(())
+    }
+
+    /// Carries out what an object asks of a run. The object itself is not stored.
+    fn request(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        mut object: Value,
+        read: fn(&Value) -> Requested,
+        options: &WriteOptions,
+    ) -> Result<Value, Fault> {
+        let metadata = &mut object["metadata"];
+        if let Some(prefix) = metadata["generateName"].as_str().filter(|_| !metadata["name"].is_string()) {
+            metadata["name"] = json!(format!("{prefix}{}", name_suffix()?));
+        }
+        stored::check(kind, &object)?;
+        let asked = read(&object);
+        let found = self.find_run(asked.kind, namespace, &asked.name)?;
+        if asked.uid.as_ref().is_some_and(|uid| *uid != found.row.uid) {
+            return Err(Fault::NotFound { kind: asked.kind, name: asked.name });
+        }
+        if !options.dry_run {
+            self.command(found.run, asked.command)?;
+        }
+        let metadata = &mut object["metadata"];
+        metadata["uid"] = json!(new_uid()?);
+        metadata["creationTimestamp"] = json!(clock::now().to_string());
+        Ok(object)
     }
 
     /// Stores a new object.
@@ -161,7 +222,7 @@ impl Registry {
                 return Err(Fault::Exists { kind, name: name.to_owned() });
             }
             object["metadata"]["uid"] = json!(uid);
-            return Ok(object);
+            return Ok(stored::without_credentials(kind, object));
         }
         self.store_object(kind, &object, &uid, None)
     }
@@ -295,7 +356,7 @@ impl Registry {
                     after.as_object_mut().map(|fields| fields.remove("status"));
                 }
                 if after == *before || dry_run {
-                    return Ok(Ok(after));
+                    return Ok(Ok(stored::without_credentials(kind, after)));
                 }
                 if meta::is_released(&after) {
                     return Ok(self.erase(kind, &DeleteTarget::Stored(kept)).map(|()| after));

@@ -1,9 +1,10 @@
 //! Data directories of earlier versions with open runs: they open, and their journals fold to the same state as before.
-//! `tests/fixtures` has one of every format; its README says how they are made.
+//! `tests/fixtures` has one of every format and of every dialect; its README says how they are made.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 
 use octoflow_control::read;
+use octoflow_engine::{dialect::StatusFields, kinds};
 use octoflow_model::Fact;
 use octoflow_store::{Filter, Page, Reader, Store};
 use serde_json::{Map, Value, json};
@@ -20,16 +21,22 @@ fn fixtures() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// Every format that there is a fixture of, oldest first.
-fn formats() -> Vec<u32> {
+/// Every fixture by its name, such as `7` or `7-jobs`, with its format; oldest first.
+fn formats() -> Vec<(u32, String)> {
     let names = fs::read_dir(fixtures()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut found: Vec<u32> = names.filter_map(|name| name.strip_prefix("format-")?.parse().ok()).collect();
+    let mut found: Vec<(u32, String)> = names
+        .filter_map(|name| {
+            let name = name.strip_prefix("format-")?;
+            let format = name.split('-').next()?.parse().ok()?;
+            Some((format, name.to_owned()))
+        })
+        .collect();
     found.sort_unstable();
     found
 }
 
 /// A fixture in a place of its own: `data` and `told.json`.
-fn unpack(format: u32) -> TempDir {
+fn unpack(format: &str) -> TempDir {
     let place = tempfile::tempdir().unwrap();
     let archive = fixtures().join(format!("format-{format}/written.tar.gz"));
     let unpacked = Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(place.path()).status().unwrap();
@@ -56,7 +63,7 @@ fn shown(reader: &Reader) -> Map<String, Value> {
 }
 
 /// One line for each run, so that a difference can be read.
-fn compare(format: u32, found: &Map<String, Value>) {
+fn compare(format: &str, found: &Map<String, Value>) {
     let path = fixtures().join(format!("format-{format}/folded.jsonl"));
     let lines: Vec<String> = found.values().map(Value::to_string).collect();
     if std::env::var_os(WRITE).is_some() {
@@ -96,6 +103,9 @@ fn essence(object: &Value) -> Value {
         "uid": object["metadata"]["uid"], "created": object["metadata"]["creationTimestamp"],
         "phase": status["phase"], "message": status["message"], "nodes": nodes.collect::<Map<_, _>>(),
         "state": status["state"], "roles": status["roleStatus"],
+        "tasks": status["taskStatusCount"], "retries": status["retryCount"], "version": status["version"],
+        "indexes": status["completedIndexes"], "active": status["active"], "done": status["succeeded"],
+        "failed": status["failed"], "conditions": status["conditions"], "jobs": status["jobStatusList"],
     })
 }
 
@@ -104,22 +114,50 @@ fn every_format_has_a_fixture() {
     let dir = tempfile::tempdir().unwrap();
     drop(Store::open(dir.path()).unwrap());
     let newest = format_of(dir.path());
-    let all: Vec<u32> = (1..=newest).collect();
-    assert_eq!(formats(), all, "`cargo xtask fixture` writes the one of this format");
+    let all: BTreeSet<u32> = (1..=newest).collect();
+    let found: BTreeSet<u32> = formats().into_iter().map(|(format, _)| format).collect();
+    assert_eq!(found, all, "`cargo xtask fixture` writes the one of this format");
+}
+
+#[test]
+fn every_dialect_has_runs_that_are_open_and_runs_that_are_over_in_a_fixture() {
+    let mut seen = BTreeSet::new();
+    for (_, name) in formats() {
+        let place = unpack(&name);
+        let told: Vec<Value> = serde_json::from_slice(&fs::read(place.path().join("told.json")).unwrap()).unwrap();
+        for object in told {
+            let dialect = kinds::dialect_of(&object).unwrap();
+            let ended = StatusFields::value(&object["status"], dialect.status.finished).is_string();
+            seen.insert((dialect.kind.key, dialect.is_decided(&object) && ended));
+        }
+    }
+    for kind in kinds::of_runs() {
+        for over in [false, true] {
+            assert!(
+                seen.contains(&(kind.key, over)),
+                "no fixture has a {} that is {}: add it to the manifests, then `cargo xtask fixture --name {}`",
+                kind.name,
+                if over { "over" } else { "open" },
+                kind.plural
+            );
+        }
+    }
 }
 
 #[test]
 fn what_earlier_versions_left_folds_to_the_same_state() {
-    for format in formats() {
+    for (number, format) in formats() {
+        let format = format.as_str();
         let place = unpack(format);
         let data = place.path().join("data");
-        assert_eq!(format_of(&data), format, "the fixture is of another format than its folder says");
+        assert_eq!(format_of(&data), number, "the fixture is of another format than its folder says");
         let store = Store::open(&data).unwrap();
         let found = shown(&store.reader().unwrap());
         let told: Vec<Value> = serde_json::from_slice(&fs::read(place.path().join("told.json")).unwrap()).unwrap();
         assert_eq!(told.len(), found.len(), "format {format}");
         for before in told {
-            let name = format!("{}/{}", before["kind"].as_str().unwrap(), before["metadata"]["name"].as_str().unwrap());
+            let kind = kinds::dialect_of(&before).unwrap().kind;
+            let name = format!("{}/{}", kind.key, before["metadata"]["name"].as_str().unwrap());
             let now = &found[&name];
             assert_eq!(essence(now), essence(&before), "{name} of format {format} is not what it was then");
         }
@@ -131,8 +169,8 @@ fn what_earlier_versions_left_folds_to_the_same_state() {
 
 #[test]
 fn facts_of_earlier_versions_are_written_again_as_they_were() {
-    for format in formats() {
-        let place = unpack(format);
+    for (_, format) in formats() {
+        let place = unpack(&format);
         let store = Store::open(&place.path().join("data")).unwrap();
         let reader = store.reader().unwrap();
         let mut facts = 0;

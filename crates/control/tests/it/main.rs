@@ -5,10 +5,13 @@
 mod admission_cache;
 mod archiver;
 mod cron;
+mod cron_job;
 mod events;
 mod expire;
+mod hooks;
 mod journals;
 mod kept;
+mod large;
 mod logs;
 mod maintenance;
 mod meters;

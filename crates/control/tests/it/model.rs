@@ -305,7 +305,7 @@ fn what_is_applied_is_shared_fought_over_and_taken() {
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(dir.path());
     let apply = |manager: &str, object: Value, force: bool| {
-        let options = ApplyOptions { manager: manager.to_owned(), force, dry_run: false };
+        let options = ApplyOptions { manager: manager.to_owned(), force, ..ApplyOptions::default() };
         registry.apply(kind(KIND), "default", "c", object, &options)
     };
     let of = |data: Value| json!({"metadata": {"name": "c"}, "data": data});

@@ -78,6 +78,36 @@ fn delete(registry: &Registry, of: &str, name: &str, propagation: Propagation) -
     registry.delete(kind(of), "default", name, &options).unwrap()
 }
 
+#[test]
+fn a_resource_template_loses_nothing_that_others_change_meanwhile() {
+    const COUNT: usize = 60;
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(dir.path());
+    create(&registry, "ConfigMap", map("shared")).unwrap();
+    let change = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}, "data": {"step-{{inputs.parameters.n}}": "1"}}"#;
+    let resource = json!({"action": "patch", "mergeStrategy": "merge", "manifest": change});
+    let arguments = json!({"parameters": [{"name": "n", "value": "{{item}}"}]});
+    let step = json!({"name": "a", "template": "change", "withSequence": {"count": COUNT}, "arguments": arguments});
+    let manifest = json!({"metadata": {"name": "changes"}, "spec": {"entrypoint": "main", "templates": [
+        {"name": "main", "steps": [[step]]},
+        {"name": "change", "inputs": {"parameters": [{"name": "n"}]}, "resource": resource},
+    ]}});
+    create(&registry, "Workflow", manifest).unwrap();
+    let mut made = 0;
+    while !registry.find_run(kind("Workflow"), "default", "changes").unwrap().row.archived {
+        let key = format!("other-{made}");
+        if patch(&registry, "ConfigMap", "shared", |object| object["data"][&key] = json!("1")).is_ok() {
+            made += 1;
+        }
+    }
+    let run = get(&registry, "Workflow", "changes").unwrap();
+    assert_eq!(run["status"]["phase"], "Succeeded", "{}", run["status"]);
+    let data = get(&registry, "ConfigMap", "shared").unwrap()["data"].as_object().unwrap().clone();
+    let lost = |of: &str, count: usize| (0..count).filter(|n| !data.contains_key(&format!("{of}-{n}"))).count();
+    assert!(made > 0);
+    assert_eq!((lost("step", COUNT), lost("other", made)), (0, 0), "of {made} changes by others");
+}
+
 fn owned_by(owner: &Value, name: &str) -> Value {
     let mut object = map(name);
     object["metadata"]["ownerReferences"] = json!([{

@@ -166,6 +166,10 @@ fn only_one_class_is_the_default() {
     assert_eq!(causes(create(&registry, "PriorityClass", class("two"))), ["globalDefault"]);
     patch(&registry, "PriorityClass", "one", &json!({"globalDefault": false})).unwrap();
     create(&registry, "PriorityClass", class("two")).unwrap();
+    let other = json!({"value": 11, "preemptionPolicy": "Never"});
+    let refused = causes(patch(&registry, "PriorityClass", "one", &other));
+    assert_eq!(refused, ["value", "preemptionPolicy"], "those who wait would change places");
+    patch(&registry, "PriorityClass", "one", &json!({"description": "d"})).unwrap();
     let huge = json!({"metadata": {"name": "huge"}, "value": 2_000_000_000});
     assert_eq!(causes(create(&registry, "PriorityClass", huge)), ["value"]);
     registry.close().unwrap();
@@ -317,5 +321,55 @@ fn a_pod_that_waits_says_why_in_a_condition_and_an_event() {
     );
     patch(&registry, "Node", &node, &json!({"spec": {"unschedulable": false}})).unwrap();
     until(&registry, || is_over(&registry, "w"));
+    registry.close().unwrap();
+}
+
+#[test]
+fn pods_of_a_gang_that_waits_say_why_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(dir.path());
+    let node = names(&registry, "Node").remove(0);
+    patch(&registry, "Node", &node, &json!({"spec": {"unschedulable": true}})).unwrap();
+    let set = json!({
+        "apiVersion": "octopus.openi.pcl.cn/v1alpha1", "kind": "TaskSet", "metadata": {"name": "s"},
+        "spec": {"roles": [{
+            "name": "worker", "replicas": 2, "completionPolicy": {"maxFailed": 1, "minSucceeded": 2},
+            "template": {
+                "metadata": {"annotations": {"scheduling.k8s.io/group-name": "g"}},
+                "spec": {"containers": [{"name": "worker", "image": "busybox", "command": ["true"]}]},
+            },
+        }]},
+    });
+    create(&registry, "PodGroup", json!({"metadata": {"name": "g"}, "spec": {"minMember": 2}})).unwrap();
+    create(&registry, "TaskSet", set).unwrap();
+    let pods = || registry.list(kind("Pod"), &ListOptions::default()).unwrap().items;
+    until(&registry, || pods().len() == 2);
+    for pod in pods() {
+        let name = pod["metadata"]["name"].as_str().unwrap();
+        let pod = get(&registry, "Pod", name).unwrap();
+        let conditions = pod["status"]["conditions"].as_array().unwrap();
+        let waits = conditions.iter().find(|condition| condition["reason"] == "Unschedulable");
+        let message = waits.unwrap_or_else(|| panic!("{pod}"))["message"].as_str().unwrap();
+        assert!(message.contains("1 node cordoned"), "{message}");
+    }
+    registry.close().unwrap();
+}
+
+#[test]
+fn a_pod_group_names_a_queue_and_a_class_that_are_there_and_guarantees_fit_on_the_nodes() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(dir.path());
+    create(&registry, "Queue", queue("team", json!({}))).unwrap();
+    create(&registry, "Queue", queue("a", json!({"parent": "team"}))).unwrap();
+    let group = |queue: &str, class: &str| json!({"metadata": {"name": "g"}, "spec": {"minMember": 1, "queue": queue, "priorityClassName": class}});
+    assert_eq!(causes(create(&registry, "PodGroup", group("team", "none"))), ["spec.priorityClassName", "spec.queue"]);
+    create(&registry, "PriorityClass", json!({"metadata": {"name": "c"}, "value": 1})).unwrap();
+    create(&registry, "PodGroup", group("a", "c")).unwrap();
+
+    let guarantee = |cpu: &str| queue("b", json!({"guarantee": {"resource": {"cpu": cpu}}}));
+    let node = node(&registry);
+    patch_status(&registry, &node, "3");
+    assert_eq!(causes(create(&registry, "Queue", guarantee("4"))), ["spec.guarantee.resource.cpu"]);
+    create(&registry, "Queue", guarantee("3")).unwrap();
     registry.close().unwrap();
 }

@@ -406,7 +406,12 @@ fn a_workflow_patches_applies_and_deletes_task_sets() {
     assert_eq!(over(&registry, "fresh")["status"]["state"], "Succeeded");
 
     let bad = json!({"kind": "TaskSet", "metadata": {"name": "bad-name"}, "spec": {"roles": []}});
-    create(&registry, "Workflow", asks("refused", &of("create", bad))).unwrap();
+    let told = create(&registry, "Workflow", asks("early", &of("create", bad.clone()))).unwrap_err().to_string();
+    assert!(told.contains("bad-name"), "what is written out is refused at once: {told}");
+    // What a variable completes is refused when it is known.
+    let mut late = bad;
+    late["metadata"]["labels"] = json!({"of": "{{workflow.name}}"});
+    create(&registry, "Workflow", asks("refused", &of("create", late))).unwrap();
     let refused = ended(&registry, "refused");
     assert_eq!(refused["status"]["phase"], "Error");
     assert!(refused["status"]["message"].as_str().unwrap().contains("bad-name"), "{}", refused["status"]["message"]);

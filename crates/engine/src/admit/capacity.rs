@@ -12,7 +12,7 @@ use crate::{
     pod::quantity::{render, thousandths},
     schedule::{
         Estimate, Scheduler,
-        fit::{Never, Verdict, judge},
+        fit::{FitVerdict, Never, judge},
         spec::{Demand, NodeSpec},
     },
 };
@@ -75,7 +75,20 @@ pub fn units(program: &Program, manifest: &Value, inherited: Option<&str>) -> Ve
     units
 }
 
+/// Equal tasks of a unit.
+#[derive(Clone, Debug)]
+pub struct UnitPart<'u> {
+    pub path: &'u Path,
+    pub count: u32,
+    pub demand: &'u Demand,
+}
+
 impl StaticUnit {
+    /// Iterates over what it consists of.
+    pub fn parts(&self) -> impl Iterator<Item = UnitPart<'_>> {
+        self.tasks.iter().map(|task| UnitPart { path: &task.path, count: task.count, demand: &task.demand })
+    }
+
     fn members(&self) -> Vec<(&Demand, u32)> {
         self.tasks.iter().map(|task| (&task.demand, task.count)).collect()
     }
@@ -92,7 +105,7 @@ impl StaticUnit {
         scheduler.estimate_new(demands.iter().map(|(demand, count)| (demand, *count)), now)
     }
 
-    fn judge(&self, nodes: &[NodeSpec], others: &dyn Catalog) -> (Verdict, bool) {
+    fn judge(&self, nodes: &[NodeSpec], others: &dyn Catalog) -> (FitVerdict, bool) {
         let known = self.tasks.first().filter(|first| first.queue_known);
         let queues = known.map(|first| others.queue_path(&first.demand.queue)).unwrap_or_default();
         (judge(nodes, &queues, &self.members()), self.tasks.iter().all(|task| task.certain))
@@ -243,7 +256,7 @@ mod tests {
     use crate::{
         admit::{Reach, examine},
         kinds::Kind,
-        schedule::spec::{Capacity, QueueSpec},
+        schedule::spec::{QueueSpec, ResourceCapacity},
     };
 
     struct Known {
@@ -273,7 +286,7 @@ mod tests {
         let mut node = NodeSpec::measured("n", 10, 8000, 1 << 33);
         node.open_ended = !declared;
         if declared {
-            node.capacity.insert("cpu".to_owned(), Capacity { amount: 8000, declared: true });
+            node.capacity.insert("cpu".to_owned(), ResourceCapacity { amount: 8000, declared: true });
             node.labels_declared = true;
         }
         let mut small = QueueSpec::new("small");

@@ -41,4 +41,7 @@ pub const GANG: &str = "OF1081";
 pub const QUEUE: &str = "OF1084";
 pub const NOT_USABLE: &str = "OF1085";
 pub const NEVER_FITS: &str = "OF1086";
+pub const PLUGIN: &str = "OF1087";
+pub const PLUGIN_TYPE: &str = "OF1088";
+pub const SELECTOR: &str = "OF1089";
 pub const HOST_PATH: &str = "OF1130";

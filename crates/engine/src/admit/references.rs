@@ -21,6 +21,9 @@ use crate::{
     schedule::spec::DEFAULT,
 };
 
+/// The annotation of a pod that names its PodGroup.
+const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
+
 /// Fields with the name of a PriorityClass.
 const CLASS_FIELDS: [&str; 2] = ["priorityClassName", "podPriorityClassName"];
 
@@ -64,7 +67,32 @@ pub(super) fn check(object: &Value, stored: Option<&Stored>, others: &dyn Catalo
     for named in elsewhere {
         told(Path::root().join("spec"), named);
     }
+    for (group, details) in stored.into_iter().flat_map(|stored| &stored.group_details) {
+        let at = path_of_group(object, group).unwrap_or_else(|| Path::root().join("spec"));
+        details.queue.iter().for_each(|queue| told(at.clone(), Named::Queue(queue)));
+        details.class.iter().for_each(|class| told(at.clone(), Named::Class(class)));
+    }
     (problems, warnings)
+}
+
+/// Returns where the object first names a PodGroup.
+fn path_of_group(object: &Value, group: &str) -> Option<Path> {
+    let mut open = vec![(Path::root(), object)];
+    while let Some((path, value)) = open.pop() {
+        if value["annotations"][GROUP_NAME] == group {
+            return Some(path.join("annotations").join(GROUP_NAME));
+        }
+        match value {
+            Value::Object(fields) => {
+                open.extend(fields.iter().rev().map(|(key, value)| (path.clone().join(key.as_str()), value)))
+            }
+            Value::Array(items) => {
+                open.extend(items.iter().enumerate().rev().map(|(at, item)| (path.clone().join(at), item)))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    None
 }
 
 enum Judgement {
@@ -265,6 +293,33 @@ mod tests {
             assert!(check(&run(good), None, &Known(Some(tree()))).1.is_empty(), "{good}");
         }
         assert_eq!(check(&run("0s"), None, &Known(Some(tree()))).1.len(), 1);
+    }
+
+    #[test]
+    fn what_a_pod_group_names_is_told_where_the_group_is_named() {
+        let set = json!({"spec": {"roles": [
+            {"template": {}}, {"template": {"metadata": {"annotations": {(GROUP_NAME): "g"}}}},
+        ]}});
+        let told_for = |queue: &str, class: &str| {
+            let details = octoflow_model::submission::GroupDetails {
+                queue: Some(queue.to_owned()),
+                class: Some(class.to_owned()),
+                ..Default::default()
+            };
+            let stored = Stored { group_details: [("g".to_owned(), details)].into(), ..Stored::default() };
+            told(&check(&set, Some(&stored), &Known(Some(tree()))).0)
+        };
+        assert_eq!(told_for("team-a", "high"), [] as [&str; 0]);
+        let at = "spec.roles[1].template.metadata.annotations['scheduling.k8s.io/group-name']: ";
+        for (queue, class, wanted) in [
+            ("old", "high", "queue `old` is closed"),
+            ("team", "high", "queue `team` has queues below it"),
+            ("none", "high", "there is no queue `none`"),
+            ("team-a", "none", "there is no PriorityClass `none`"),
+        ] {
+            let told = told_for(queue, class);
+            assert!(told.len() == 1 && told[0].starts_with(&format!("{at}{wanted}")), "{told:?}");
+        }
     }
 
     #[test]

@@ -56,6 +56,7 @@ mod record;
 mod retry;
 mod reuse;
 mod room;
+mod schedule;
 mod scope;
 mod sequence;
 mod slot;

@@ -7,6 +7,7 @@ use octoflow_manifest::{Path, Problems};
 use octoflow_model::{
     AttemptId, Claim, Fact, MutableMetadata, NodeIx, Order, Report, RunId, Submission, Task, Time,
     garbage::{Garbage, GcStrategy},
+    plugin::LifeState,
     submission::Stored,
     task::{Labels, placement::Assignment},
 };
@@ -14,16 +15,25 @@ use serde_json::Value;
 
 use crate::{
     admit::{Admitted, Catalog},
-    dialects::argo::plan::{Bounds, WorkflowPlan},
     engine::{
         SharedState,
-        input::{Command, Refusal},
+        input::{Command, CommandKind, Refusal},
         locks::{Holder, Locks, Ready, Wait, Waiter},
         slice::Work,
     },
     kinds::{self, Kind},
     meters::Live,
-    run::{Run, effect::Effects, explain::Explanation, follow::Follow, head::Head, mark, rerun::Reruns, view::RunView},
+    run::{
+        Run,
+        effect::Effects,
+        explain::Explanation,
+        follow::Follow,
+        head::Head,
+        life, mark,
+        plan::{PlanBounds, WorkflowPlan},
+        rerun::Reruns,
+        view::RunView,
+    },
     schedule::{Gang, Scheduler, spec::Demand},
 };
 
@@ -45,6 +55,8 @@ pub struct Dialect {
     pub follow: &'static dyn Follow,
     /// Implements retry and resubmit.
     pub reruns: &'static dyn Reruns,
+    /// The commands that its runs take. The others are refused before they reach a run.
+    pub commands: &'static [CommandKind],
     /// Why a pod cannot be deleted on its own, and what to do instead. `None`: the run replaces a deleted pod.
     pub pod_delete_refusal: Option<&'static str>,
     /// True if every attempt has an object that its pods belong to ([`DialectRun::unit`]).
@@ -67,12 +79,21 @@ pub struct Dialect {
     pub node_table: NodeTable,
     /// Renders a table row from the index of runs alone, if the index has everything the columns need.
     pub summary_cells: Option<fn(&Summary<'_>, Time) -> Vec<Value>>,
+    /// Removes from an object what grows with the size of its run, as [`DialectRun::summary`] leaves it out.
+    pub summarize: fn(&mut Value),
     /// Admits a manifest; a refused one gets all errors and warnings.
     pub examine: fn(&Value, &dyn Catalog) -> Result<Admitted, Problems>,
     /// Compiles an admitted manifest; on error returns the reason in one sentence.
     pub compile: fn(&Value, &Stored) -> Result<Program, String>,
     /// Explains a finished run from its object.
     pub explain_ended: fn(&Value) -> Vec<Explanation>,
+    /// Returns every change of an open run's `spec` that is not allowed, with its path and the reason. The others are
+    /// made with [`Command::Amend`]. `None`: only suspension and shutdown change.
+    pub forbidden_changes: Option<ForbiddenChanges>,
+    /// True if life hooks hear of it instead of the runs that it orders: they are one and the same job to them.
+    pub tells_for_children: bool,
+    /// Reports whether the tasks of a manifest need a key pair, which is drawn when it is submitted. `None`: never.
+    pub wants_keys: Option<fn(&Value) -> bool>,
 }
 
 /// Equal tasks as a manifest alone describes them.
@@ -91,8 +112,11 @@ pub struct StaticTask {
     pub certain: bool,
 }
 
+/// A function that compares two versions of a `spec`.
+pub type ForbiddenChanges = fn(&Value, &Value) -> Vec<(String, String)>;
+
 /// A function that previews a manifest.
-pub type PlanOf = fn(&Value, &Stored, Bounds) -> Result<WorkflowPlan, String>;
+pub type PlanOf = fn(&Value, &Stored, PlanBounds) -> Result<WorkflowPlan, String>;
 
 /// Layout of a table of a run's nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,6 +218,13 @@ impl Dialect {
     }
 }
 
+/// Removes fields of an object's status.
+pub(crate) fn remove_status(object: &mut Value, fields: &[&str]) {
+    if let Some(status) = object["status"].as_object_mut() {
+        status.retain(|field, _| !fields.contains(&field.as_str()));
+    }
+}
+
 /// Returns the dialect of a manifest; on error, the reason in one sentence.
 pub fn of(manifest: &Value) -> Result<&'static Dialect, String> {
     kinds::dialect_of(manifest).map_err(|problem| problem.message)
@@ -230,21 +261,41 @@ pub enum TaskState {
     Held,
 }
 
-/// A run of some dialect. All methods only read, except the fold and the lists that the engine drains.
+/// A run of some dialect. All methods only read, except the fold.
 pub trait DialectRun: Any + Send {
     fn dialect(&self) -> &'static Dialect;
     fn id(&self) -> RunId;
     fn head(&self) -> &Head;
     fn finished(&self) -> bool;
+    /// Reports whether its end is decided, although something of it may still be there.
+    fn is_decided(&self) -> bool {
+        self.finished()
+    }
     /// Returns its phase, in the dialect's word.
     fn phase(&self) -> &'static str;
     fn message(&self) -> &str;
+
+    /// Returns its state as life hooks and job lists name it. It costs the same however large the run is.
+    fn life_state(&self) -> LifeState {
+        life::state_of(self.dialect(), self.head(), self.phase(), self.finished(), self.began().is_some())
+    }
+
+    /// Returns the header by which life hooks choose the runs that they hear of.
+    fn hook_header(&self) -> Value {
+        life::header(self.dialect(), self.head(), &self.labels())
+    }
+
     fn began(&self) -> Option<Time>;
     fn ended(&self) -> Option<Time>;
 
     /// Returns the labels it can be selected by.
     fn labels(&self) -> Labels {
         self.head().labels.clone()
+    }
+
+    /// Returns what else lists find it by; see `octoflow_model::plugin::term`. It never changes.
+    fn terms(&self) -> Labels {
+        Labels::new()
     }
 
     /// Returns its progress: the work done, and the work known so far.
@@ -324,8 +375,6 @@ pub trait DialectRun: Any + Send {
     fn reopen(&mut self);
     /// Reports whether a timer set earlier is still needed.
     fn awaits(&self, at: Time, node: Option<NodeIx>) -> bool;
-    fn take_queued(&mut self) -> Vec<NodeIx>;
-    fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)>;
     fn is_queued(&self, at: NodeIx) -> bool;
     /// Returns what the scheduler needs to know about a task.
     fn demand(&self, at: NodeIx) -> Arc<Demand>;
@@ -348,6 +397,12 @@ pub trait DialectRun: Any + Send {
     /// Reports whether a task that a runtime has occupies no room in the scheduler.
     fn is_weightless(&self, at: NodeIx) -> bool {
         self.is_request(at)
+    }
+
+    /// Reports whether a task may keep its room after its attempt is over, because it is started again in its place.
+    fn may_keep_room(&self, at: NodeIx) -> bool {
+        let _ = at;
+        false
     }
 
     /// Returns tasks that started with their gangs.
@@ -373,9 +428,9 @@ pub trait DialectRun: Any + Send {
         false
     }
 
-    /// Drains the nodes (or the run itself) that requested locks since the last call.
-    fn take_lock_requests(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
-        Vec::new()
+    /// Returns the command that everything gets that it has ordered, if it was told to end and ends with all of them.
+    fn stop_for_children(&self) -> Option<Command> {
+        None
     }
 
     /// Returns the nodes (or the run itself) that wait for locks.
@@ -398,6 +453,17 @@ pub trait DialectRun: Any + Send {
         vec![None]
     }
 
+    /// Returns the objects that it brings along, as they are now. They are stored with it and belong to it.
+    fn objects(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// Reports whether it creates no task until this claim of its namespace exists.
+    fn awaits_claim(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
     /// Returns the name of a node or replica for people.
     fn label_of(&self, at: NodeIx) -> String;
 
@@ -418,17 +484,21 @@ pub enum ChildEvent<'a> {
 
 /// One turn of a run: applies a change and decides what follows from it.
 pub trait DialectTurn {
-    /// Limits the work of the turn. A dialect whose turns are bounded anyway may ignore it.
-    fn limit(&mut self, work: Work) {
-        let _ = work;
-    }
-
+    /// Limits the work of the turn. What follows from it in the end does not depend on it.
+    fn limit(&mut self, work: Work);
+    /// Returns the work done so far: visits, facts, and the members that facts name.
     fn done(&self) -> Work;
-    /// Decides until nothing is left or the limit is reached; returns whether something is left.
+    /// Decides until nothing is left or the limit is reached; returns whether something is left. What is left follows
+    /// from the state, so that a restart goes on with it.
     fn settle(&mut self) -> bool;
     fn wake(&mut self, node: Option<NodeIx>);
     fn report(&mut self, report: Report);
     fn command(&mut self, command: &Command) -> Result<(), Refusal>;
+    /// Carries out a command, and keeps why it was given if the dialect keeps reasons.
+    fn command_because(&mut self, command: &Command, reason: &str) -> Result<(), Refusal> {
+        let _ = reason;
+        self.command(command)
+    }
     /// Takes what happened to the run that an attempt ordered. The attempt is current and placed.
     fn child(&mut self, attempt: AttemptId, event: ChildEvent<'_>) {
         unreachable!("{attempt} of a dialect that orders no runs has none: {event:?}");

@@ -2,7 +2,7 @@
 //! happens: nobody watches objects, and nothing is inferred from what exists. Which runs are ordered, and what their ends
 //! mean, is up to the parent's dialect.
 
-use octoflow_model::{AttemptId, RunId, Time};
+use octoflow_model::{AttemptId, RunId, Shutdown, Time};
 
 use super::Engine;
 use crate::{
@@ -63,12 +63,79 @@ impl Engine {
     }
 
     /// Carries out the commands of parents to their children, and to what those own. A run that is over refuses, which
-    /// changes nothing.
+    /// changes nothing. Those that may wait are carried out as far as the input may, and at least one of them.
     pub(super) fn command_children(&mut self, now: Time, outcome: &mut Outcome) {
+        self.carry_out_commands(now, outcome);
+        let mut told = false;
+        while let Some((child, command)) = self.stops.front() {
+            if told && self.left == 0 {
+                return;
+            }
+            let (child, command) = (*child, command.clone());
+            self.stops.pop_front();
+            told = true;
+            self.left = self.left.saturating_sub(1);
+            self.command_child(child, &command, now, outcome);
+            self.carry_out_commands(now, outcome);
+        }
+    }
+
+    fn carry_out_commands(&mut self, now: Time, outcome: &mut Outcome) {
         while let Some((child, command)) = self.commands.pop_front() {
-            let _ = self.send_command(child, &command, now, outcome);
-            if matches!(command, Command::Stop | Command::Terminate) {
-                self.end_owned(child, &command, now, outcome);
+            if self.may_be_told_later(child, &command) {
+                self.stops.push_back((child, command));
+            } else {
+                self.command_child(child, &command, now, outcome);
+            }
+        }
+    }
+
+    fn command_child(&mut self, child: RunId, command: &Command, now: Time, outcome: &mut Outcome) {
+        if !self.is_told(child, command) {
+            let _ = self.send_command(child, command, now, outcome);
+        }
+        if matches!(command, Command::Stop | Command::Terminate) {
+            self.end_owned(child, command, now, outcome);
+        }
+    }
+
+    /// Reports whether a run was given this stop, or a stronger one, before.
+    fn is_told(&self, run: RunId, command: &Command) -> bool {
+        let told = self.runs.get(&run).and_then(|run| run.head().shutdown);
+        match command {
+            Command::Stop => told.is_some(),
+            Command::Terminate => told == Some(Shutdown::Terminate),
+            Command::StopNodes { .. }
+            | Command::Suspend
+            | Command::Resume { .. }
+            | Command::Set { .. }
+            | Command::Evict { .. }
+            | Command::Disband { .. }
+            | Command::Amend { .. }
+            | Command::Perform { .. }
+            | Command::Mark { .. }
+            | Command::Because { .. } => false,
+        }
+    }
+
+    /// Reports whether a run can be told of its end with a later input: the run that ordered it ends with all that it
+    /// has ordered, and waits for it.
+    pub(super) fn may_be_told_later(&self, child: RunId, command: &Command) -> bool {
+        let attempt = self.runs.get(&child).and_then(|run| run.head().ordered_by);
+        attempt.is_some_and(|attempt| {
+            let parent = self.runs.get(&attempt.run);
+            parent.is_some_and(|parent| parent.stop_for_children().as_ref() == Some(command))
+                && self.is_child(attempt, child)
+        })
+    }
+
+    /// Finds the runs again that a run that ends has ordered and could not tell before a restart.
+    pub(super) fn resume_stops(&mut self, id: RunId) {
+        let Some(command) = self.runs.get(&id).and_then(|run| run.stop_for_children()) else { return };
+        let children: Vec<RunId> = self.children.children(id).collect();
+        for child in children {
+            if self.may_be_told_later(child, &command) && !self.is_told(child, &command) {
+                self.stops.push_back((child, command.clone()));
             }
         }
     }

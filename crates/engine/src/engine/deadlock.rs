@@ -14,7 +14,7 @@ use crate::dialects::dialect::TaskState;
 
 /// A circle is looked for so long after the last change, so it is named within twice this time.
 const DELAY: Duration = Duration::from_secs(5);
-/// With more that waits nothing is looked for: it would take too long.
+/// With more that waits nothing is looked for, which [`Engine::unexamined_waiters`] tells: it would take too long.
 const MAX_MEMBERS: usize = 5_000;
 /// Members of a circle that are named.
 const MAX_NAMED: usize = 6;
@@ -75,6 +75,11 @@ impl Engine {
         }
     }
 
+    /// Returns how many wait for locks if they are too many to look for circles, else 0.
+    pub fn unexamined_waiters(&self) -> usize {
+        Some(self.locks.count_waiters()).filter(|count| *count > MAX_MEMBERS).unwrap_or(0)
+    }
+
     fn tell_deadlocks(&mut self, now: Time, outcome: &mut Outcome) {
         let found = self.deadlocks();
         let mut concerned: BTreeSet<RunId> = found.keys().copied().collect();
@@ -93,10 +98,10 @@ impl Engine {
 
     /// Returns the runs that wait in a circle or behind one, with what to tell them.
     fn deadlocks(&self) -> BTreeMap<RunId, String> {
-        let members = self.members();
-        if members.is_empty() || members.len() > MAX_MEMBERS {
+        if self.unexamined_waiters() > 0 {
             return BTreeMap::new();
         }
+        let members = self.members();
         let stuck = self.stuck(&members);
         let mut told = BTreeMap::new();
         for at in &stuck {
@@ -112,7 +117,7 @@ impl Engine {
 
     /// Returns everybody who waits for locks.
     fn members(&self) -> Vec<Member> {
-        let waiting = self.locks.waiting().take(MAX_MEMBERS + 1);
+        let waiting = self.locks.waiting();
         waiting
             .map(|(who, waiter)| Member { who, claims: waiter.claims.clone(), after: self.ends_after(who) })
             .collect()

@@ -1,18 +1,22 @@
 //! Inputs and outcomes of [`Engine::handle`](crate::Engine::handle): everything that can happen, and everything that
 //! can follow.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use octoflow_model::{
-    AttemptId, MutableMetadata, Order, Report, RunId, Task, argo::Phase, meta::KeyedData, submission::Submission,
-    taskset::StopReason,
+    AttemptId, MutableMetadata, Order, Report, RunId, Task,
+    meta::KeyedData,
+    run::{node::Phase, stop::StopReason},
+    submission::Submission,
 };
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
-    dialects::dialect::Program,
+    dialects::dialect::{Dialect, Program},
     engine::Keyed,
     meters::Series,
+    plugins::PluginTable,
     run::{Run, effect::Decided},
     schedule::{
         TaskRef, UsageRecord,
@@ -47,6 +51,8 @@ pub enum Input {
     Queue { name: String, spec: Option<Box<QueueSpec>> },
     /// A priority class was created or changed, or deleted if there is none.
     Class { name: String, class: Option<ClassSpec>, is_default: bool },
+    /// The features have changed: this is the table of plugins from now on. Stages that began keep theirs.
+    Plugins(Arc<PluginTable>),
     /// Restores what tenants used before a restart.
     Usage(Vec<UsageRecord>),
     /// Adds a run that was folded from its journal (see [`fold`](crate::engine::fold)). From now on it holds its locks,
@@ -80,11 +86,88 @@ pub enum Command {
     Evict { pod: String, why: StopReason },
     /// The control unit was deleted: the current attempt fails.
     Disband { unit: String },
+    /// Change the specification to this one, as far as the dialect allows it.
+    Amend { spec: Box<Value> },
+    /// Carry out an action that the dialect knows by this name.
+    Perform { action: String },
     /// Replace the run's metadata, if it is still what the caller read (compare and swap).
     Mark { read: Box<MutableMetadata>, write: Box<MutableMetadata> },
+    /// The command, and why it is given. Dialects that keep no reasons carry it out all the same.
+    Because { reason: String, command: Box<Self> },
+}
+
+/// A command without its arguments: what a dialect lists that it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandKind {
+    Stop,
+    Terminate,
+    Suspend,
+    Resume,
+    /// Any command about nodes that a selector chooses, or that gives them values.
+    Nodes,
+    Evict,
+    Disband,
+    Amend,
+    Perform,
+    Mark,
 }
 
 impl Command {
+    pub fn kind(&self) -> CommandKind {
+        match self {
+            Self::Stop => CommandKind::Stop,
+            Self::Terminate => CommandKind::Terminate,
+            Self::Suspend => CommandKind::Suspend,
+            Self::Resume { selector: None, supplied } if supplied.is_empty() => CommandKind::Resume,
+            Self::StopNodes { .. } | Self::Resume { .. } | Self::Set { .. } => CommandKind::Nodes,
+            Self::Evict { .. } => CommandKind::Evict,
+            Self::Disband { .. } => CommandKind::Disband,
+            Self::Amend { .. } => CommandKind::Amend,
+            Self::Perform { .. } => CommandKind::Perform,
+            Self::Mark { .. } => CommandKind::Mark,
+            Self::Because { command, .. } => command.kind(),
+        }
+    }
+
+    /// Returns the command alone, and why it is given if that was said.
+    pub fn split(&self) -> (&Self, Option<&str>) {
+        match self {
+            Self::Because { reason, command } => (command.split().0, Some(reason)),
+            Self::Stop
+            | Self::StopNodes { .. }
+            | Self::Terminate
+            | Self::Suspend
+            | Self::Resume { .. }
+            | Self::Set { .. }
+            | Self::Evict { .. }
+            | Self::Disband { .. }
+            | Self::Amend { .. }
+            | Self::Perform { .. }
+            | Self::Mark { .. } => (self, None),
+        }
+    }
+
+    /// Returns why a run of a dialect that does not take the command refuses it.
+    pub(crate) fn not_taken(&self, dialect: &Dialect) -> Refusal {
+        let name = dialect.kind.name;
+        Refusal::Invalid(match self {
+            Self::Stop | Self::Terminate | Self::Suspend | Self::Mark { .. } => {
+                format!("a {name} does not take the command {}", self.verb())
+            }
+            Self::Resume { .. } | Self::StopNodes { .. } | Self::Set { .. } => {
+                format!("a {name} has no nodes to choose from; this works on the whole of it only")
+            }
+            Self::Evict { pod, .. } => match dialect.pod_delete_refusal {
+                Some(instead) => format!("the pods of a {name} cannot be removed one by one; {instead}"),
+                None => return Refusal::NoSuchPod { pod: pod.clone() },
+            },
+            Self::Disband { .. } => format!("a {name} has no control unit"),
+            Self::Amend { .. } => format!("the specification of a {name} does not change"),
+            Self::Perform { action } => format!("a {name} knows no action `{action}`"),
+            Self::Because { command, .. } => return command.not_taken(dialect),
+        })
+    }
+
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Stop | Self::StopNodes { .. } | Self::Terminate => "shutdown",
@@ -93,7 +176,9 @@ impl Command {
             Self::Set { .. } => "set",
             Self::Evict { .. } => "evict a pod of",
             Self::Disband { .. } => "disband",
-            Self::Mark { .. } => "change",
+            Self::Mark { .. } | Self::Amend { .. } => "change",
+            Self::Perform { .. } => "command",
+            Self::Because { command, .. } => command.verb(),
         }
     }
 }

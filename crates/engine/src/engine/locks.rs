@@ -18,12 +18,12 @@ pub struct Holder {
 /// Position in every queue: higher priority first, then the older run, then the older node. Because the order is the
 /// same everywhere, the first of all waiters is the first in each of its queues, and only holders can block it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
+pub struct LockRank {
     priority: Reverse<i32>,
     created: Time,
 }
 
-impl Rank {
+impl LockRank {
     pub fn new(priority: i32, created: Time) -> Self {
         Self { priority: Reverse(priority), created }
     }
@@ -32,7 +32,7 @@ impl Rank {
 /// A request for locks: all of them or none.
 #[derive(Clone, Debug)]
 pub struct Waiter {
-    pub rank: Rank,
+    pub rank: LockRank,
     pub claims: Vec<Claim>,
     /// Display name as a holder.
     pub name: String,
@@ -84,7 +84,7 @@ pub struct Locks {
 #[derive(Debug, Default)]
 struct Lock {
     holders: BTreeMap<Holder, String>,
-    queue: BTreeSet<(Rank, Holder)>,
+    queue: BTreeSet<(LockRank, Holder)>,
 }
 
 impl Locks {
@@ -204,6 +204,10 @@ impl Locks {
 
     pub(super) fn has_waiters(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    pub(super) fn count_waiters(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Iterates over everybody who waits.

@@ -20,7 +20,8 @@ impl Engine {
     pub(super) fn free_room(&mut self, report: &Report, now: Time) {
         let attempt = report.attempt();
         let over = matches!(report, Report::Ended { .. } | Report::Answered { .. } | Report::Lost { .. });
-        if over && self.runs.get(&attempt.run).is_some_and(|run| run.is_placed(attempt)) {
+        let frees = |run: &Run| run.is_placed(attempt) && !run.may_keep_room(attempt.task);
+        if over && self.runs.get(&attempt.run).is_some_and(frees) {
             self.scheduler.release(TaskRef { run: attempt.run, node: attempt.task }, now);
         }
     }

@@ -48,7 +48,7 @@ impl Engine {
 
     /// Continues a restored run: returns the tasks assumed to be with a runtime, and visits everything open once.
     pub(super) fn continue_run(&mut self, id: RunId, now: Time, outcome: &mut Outcome) -> Vec<(AttemptId, Box<Task>)> {
-        let (mut assumed_running, mut gone) = (Vec::new(), Vec::new());
+        let (mut assumed_running, mut gone, mut ending) = (Vec::new(), Vec::new(), Vec::new());
         let children: BTreeSet<RunId> = self.children.children(id).collect();
         if let Some(run) = self.runs.get_mut(&id) {
             run.reopen();
@@ -71,12 +71,13 @@ impl Engine {
                     Err(why) => gone.push((turn.attempt_id(node), why)),
                 }
                 if state == TaskState::Ending {
-                    turn.resend_stop(node);
-                    outcome.orders.append(&mut turn.into_effects().orders);
+                    ending.push(node);
                 }
             }
         }
+        self.resume_stops(id);
         self.turn(id, now, outcome, |turn| {
+            ending.into_iter().for_each(|node| turn.resend_stop(node));
             // A task that cannot be rebuilt cannot be adopted: it is killed, and counts as lost.
             for (attempt, why) in gone {
                 turn.order(Order::Kill { attempt });

@@ -2,11 +2,6 @@
 //! timers of all runs are served in between. Work is estimated from what was done and never timed, so that a simulation
 //! behaves the same.
 
-use octoflow_model::{
-    Fact,
-    argo::{Items, WorkflowFact},
-};
-
 /// Work, in approximate microseconds of a fast machine.
 pub type Work = u64;
 
@@ -16,8 +11,15 @@ pub const SLICE: Work = 400;
 
 const VISIT: Work = 1;
 const FACT: Work = 10;
+/// A member of a run that a fact about many of them names: it is folded, and comes to the scheduler or leaves it.
+const MEMBER: Work = 2;
 /// A list of items is one fact.
 const ITEMS_A_UNIT: u64 = 10;
+
+/// Members of a run that one fact names at most, so that a slice ends soon after its limit. It is the same for every
+/// limit, so that a limit changes when something is decided and never what.
+pub(crate) const MEMBERS_A_FACT: u32 = 200;
+
 const STEPS_A_UNIT: u64 = 20;
 
 /// The work of one turn so far.
@@ -39,11 +41,23 @@ impl Slice {
         self.work += VISIT;
     }
 
-    pub(crate) fn decided(&mut self, fact: &Fact) {
+    pub(crate) fn decided(&mut self) {
         self.work += FACT;
-        if let Fact::Workflow(WorkflowFact::Expanded { items: Items::List(items), .. }) = fact {
-            self.work += items.len() as u64 / ITEMS_A_UNIT;
-        }
+    }
+
+    /// Counts the members that a fact names.
+    pub(crate) fn covered(&mut self, members: usize) {
+        self.work += members as u64 * MEMBER;
+    }
+
+    /// Counts the items that a fact lists.
+    pub(crate) fn listed(&mut self, items: usize) {
+        self.work += items as u64 / ITEMS_A_UNIT;
+    }
+
+    /// Reports whether the limit is reached, by a run without expressions.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.work >= self.limit
     }
 
     /// Returns the total work, given the evaluation steps the run's expressions have used by now.

@@ -1,8 +1,8 @@
 //! Timers of all runs, by time and by run: removing those of one run costs as much as it has, not as there are.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use octoflow_model::{NodeIx, RunId, Time};
+use octoflow_model::{IdMap, NodeIx, RunId, Time};
 
 /// A run, or one of its nodes, to be woken at a time.
 pub(super) type Timer = (Time, RunId, Option<NodeIx>);
@@ -10,7 +10,7 @@ pub(super) type Timer = (Time, RunId, Option<NodeIx>);
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     all: BTreeSet<Timer>,
-    of_run: HashMap<RunId, BTreeSet<(Time, Option<NodeIx>)>>,
+    of_run: IdMap<RunId, BTreeSet<(Time, Option<NodeIx>)>>,
 }
 
 impl Timers {

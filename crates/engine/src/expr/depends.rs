@@ -6,15 +6,15 @@ use super::{Error, NESTING, Span, TEXT, nearest};
 /// A parsed `depends`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Depends {
-    tree: Tree,
-    terms: Vec<Term>,
+    tree: DependsTree,
+    terms: Vec<DependsTerm>,
 }
 
 /// One mention of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Term {
+pub struct DependsTerm {
     pub task: String,
-    /// `None` for a bare name, whose meaning depends on the task (see [`Term::holds`]).
+    /// `None` for a bare name, whose meaning depends on the task (see [`DependsTerm::holds`]).
     pub outcome: Option<TaskOutcome>,
     /// Column of the term: 1-based, in characters.
     pub column: usize,
@@ -36,12 +36,12 @@ pub enum TaskOutcome {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Tree {
+enum DependsTree {
     /// Index into the terms.
     Term(usize),
-    Not(Box<Tree>),
-    All(Vec<Tree>),
-    Any(Vec<Tree>),
+    Not(Box<DependsTree>),
+    All(Vec<DependsTree>),
+    Any(Vec<DependsTree>),
 }
 
 /// Parses a `depends` text.
@@ -54,11 +54,14 @@ pub fn parse(text: &str) -> Result<Depends, Error> {
     let tree = parser.any()?;
     let (token, span) = parser.peek();
     match token {
-        Token::End => Ok(Depends { tree, terms: parser.terms }),
-        Token::Close => Err(Error::at(span, "there is no '(' for this ')'")),
-        Token::Word(_) | Token::Dot | Token::And | Token::Or | Token::Not | Token::Open => {
-            Err(Error::at(span, format!("expected && or || before {}", token.describe())))
-        }
+        DependsToken::End => Ok(Depends { tree, terms: parser.terms }),
+        DependsToken::Close => Err(Error::at(span, "there is no '(' for this ')'")),
+        DependsToken::Word(_)
+        | DependsToken::Dot
+        | DependsToken::And
+        | DependsToken::Or
+        | DependsToken::Not
+        | DependsToken::Open => Err(Error::at(span, format!("expected && or || before {}", token.describe()))),
     }
 }
 
@@ -78,22 +81,22 @@ impl Depends {
 
     /// Returns every mention, in order.
     #[must_use]
-    pub fn terms(&self) -> &[Term] {
+    pub fn terms(&self) -> &[DependsTerm] {
         &self.terms
     }
 
-    /// Evaluates the condition, with bare names interpreted as in [`Term::holds`].
+    /// Evaluates the condition, with bare names interpreted as in [`DependsTerm::holds`].
     pub fn evaluate(&self, ask: &mut dyn FnMut(&str, TaskOutcome) -> bool) -> bool {
         self.evaluate_terms(&mut |term| term.holds(ask))
     }
 
     /// Evaluates the condition; the caller answers every term, including bare names.
-    pub fn evaluate_terms(&self, ask: &mut dyn FnMut(&Term) -> bool) -> bool {
+    pub fn evaluate_terms(&self, ask: &mut dyn FnMut(&DependsTerm) -> bool) -> bool {
         self.tree.holds(&self.terms, ask)
     }
 }
 
-impl Term {
+impl DependsTerm {
     /// Evaluates the term. A bare name holds if its task succeeded, was skipped, or runs as a daemon.
     pub fn holds(&self, ask: &mut dyn FnMut(&str, TaskOutcome) -> bool) -> bool {
         match self.outcome {
@@ -122,8 +125,8 @@ impl TaskOutcome {
     }
 }
 
-impl Tree {
-    fn holds(&self, terms: &[Term], ask: &mut dyn FnMut(&Term) -> bool) -> bool {
+impl DependsTree {
+    fn holds(&self, terms: &[DependsTerm], ask: &mut dyn FnMut(&DependsTerm) -> bool) -> bool {
         match self {
             Self::Term(index) => ask(&terms[*index]),
             Self::Not(inner) => !inner.holds(terms, ask),
@@ -134,7 +137,7 @@ impl Tree {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Token {
+enum DependsToken {
     Word(String),
     Dot,
     And,
@@ -145,7 +148,7 @@ enum Token {
     End,
 }
 
-impl Token {
+impl DependsToken {
     fn describe(&self) -> String {
         match self {
             Self::Word(word) => format!("'{word}'"),
@@ -160,7 +163,7 @@ impl Token {
     }
 }
 
-fn lex(text: &str) -> Result<Vec<(Token, Span)>, Error> {
+fn lex(text: &str) -> Result<Vec<(DependsToken, Span)>, Error> {
     let mut tokens = Vec::new();
     let mut characters = text.chars().enumerate().peekable();
     let mut end = 0;
@@ -168,16 +171,16 @@ fn lex(text: &str) -> Result<Vec<(Token, Span)>, Error> {
         end = start + 1;
         let token = match c {
             _ if c.is_whitespace() => continue,
-            '(' => Token::Open,
-            ')' => Token::Close,
-            '!' => Token::Not,
-            '.' => Token::Dot,
+            '(' => DependsToken::Open,
+            ')' => DependsToken::Close,
+            '!' => DependsToken::Not,
+            '.' => DependsToken::Dot,
             '&' | '|' => {
                 if characters.next_if(|&(_, next)| next == c).is_none() {
                     return Err(Error::at(Span::new(start, end), format!("'{c}' must be doubled: '{c}{c}'")));
                 }
                 end += 1;
-                if c == '&' { Token::And } else { Token::Or }
+                if c == '&' { DependsToken::And } else { DependsToken::Or }
             }
             _ if in_name(c) => {
                 let mut word = String::from(c);
@@ -185,7 +188,7 @@ fn lex(text: &str) -> Result<Vec<(Token, Span)>, Error> {
                     word.push(next);
                     end += 1;
                 }
-                Token::Word(word)
+                DependsToken::Word(word)
             }
             other => {
                 let message = format!("'{other}' has no meaning here; depends knows names, &&, ||, ! and parentheses");
@@ -194,7 +197,7 @@ fn lex(text: &str) -> Result<Vec<(Token, Span)>, Error> {
         };
         tokens.push((token, Span::new(start, end)));
     }
-    tokens.push((Token::End, Span::new(end, end)));
+    tokens.push((DependsToken::End, Span::new(end, end)));
     Ok(tokens)
 }
 
@@ -203,18 +206,18 @@ fn in_name(c: char) -> bool {
 }
 
 struct Parser {
-    tokens: Vec<(Token, Span)>,
+    tokens: Vec<(DependsToken, Span)>,
     position: usize,
     depth: usize,
-    terms: Vec<Term>,
+    terms: Vec<DependsTerm>,
 }
 
 impl Parser {
-    fn peek(&self) -> (Token, Span) {
+    fn peek(&self) -> (DependsToken, Span) {
         self.tokens[self.position].clone()
     }
 
-    fn take(&mut self, wanted: &Token) -> bool {
+    fn take(&mut self, wanted: &DependsToken) -> bool {
         let found = self.tokens[self.position].0 == *wanted;
         if found {
             self.position += 1;
@@ -222,46 +225,46 @@ impl Parser {
         found
     }
 
-    fn any(&mut self) -> Result<Tree, Error> {
+    fn any(&mut self) -> Result<DependsTree, Error> {
         let mut parts = vec![self.all()?];
-        while self.take(&Token::Or) {
+        while self.take(&DependsToken::Or) {
             parts.push(self.all()?);
         }
-        Ok(single(parts, Tree::Any))
+        Ok(single(parts, DependsTree::Any))
     }
 
-    fn all(&mut self) -> Result<Tree, Error> {
+    fn all(&mut self) -> Result<DependsTree, Error> {
         let mut parts = vec![self.one()?];
-        while self.take(&Token::And) {
+        while self.take(&DependsToken::And) {
             parts.push(self.one()?);
         }
-        Ok(single(parts, Tree::All))
+        Ok(single(parts, DependsTree::All))
     }
 
-    fn one(&mut self) -> Result<Tree, Error> {
+    fn one(&mut self) -> Result<DependsTree, Error> {
         let (token, span) = self.peek();
         self.depth += 1;
         if self.depth > NESTING {
             return Err(Error::at(span, format!("depends nests deeper than {NESTING} levels")));
         }
         let tree = match token {
-            Token::Not => {
+            DependsToken::Not => {
                 self.position += 1;
-                Tree::Not(Box::new(self.one()?))
+                DependsTree::Not(Box::new(self.one()?))
             }
-            Token::Open => {
+            DependsToken::Open => {
                 self.position += 1;
                 let inner = self.any()?;
-                if !self.take(&Token::Close) {
+                if !self.take(&DependsToken::Close) {
                     return Err(Error::at(span, "this '(' is never closed"));
                 }
                 inner
             }
-            Token::Word(task) => {
+            DependsToken::Word(task) => {
                 self.position += 1;
                 self.term(task, span)?
             }
-            Token::Dot | Token::And | Token::Or | Token::Close | Token::End => {
+            DependsToken::Dot | DependsToken::And | DependsToken::Or | DependsToken::Close | DependsToken::End => {
                 let message = format!("expected a task name before {}", token.describe());
                 return Err(Error::at(span, message));
             }
@@ -270,11 +273,11 @@ impl Parser {
         Ok(tree)
     }
 
-    fn term(&mut self, task: String, span: Span) -> Result<Tree, Error> {
+    fn term(&mut self, task: String, span: Span) -> Result<DependsTree, Error> {
         let mut outcome = None;
-        if self.take(&Token::Dot) {
+        if self.take(&DependsToken::Dot) {
             let (token, place) = self.peek();
-            let Token::Word(word) = token else {
+            let DependsToken::Word(word) = token else {
                 return Err(Error::at(place, format!("expected a task result after '{task}.'")));
             };
             self.position += 1;
@@ -284,12 +287,12 @@ impl Parser {
                 Error::at(place, format!("task result '{word}' for task '{task}' is invalid{hint}"))
             })?);
         }
-        self.terms.push(Term { task, outcome, column: span.start + 1 });
-        Ok(Tree::Term(self.terms.len() - 1))
+        self.terms.push(DependsTerm { task, outcome, column: span.start + 1 });
+        Ok(DependsTree::Term(self.terms.len() - 1))
     }
 }
 
-fn single(mut parts: Vec<Tree>, join: fn(Vec<Tree>) -> Tree) -> Tree {
+fn single(mut parts: Vec<DependsTree>, join: fn(Vec<DependsTree>) -> DependsTree) -> DependsTree {
     match parts.pop() {
         Some(only) if parts.is_empty() => only,
         Some(last) => {

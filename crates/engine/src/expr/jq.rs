@@ -9,13 +9,13 @@ mod run;
 
 /// A parsed filter.
 #[derive(Clone, Debug)]
-pub struct Filter(Tree);
+pub struct JqFilter(JqTree);
 
-pub fn parse(text: &str) -> Result<Filter, String> {
-    parse::parse(text).map(Filter)
+pub fn parse(text: &str) -> Result<JqFilter, String> {
+    parse::parse(text).map(JqFilter)
 }
 
-impl Filter {
+impl JqFilter {
     /// Renders one result per line: texts as they are, everything else as JSON.
     pub fn render(&self, object: &Value) -> Result<String, String> {
         self.render_counted(object).0
@@ -23,7 +23,7 @@ impl Filter {
 
     /// Renders the results, and returns the steps it took.
     pub(crate) fn render_counted(&self, object: &Value) -> (Result<String, String>, u64) {
-        let mut machine = run::Machine::default();
+        let mut machine = run::JqMachine::default();
         let results = machine.run(&self.0, object);
         let text = results.map(|results| results.iter().map(plain).collect::<Vec<_>>().join("\n"));
         (text, machine.spent())
@@ -36,26 +36,26 @@ pub(crate) fn plain(value: &Value) -> String {
 }
 
 #[derive(Clone, Debug)]
-enum Tree {
+enum JqTree {
     Same,
     Literal(Value),
     /// `base[key]`; missing keys yield null.
-    At(Box<Tree>, Box<Tree>),
-    Slice(Box<Tree>, Option<Box<Tree>>, Option<Box<Tree>>),
-    Each(Box<Tree>),
+    At(Box<JqTree>, Box<JqTree>),
+    Slice(Box<JqTree>, Option<Box<JqTree>>, Option<Box<JqTree>>),
+    Each(Box<JqTree>),
     Everything,
     /// Errors inside yield no result.
-    Try(Box<Tree>),
-    Pipe(Box<Tree>, Box<Tree>),
-    Comma(Box<Tree>, Box<Tree>),
-    Else(Box<Tree>, Box<Tree>),
-    And(Box<Tree>, Box<Tree>),
-    Or(Box<Tree>, Box<Tree>),
-    Operate(Operator, Box<Tree>, Box<Tree>),
-    List(Option<Box<Tree>>),
-    Map(Vec<(Tree, Tree)>),
-    If(Box<Tree>, Box<Tree>, Box<Tree>),
-    Call(String, Vec<Tree>),
+    Try(Box<JqTree>),
+    Pipe(Box<JqTree>, Box<JqTree>),
+    Comma(Box<JqTree>, Box<JqTree>),
+    Else(Box<JqTree>, Box<JqTree>),
+    And(Box<JqTree>, Box<JqTree>),
+    Or(Box<JqTree>, Box<JqTree>),
+    Operate(Operator, Box<JqTree>, Box<JqTree>),
+    List(Option<Box<JqTree>>),
+    Map(Vec<(JqTree, JqTree)>),
+    If(Box<JqTree>, Box<JqTree>, Box<JqTree>),
+    Call(String, Vec<JqTree>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

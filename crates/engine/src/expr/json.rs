@@ -14,7 +14,7 @@ pub(crate) struct Style {
 
 /// Why a value cannot be written as JSON.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Refusal {
+pub(crate) enum JsonRefusal {
     /// The text would be longer than allowed.
     TooLong,
     /// JSON cannot represent this number.
@@ -34,7 +34,7 @@ impl Style {
     }
 
     /// Writes the text, unless it is longer than `limit` bytes or JSON cannot represent it.
-    pub(crate) fn write_within(self, value: &Value, limit: usize) -> Result<String, Refusal> {
+    pub(crate) fn write_within(self, value: &Value, limit: usize) -> Result<String, JsonRefusal> {
         let mut writer = Writer { style: self, text: String::new(), limit, strict: true };
         writer.value(value, 0)?;
         Ok(writer.text)
@@ -49,9 +49,9 @@ struct Writer {
 }
 
 impl Writer {
-    fn value(&mut self, value: &Value, level: usize) -> Result<(), Refusal> {
+    fn value(&mut self, value: &Value, level: usize) -> Result<(), JsonRefusal> {
         if self.text.len() > self.limit {
-            return Err(Refusal::TooLong);
+            return Err(JsonRefusal::TooLong);
         }
         match value {
             Value::Nil => self.text.push_str("null"),
@@ -59,7 +59,7 @@ impl Writer {
             Value::Int(value) => self.text.push_str(&value.to_string()),
             Value::Float(value) => match number::json(*value) {
                 Some(text) => self.text.push_str(&text),
-                None if self.strict => return Err(Refusal::NotANumber(*value)),
+                None if self.strict => return Err(JsonRefusal::NotANumber(*value)),
                 None => self.text.push_str("null"),
             },
             Value::Str(text) => self.string(text)?,
@@ -111,9 +111,9 @@ impl Writer {
         }
     }
 
-    fn string(&mut self, text: &str) -> Result<(), Refusal> {
+    fn string(&mut self, text: &str) -> Result<(), JsonRefusal> {
         if text.len() > self.limit.saturating_sub(self.text.len()) {
-            return Err(Refusal::TooLong);
+            return Err(JsonRefusal::TooLong);
         }
         quote(text, self.style.html, &mut self.text);
         Ok(())
@@ -179,12 +179,12 @@ mod tests {
         for _ in 0..40 {
             shared = Value::list(vec![shared.clone(), shared]);
         }
-        assert_eq!(Style::COMPACT.write_within(&shared, 1_000), Err(Refusal::TooLong));
+        assert_eq!(Style::COMPACT.write_within(&shared, 1_000), Err(JsonRefusal::TooLong));
     }
 
     #[test]
     fn infinity_is_refused_by_name() {
         let refused = Style::COMPACT.write_within(&Value::Float(f64::INFINITY), 100);
-        assert_eq!(refused, Err(Refusal::NotANumber(f64::INFINITY)));
+        assert_eq!(refused, Err(JsonRefusal::NotANumber(f64::INFINITY)));
     }
 }

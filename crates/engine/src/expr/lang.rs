@@ -97,7 +97,7 @@ impl Default for Limits {
 /// A parsed expression.
 #[derive(Clone)]
 pub struct Expression {
-    tree: tree::Tree,
+    tree: tree::ExprTree,
 }
 
 /// Parses an expression.
@@ -123,7 +123,7 @@ impl Expression {
 
     /// Evaluates the expression and returns the steps it took; bytes created count as steps too.
     pub(crate) fn evaluate_counted(&self, env: &dyn Env, limits: Limits) -> (Result<Value, Error>, u64) {
-        evaluate::Machine::new(&self.tree, env, limits).run()
+        evaluate::Evaluator::new(&self.tree, env, limits).run()
     }
 
     /// Returns the errors in literal patterns and paths; empty if there are none.

@@ -10,7 +10,7 @@ mod token;
 use compute::Computer;
 
 /// Resolves a name without quotes.
-type Lookup<'a> = &'a dyn Fn(&str) -> Option<Value>;
+type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<Value>;
 
 /// Evaluates a condition, reading every unquoted word as a text: `foo == foo`, `{{x}} in (a, b)` after substitution.
 /// The empty condition holds.
@@ -25,14 +25,14 @@ pub fn evaluate_with(text: &str, variables: &dyn Fn(&str) -> Option<Value>) -> R
 
 /// An error inside a condition, before the condition itself is named.
 #[derive(Debug)]
-struct Fault {
+struct WhenFault {
     span: Span,
     reason: String,
     /// True if quoting a text would probably help.
     quote: bool,
 }
 
-impl Fault {
+impl WhenFault {
     fn new(span: Span, reason: impl Into<String>) -> Self {
         Self { span, reason: reason.into(), quote: false }
     }
@@ -43,7 +43,7 @@ impl Fault {
     }
 }
 
-fn decide(text: &str, lookup: Lookup<'_>) -> Result<bool, Error> {
+fn decide(text: &str, lookup: VariableLookup<'_>) -> Result<bool, Error> {
     if text.is_empty() {
         return Ok(true);
     }

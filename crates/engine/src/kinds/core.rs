@@ -1,17 +1,19 @@
 //! The kinds of the core group: ConfigMaps, Secrets, claims and namespaces, and views of runs and of this machine.
 
+use octoflow_manifest::{Path, Problem};
 use octoflow_model::Time;
 use serde_json::{Value, json};
 
 use super::{
-    AGE, Column, Kind, NAME, Rows, Storage,
+    AGE, Column, ErrorsAndWarnings, Kind, NAME, Rows, Storage,
     cell::{NONE, UNKNOWN},
     number, of_runs, since, text, text_column, wide,
 };
+use crate::admit::code;
 use crate::dialects::argo::fields::{CLAIM, CONFIG_MAP as CONFIG_MAP_FIELDS, SECRET as SECRET_FIELDS};
 
 pub(super) static ROWS: Rows =
-    Rows { kinds: &[&CONFIG_MAP, &SECRET, &VOLUME_CLAIM, &NAMESPACE, &POD, &EVENT, &NODE], refused: &[] };
+    Rows { kinds: &[&CONFIG_MAP, &SECRET, &VOLUME_CLAIM, &SERVICE, &NAMESPACE, &POD, &EVENT, &NODE], refused: &[] };
 
 const fn core(
     name: &'static str,
@@ -54,6 +56,41 @@ pub static VOLUME_CLAIM: Kind = Kind {
     cells: claim,
     ..core("PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim", &["pvc"])
 };
+
+/// Only runs bring Services along. Names of pods resolve through hosts files, so one of a user would do nothing.
+pub static SERVICE: Kind = Kind {
+    has_status: true,
+    check: Some(only_of_runs),
+    columns: &[
+        NAME,
+        text_column("Type", "How it is reached"),
+        text_column("Cluster-IP", "Its address; none here"),
+        text_column("Port(s)", "The ports it names"),
+        AGE,
+    ],
+    cells: service,
+    ..core("Service", "services", "service", &["svc"])
+};
+
+fn only_of_runs(_: &Value) -> ErrorsAndWarnings {
+    let message = "a Service cannot be created or changed here: only runs bring some along";
+    let problem = Problem::error(code::KIND, message).path(Path::root().join("kind"));
+    (vec![problem.help("pods of one run find each other by name without it")], Vec::new())
+}
+
+fn service(object: &Value, now: Time) -> Vec<Value> {
+    let spec = &object["spec"];
+    let port = |port: &Value| format!("{}/{}", port["port"], port["protocol"].as_str().unwrap_or("TCP"));
+    let ports = spec["ports"].as_array().map(|ports| ports.iter().map(port).collect::<Vec<_>>().join(","));
+    let address = spec["clusterIP"].as_str().unwrap_or(NONE);
+    vec![
+        name(object),
+        json!(spec["type"].as_str().unwrap_or("ClusterIP")),
+        json!(address),
+        json!(ports.filter(|ports| !ports.is_empty()).unwrap_or_else(|| NONE.to_owned())),
+        age(object, now),
+    ]
+}
 
 pub static NAMESPACE: Kind = Kind {
     namespaced: false,

@@ -3,7 +3,7 @@
 use octoflow_manifest::{Path, Problem};
 use serde_json::Value;
 
-use super::{Kind, all, find, group_of, loadable, refused};
+use super::{Kind, TABLE, all, find, group_of, loadable, refused};
 use crate::{
     admit::{code, shape},
     dialects::dialect::Dialect,
@@ -41,11 +41,19 @@ fn alone(name: &str) -> Option<&'static Kind> {
     found.next().filter(|_| found.next().is_none())
 }
 
+/// Reports whether a kind is refused by name in a group, although another group may have one of that name.
+fn refused_in(group: &str, name: &str) -> bool {
+    TABLE.iter().any(|rows| rows.refused.contains(&name) && rows.kinds.iter().any(|kind| kind.is_of(group)))
+}
+
 fn unknown(version: &str, name: &str) -> Problem {
     let wrong = |message: String| Problem::error(code::KIND, message).path(Path::root().join("kind"));
     let groups: Vec<String> = all().filter(|kind| kind.name == name).map(Kind::api_version).collect();
     if name.is_empty() {
         return wrong("kind is required".to_owned()).help("write `kind: Workflow`");
+    }
+    if refused_in(group_of(version), name) {
+        return wrong(format!("kind {name} is not supported yet"));
     }
     if !groups.is_empty() {
         let message = match version {
@@ -64,8 +72,8 @@ fn unknown(version: &str, name: &str) -> Problem {
     } else {
         wrong(format!("kind `{}` of group `{}` is not known here", shape::short(name), shape::short(group)))
     };
-    let known: Vec<&str> = loadable().map(|kind| kind.name).collect();
-    match nearest(name, known.iter().copied()) {
+    let known: Vec<&str> = loadable().map(|kind| kind.word).collect();
+    match nearest(name, loadable().map(|kind| kind.name)) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
         None => problem.help(format!("known kinds: {}", known.join(", "))),
     }

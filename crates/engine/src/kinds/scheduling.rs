@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 pub use class::{ClassObject, class, is_default_class, second_default};
 pub use quantities::{parse as parse_quantity, parse_all as parse_quantities, render as render_quantity};
-pub use queue::{LONGEST_WAIT, PLACEMENT, QueueState, is_closed, queue};
+pub use queue::{LONGEST_WAIT, PLACEMENT, QueueState, guaranteed_too_much, is_closed, queue};
 pub use tree::QueueTree;
 
 use super::{AGE, Column, Kind, NAME, Rows, number, since, text, text_column, wide};

@@ -17,6 +17,9 @@ fn no_two_kinds_can_be_mistaken_for_each_other() {
             assert!(names.insert((group, kind.name)), "two kinds {} in {group}", kind.name);
             assert!(plurals.insert((group, kind.plural)), "two paths {} in {group}", kind.plural);
         }
+        for word in [kind.word, kind.prefix()].into_iter().filter(|_| kind.alternate_of.is_none()) {
+            assert_eq!(of_word(word), Some(kind), "{word}");
+        }
     }
 }
 
@@ -28,7 +31,7 @@ fn every_row_is_whole() {
         let cells = (kind.cells)(&json!({"metadata": {"name": "a"}}), Time(0));
         assert_eq!(cells.len(), kind.columns.len(), "{kind:?}");
         if let Some(dialect) = kind.dialect() {
-            assert_eq!(dialect.kind, kind);
+            assert_eq!(dialect.kind, kind.alternate_of.unwrap_or(kind));
             assert!(kind.shape.is_some(), "{kind:?}");
         }
     }
@@ -47,8 +50,20 @@ fn kinds_are_found_by_group_and_name() {
     assert_eq!(of_word("ts"), Some(&taskset::TASK_SET));
     assert_eq!(of_word("vcjob"), Some(&volcano::JOB));
     assert_eq!(of_word("jobs.batch.volcano.sh"), Some(&volcano::JOB));
-    assert_eq!(find("batch", "Job"), None);
+    assert_eq!(find("batch", "Job"), Some(&kubejob::JOB));
+    assert_eq!(of_word("job"), Some(&kubejob::JOB), "what Kubernetes has itself comes first");
     assert_eq!(of_key("VolcanoJob"), Some(&volcano::JOB));
+    for word in ["Job.batch.volcano.sh", "JOBS.batch.volcano.sh", "VJ", "batch.volcano.sh/v1alpha1/Job"] {
+        assert_eq!(of_word(word), Some(&volcano::JOB), "{word}");
+    }
+    for word in ["Job.batch", "batch/v1/Job", "batch/v1/jobs"] {
+        assert_eq!(of_word(word), Some(&kubejob::JOB), "{word}");
+    }
+    for word in ["batch/v2/Job", "batch/Job", "v1/Job", "Job.flow.volcano.sh", "/", "."] {
+        assert_eq!(of_word(word), None, "{word}");
+    }
+    assert_eq!(of_word("v1/ConfigMap"), Some(&core::CONFIG_MAP));
+    assert_eq!((volcano::JOB.prefix(), kubejob::JOB.prefix(), argo::WORKFLOW.prefix()), ("vcjob", "job", "workflow"));
     assert_eq!(of_word("workflows.argoproj.io"), Some(&argo::WORKFLOW));
     assert_eq!(of_word("workflows.example.com"), None);
     assert!(
@@ -64,9 +79,12 @@ fn what_other_groups_call_the_same_is_refused_by_name() {
         let problem = of_manifest(&json!({"apiVersion": version, "kind": kind})).unwrap_err();
         (problem.path.unwrap().to_string(), problem.message, problem.help.unwrap_or_default())
     };
-    let (at, message, help) = refused("batch/v1", "Job");
-    assert_eq!((at.as_str(), message.as_str()), ("apiVersion", "apiVersion `batch/v1` is not known for kind Job"));
-    assert_eq!(help, "write `apiVersion: batch.volcano.sh/v1alpha1`");
+    let (at, message, help) = refused("batch.example.com/v1", "Job");
+    assert_eq!(
+        (at.as_str(), message.as_str()),
+        ("apiVersion", "apiVersion `batch.example.com/v1` is not known for kind Job")
+    );
+    assert_eq!(help, "write `apiVersion: batch/v1` or `apiVersion: batch.volcano.sh/v1alpha1`");
     let (at, message, help) = refused("apps/v1", "Deployment");
     assert_eq!((at.as_str(), message.as_str()), ("kind", "kind `Deployment` of group `apps` is not known here"));
     assert!(help.contains("Workflow"), "{help}");

@@ -25,7 +25,14 @@ pub(crate) fn member(
         let volume = volume.ok_or_else(|| format!("volumeMount '{}' names no volume", mount.name))?;
         mount_volume(context, volume, mount, &mut files, &mut mounts)?;
     }
-    Ok(Member { part, container: context.container(&container.container, first)?, files, mounts, after: Vec::new() })
+    Ok(Member {
+        part,
+        container: context.container(&container.container, first)?,
+        files,
+        mounts,
+        after: Vec::new(),
+        probe: None,
+    })
 }
 
 /// Returns where a container's termination message is found: in a file, and unless the manifest asks otherwise in the

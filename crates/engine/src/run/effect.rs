@@ -1,12 +1,15 @@
 //! Effects: everything one turn of a run did beyond changing the run itself. A dialect records them where it decides,
 //! in one exhaustive match; no caller scans facts to find out what happened.
 
-use octoflow_model::{Fact, NodeIx, Order, RunFact, RunId, Time, argo::OutputValues, meter::Metered};
+use octoflow_model::{
+    Fact, NodeIx, Order, RunFact, RunId, Time, meter::Metered, plugin::LifeState, run::outputs::OutputValues,
+};
 
-use crate::engine::input::Command;
+use crate::engine::{input::Command, locks::Waiter};
 
-/// The effects of one turn.
+/// The effects of one turn. Whoever ends a turn applies all of them: there is no other way to learn of any.
 #[derive(Debug, Default)]
+#[must_use]
 pub struct Effects {
     pub facts: Vec<Fact>,
     pub orders: Vec<Order>,
@@ -26,6 +29,12 @@ pub struct Effects {
     pub(crate) commands: Vec<(RunId, Command)>,
     /// New cache entries, in order of creation.
     pub(crate) cached: Vec<CacheEntry>,
+    /// Tasks that wait for the scheduler from now on. One that is freed as well waits anew.
+    pub(crate) queued: Vec<NodeIx>,
+    /// When a node, or the run itself, is visited again.
+    pub(crate) wakes: Vec<(Time, Option<NodeIx>)>,
+    /// Nodes, or the run itself, that want locks.
+    pub(crate) lock_requests: Vec<(Option<NodeIx>, Waiter)>,
     pub change: Change,
 }
 
@@ -56,8 +65,12 @@ pub struct Change {
     pub caches: Vec<String>,
     /// Control units by attempt: true if created, false if deleted.
     pub units: Vec<(u32, bool)>,
+    /// True if the objects that the run brings along changed.
+    pub objects: bool,
     /// True if a caller waits for the facts to be durable. Other facts may wait for the next commit.
     pub urgent: bool,
+    /// The states that the run entered, in order, each when it did. Never the same twice in a row.
+    pub life: Vec<(LifeState, Time)>,
 }
 
 /// The decisions of one run for an input.
@@ -66,9 +79,18 @@ pub struct Decided {
     pub run: RunId,
     pub facts: Vec<Fact>,
     pub change: Change,
+    /// The number of states that the run had entered before.
+    pub lived: u32,
 }
 
 impl Effects {
+    /// Records that a fact has brought the run from one state to another, or left it in the same.
+    pub(crate) fn note_life(&mut self, before: LifeState, after: LifeState, at: Time) {
+        if before != after {
+            self.change.life.push((after, at));
+        }
+    }
+
     /// Records the effects of a fact that all dialects share.
     pub(crate) fn note(&mut self, fact: &RunFact) {
         let change = &mut self.change;

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 
 use octoflow_model::{
     Fact, NodeIx, RunFact, RunPhase, Shutdown, Time,
-    argo::{NodeKind, Phase},
+    run::node::{NodeKind, Phase},
 };
 use serde_json::Value;
 

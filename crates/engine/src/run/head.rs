@@ -31,6 +31,10 @@ pub struct Head {
     /// Whom it waits for in a circle, if it does, or did when it ended.
     pub deadlock: Option<Arc<str>>,
     pub deadlock_at: Option<Time>,
+    /// Who submitted it, as far as that is known.
+    pub submitted_by: Option<Arc<str>>,
+    /// True if life hooks hear of the run that ordered this one, and not of this one.
+    pub quiet: bool,
     /// Microseconds by which the wall clock was ahead of the engine's time on submission.
     pub(crate) skew: i64,
 }
@@ -57,6 +61,8 @@ impl Head {
             deadline_passed: false,
             deadlock: None,
             deadlock_at: None,
+            submitted_by: submission.context.submitted_by.as_deref().map(Into::into),
+            quiet: submission.context.quiet,
             skew: submission.context.skew,
         }
     }
@@ -84,6 +90,13 @@ impl Head {
     pub(crate) fn describe(&mut self, labels: &Labels, annotations: &Labels) {
         self.labels.extend(labels.clone());
         self.annotations.extend(annotations.clone());
+    }
+
+    /// Returns the fact that begins a shutdown. A stop may be raised to a termination, never lowered; `None` if nothing
+    /// changes.
+    pub(crate) fn shut_down(&self, how: Shutdown, at: Time) -> Option<RunFact> {
+        let changes = self.shutdown.is_none() || (self.shutdown, how) == (Some(Shutdown::Stop), Shutdown::Terminate);
+        changes.then_some(RunFact::ShuttingDown { how, at })
     }
 
     /// Reports whether the run is being ended, by a command or by its deadline.

@@ -103,10 +103,32 @@ pub trait RunView: fmt::Debug + Sync {
         false
     }
 
+    /// Reports whether runs of this kind consist of the runs that they make, and have no pods of their own.
+    fn consists_of_runs(&self) -> bool {
+        false
+    }
+
+    /// Returns the runs that it has made, whose nodes and logs are shown with its own.
+    fn runs_below(&self, object: &Value) -> Vec<RunBelow> {
+        let _ = object;
+        Vec::new()
+    }
+
     /// Returns the naming of pods, if logs are labelled by pod because a node may have had several. `None`: by node.
     fn pod_names(&self) -> Option<&dyn PodNames> {
         None
     }
+}
+
+/// A run that another one has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunBelow {
+    /// Key of its kind in the database.
+    pub kind: &'static str,
+    pub name: String,
+    /// The id of the node that has made it, and the name people know it by.
+    pub node: String,
+    pub label: String,
 }
 
 /// Rows of the block above a run's nodes.
@@ -187,14 +209,18 @@ pub(crate) struct EventDetails<'a> {
 }
 
 /// Renders one event. Its key sorts by time; at equal times, events of the whole come before and after those of its
-/// parts.
+/// parts, and what was made comes before what became of it.
 pub(crate) fn event(run: &Value, told: &EventDetails<'_>) -> (String, Value) {
     let EventDetails { reason, about, message, at, bad, count, source } = told;
     let metadata = &run["metadata"];
     let id = uid(&[metadata["uid"].as_str().unwrap_or_default(), reason, about]);
     let name = format!("{}.{}", metadata["name"].as_str().unwrap_or_default(), &id.replace('-', "")[..16]);
     // Event names are hashes; within a second, acceptance must sort before execution.
-    let rank = u8::from(!reason.ends_with("Created"));
+    let rank = match reason {
+        reason if reason.ends_with("Created") => 0,
+        reason if reason.ends_with("Made") => 1,
+        _ => 2,
+    };
     let key = format!("{}/{about}/{rank}/{name}", at.as_str().unwrap_or_default());
     let event = json!({
         "apiVersion": "v1", "kind": "Event",

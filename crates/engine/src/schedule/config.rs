@@ -9,7 +9,8 @@ use super::{
     Scheduler, TaskRef,
     room::NodeIx,
     shapes::ShapeIx,
-    spec::{ClassSpec, NodeSpec, QueueSpec},
+    spec::{NodeSpec, QueueSpec},
+    tree::QueueIx,
     usage::UsageRecord,
 };
 
@@ -70,12 +71,13 @@ impl Scheduler {
     }
 
     fn nodes_changed(&mut self, changed: Option<NodeIx>) {
+        self.nodes_version += 1;
         self.tree.set_total(self.room.total(&self.names));
         // Who holds up others, or waits for room at some time, may be another now.
-        let concerned = self
-            .tree
-            .all()
-            .filter(|(_, queue)| queue.leaf.reservation.is_some() || (queue.spec.strict && queue.leaf.waits()));
+        let concerned = self.tree.all().filter(|(_, queue)| {
+            let leaf = &queue.leaf;
+            leaf.waits() && (leaf.reservation.is_some() || queue.spec.strict || !leaf.never.1.is_empty())
+        });
         let concerned: Vec<_> = concerned.map(|(at, _)| at).collect();
         for leaf in concerned {
             self.tree.leaf(leaf).reservation = None;
@@ -98,30 +100,31 @@ impl Scheduler {
     /// Creates or changes a queue. It acts at once; nobody is ended because a queue shrank.
     pub fn put_queue(&mut self, spec: QueueSpec) {
         self.give_up_all();
+        let name = spec.name.clone();
+        let known = self.tree.find(&name);
+        let before = known.map(|at| self.tree.get(at).spec.longest_wait);
+        let waits_otherwise = before.is_some_and(|before| before != spec.longest_wait);
         self.tree.put(spec, &mut self.names);
         self.tree.set_total(self.room.total(&self.names));
+        if waits_otherwise {
+            self.place_again(|waiting| waiting.demand.queue == name && waiting.demand.longest_wait.is_none());
+        }
     }
 
     pub fn remove_queue(&mut self, name: &str) {
         self.give_up_all();
         self.tree.remove(name, &mut self.names);
+        if let Some(at) = self.tree.find(name) {
+            self.forget_queue(at);
+        }
     }
 
-    /// Creates, changes or removes a priority class.
-    pub fn put_class(&mut self, name: &str, class: Option<ClassSpec>, is_default: bool) {
-        let key: Arc<str> = name.into();
-        match class {
-            Some(class) => {
-                self.classes.insert(key.clone(), class);
-            }
-            None => {
-                self.classes.remove(&key);
-            }
-        }
-        if is_default {
-            self.default_class = Some(key);
-        } else if self.default_class.as_ref() == Some(&key) {
-            self.default_class = None;
+    /// Forgets a queue that does not exist and has nothing in it any more.
+    pub(super) fn forget_queue(&mut self, at: QueueIx) {
+        if self.tree.is_unused(at) {
+            self.set_wake(at);
+            self.usage.forget(at);
+            self.tree.forget(at);
         }
     }
 

@@ -58,8 +58,8 @@ impl Proposal {
             Remedy::LowerGuarantee { queue, to } => {
                 json!({"type": "LowerGuarantee", "queue": queue, "amounts": quantities(to)})
             }
-            Remedy::FreeQuota { queue, lacking } => {
-                json!({"type": "FreeQuota", "queue": queue, "amounts": quantities(lacking)})
+            Remedy::FreeQuota { queue, amounts, .. } => {
+                json!({"type": "FreeQuota", "queue": queue, "amounts": quantities(amounts)})
             }
             Remedy::Uncordon { node } => json!({"type": "Uncordon", "node": node}),
             Remedy::RemoveTaint { node, key } => json!({"type": "RemoveTaint", "node": node, "key": key}),
@@ -67,10 +67,12 @@ impl Proposal {
             Remedy::RaiseCapacity { node, to } => {
                 json!({"type": "RaiseCapacity", "node": node, "amounts": quantities(to)})
             }
-            Remedy::FreeRoom { node, lacking } => {
-                json!({"type": "FreeRoom", "node": node, "amounts": quantities(lacking)})
+            Remedy::FreeRoom { node, amounts, .. } => {
+                json!({"type": "FreeRoom", "node": node, "amounts": quantities(amounts)})
             }
-            Remedy::AddNode { capacity } => json!({"type": "AddNode", "amounts": quantities(capacity)}),
+            Remedy::AddNode { capacity, labels } => {
+                json!({"type": "AddNode", "amounts": quantities(capacity), "labels": labels})
+            }
         };
         value["message"] = json!(self.to_string());
         value["suffices"] = json!(self.suffices);

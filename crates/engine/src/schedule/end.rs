@@ -19,6 +19,11 @@ impl Scheduler {
         }
         let (leaf, harm, node) = (running.leaf, running.harm(task), running.node);
         if ending {
+            self.ending.insert(task);
+        } else {
+            self.ending.remove(&task);
+        }
+        if ending {
             self.tree.leaf(leaf).victims.remove(&harm);
         } else if running.demand.preemptable != Some(false) {
             self.tree.leaf(leaf).victims.insert(harm);

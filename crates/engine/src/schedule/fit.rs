@@ -3,8 +3,8 @@
 
 use super::{
     Demand, Scheduler,
-    node::{Misfit, Node},
-    shapes::{Shape, TaskShape},
+    node::{Misfit, ScheduledNode},
+    shapes::{DemandShape, TaskShape},
     spec::{NodeSpec, QueueSpec},
 };
 
@@ -27,14 +27,14 @@ pub enum Never {
 
 /// What can be said about tasks before they are submitted. Each is told with the index of its task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct FitVerdict {
     pub never: Vec<(usize, Never)>,
     /// More than any node was measured to have: such tasks get a whole node.
     pub alone: Vec<(usize, Never)>,
 }
 
 /// Judges tasks that start at once on empty nodes, within queues: the queue of the tasks and those above it.
-pub fn judge(nodes: &[NodeSpec], queues: &[QueueSpec], members: &[(&Demand, u32)]) -> Verdict {
+pub fn judge(nodes: &[NodeSpec], queues: &[QueueSpec], members: &[(&Demand, u32)]) -> FitVerdict {
     let mut scheduler = Scheduler::default();
     nodes.iter().for_each(|node| scheduler.put_node(node.clone()));
     queues.iter().for_each(|queue| scheduler.put_queue(queue.clone()));
@@ -42,12 +42,12 @@ pub fn judge(nodes: &[NodeSpec], queues: &[QueueSpec], members: &[(&Demand, u32)
 }
 
 impl Scheduler {
-    fn judge(&mut self, members: &[(&Demand, u32)], queues: &[QueueSpec]) -> Verdict {
-        let mut verdict = Verdict::default();
-        let mut shape = Shape { parts: Vec::new(), bound: None };
+    fn judge(&mut self, members: &[(&Demand, u32)], queues: &[QueueSpec]) -> FitVerdict {
+        let mut verdict = FitVerdict::default();
+        let mut shape = DemandShape { parts: Vec::new(), bound: None, preempts: None };
         for (at, (demand, count)) in members.iter().enumerate() {
             let amounts = self.names.of_task(&demand.resources);
-            let one = Shape::of_task(amounts, demand.constraints.clone(), None);
+            let one = DemandShape::of_task(amounts, demand.constraints.clone(), None);
             let Some((task, _)) = one.parts.into_iter().next() else { continue };
             self.judge_nodes(at, &task, &mut verdict);
             shape.parts.push((task, *count));
@@ -66,7 +66,7 @@ impl Scheduler {
             }
         }
         let all: u32 = members.iter().map(|(_, count)| *count).sum();
-        if all > 1 && verdict.never.is_empty() && !self.room.could_hold(&shape, &self.names) {
+        if all > 1 && verdict.never.is_empty() && !self.room.could_hold(&shape, &self.names, true) {
             let most = self.most_of(&shape);
             let together = Never::Together { wanted: all, most };
             let alone = self.room.node_for_alone(&shape, &self.names).is_some();
@@ -75,15 +75,15 @@ impl Scheduler {
         verdict
     }
 
-    fn judge_nodes(&self, at: usize, task: &TaskShape, verdict: &mut Verdict) {
-        let nodes: Vec<&Node> = self.room.all().map(|(_, node)| node).collect();
+    fn judge_nodes(&self, at: usize, task: &TaskShape, verdict: &mut FitVerdict) {
+        let nodes: Vec<&ScheduledNode> = self.room.all().map(|(_, node)| node).collect();
         if nodes.is_empty() {
             return;
         }
         let of_amounts = |misfit: &Option<Misfit>| matches!(misfit, None | Some(Misfit::TooLarge(_)));
-        let misfits: Vec<(Option<Misfit>, &Node)> =
+        let misfits: Vec<(Option<Misfit>, &ScheduledNode)> =
             nodes.iter().map(|node| (node.excludes(&task.amounts, &task.constraints, &self.names), *node)).collect();
-        let chosen: Vec<&Node> =
+        let chosen: Vec<&ScheduledNode> =
             misfits.iter().filter(|(misfit, _)| of_amounts(misfit)).map(|(_, node)| *node).collect();
         if chosen.is_empty() {
             let taint = misfits.iter().find_map(|(misfit, _)| match misfit {
@@ -116,12 +116,12 @@ impl Scheduler {
     }
 
     /// Returns how many tasks of a unit, in its order, empty nodes hold at once.
-    fn most_of(&self, shape: &Shape) -> u32 {
+    fn most_of(&self, shape: &DemandShape) -> u32 {
         let all: u32 = shape.parts.iter().map(|(_, count)| *count).sum();
         let (mut least, mut most) = (0, all);
         while least < most {
             let middle = least + (most - least).div_ceil(2);
-            if self.room.could_hold(&first_of(shape, middle), &self.names) {
+            if self.room.could_hold(&first_of(shape, middle), &self.names, true) {
                 least = middle;
             } else {
                 most = middle - 1;
@@ -132,7 +132,7 @@ impl Scheduler {
 }
 
 /// Returns the first tasks of a shape.
-fn first_of(shape: &Shape, count: u32) -> Shape {
+fn first_of(shape: &DemandShape, count: u32) -> DemandShape {
     let mut left = count;
     let mut parts = Vec::new();
     for (task, count) in &shape.parts {
@@ -142,5 +142,5 @@ fn first_of(shape: &Shape, count: u32) -> Shape {
             parts.push((task.clone(), taken));
         }
     }
-    Shape { parts, bound: None }
+    DemandShape { parts, bound: None, preempts: None }
 }

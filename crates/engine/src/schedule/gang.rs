@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use octoflow_model::RunId;
+use octoflow_model::{IdMap, RunId};
 
 use super::{
     TaskRef,
@@ -23,11 +23,11 @@ type Key = (Arc<str>, Arc<str>, Option<RunId>);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gangs {
-    all: HashMap<GangIx, GangState>,
-    index: HashMap<Key, GangIx>,
-    of_task: HashMap<TaskRef, GangIx>,
+    all: IdMap<GangIx, GangState>,
+    index: IdMap<Key, GangIx>,
+    of_task: IdMap<TaskRef, GangIx>,
     /// Every task of a run that ever belonged to a gang of now.
-    of_run: HashMap<RunId, BTreeSet<(GangIx, TaskRef)>>,
+    of_run: IdMap<RunId, BTreeSet<(GangIx, TaskRef)>>,
     last: u32,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct GangState {
     least_of: Arc<BTreeMap<String, u32>>,
     /// Members that wait for the gang to start, by place.
     waiting: BTreeMap<(Rank, TaskRef), Arc<str>>,
-    ranks: HashMap<TaskRef, Rank>,
+    ranks: IdMap<TaskRef, Rank>,
     /// Members that have started, whether they still run or not, and those that wait alone.
     started: BTreeMap<TaskRef, Arc<str>>,
     /// Members that wait alone, because the gang had started when they came.
@@ -87,7 +87,7 @@ impl Gangs {
                 least: gang.least,
                 least_of: gang.least_of.clone(),
                 waiting: BTreeMap::new(),
-                ranks: HashMap::new(),
+                ranks: IdMap::default(),
                 started: BTreeMap::new(),
                 alone: BTreeSet::new(),
                 running: BTreeSet::new(),
@@ -291,6 +291,22 @@ impl GangState {
             first.insert(*place);
         }
         Some(first.into_iter().map(|(_, task)| task).collect())
+    }
+
+    /// Returns who of these members may be ended alone, in this order: the others are still enough, of all and of each part.
+    pub(super) fn spare(&self, members: &[TaskRef]) -> BTreeSet<TaskRef> {
+        let part = |task: &TaskRef| self.started.get(task).map_or("", |part| &**part);
+        let mut left: HashMap<&str, usize> = HashMap::new();
+        members.iter().for_each(|task| *left.entry(part(task)).or_default() += 1);
+        let mut more = members.len().saturating_sub(self.least as usize);
+        let spare = members.iter().filter(|task| {
+            let least = self.least_of.get(part(task)).map_or(0, |least| *least as usize);
+            let Some(left) = left.get_mut(part(task)).filter(|left| **left > least && more > 0) else { return false };
+            *left -= 1;
+            more -= 1;
+            true
+        });
+        spare.copied().collect()
     }
 
     /// Iterates over the members that wait, in order.

@@ -10,14 +10,14 @@ use octoflow_model::{
 use super::{
     TaskRef,
     amounts::{Amounts, CPU, PODS, ResourceNames, is_device},
-    spec::{Capacity, NodeSpec},
+    spec::{NodeSpec, ResourceCapacity},
     units::UnitIx,
 };
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct ScheduledNode {
     pub spec: NodeSpec,
-    capacity: Vec<Option<Capacity>>,
+    capacity: Vec<Option<ResourceCapacity>>,
     used: Amounts,
     pub running: BTreeSet<TaskRef>,
     /// Tasks by the time they end at the latest; `Time::MAX` if nobody knows.
@@ -43,7 +43,7 @@ pub enum Misfit {
     Full(String),
 }
 
-impl Node {
+impl ScheduledNode {
     pub(super) fn new(spec: NodeSpec, names: &mut ResourceNames) -> Self {
         let mut node = Self {
             spec,
@@ -85,10 +85,10 @@ impl Node {
     }
 
     /// Returns how much of a resource there is, and whether somebody declared it; `None`: as much as anybody wants.
-    pub(super) fn capacity(&self, index: usize) -> Option<Capacity> {
+    pub(super) fn capacity(&self, index: usize) -> Option<ResourceCapacity> {
         match self.capacity.get(index).copied().flatten() {
             None if self.spec.open_ended => None,
-            None => Some(Capacity { amount: 0, declared: true }),
+            None => Some(ResourceCapacity { amount: 0, declared: true }),
             known => known,
         }
     }
@@ -99,8 +99,8 @@ impl Node {
         for (index, amount) in wanted.iter() {
             match self.capacity(index) {
                 None => fitted.set(index, 0),
-                Some(Capacity { amount: most, declared: false }) => fitted.set(index, amount.min(most)),
-                Some(Capacity { declared: true, .. }) => {}
+                Some(ResourceCapacity { amount: most, declared: false }) => fitted.set(index, amount.min(most)),
+                Some(ResourceCapacity { declared: true, .. }) => {}
             }
         }
         fitted
@@ -205,6 +205,14 @@ impl Node {
         (!self.spec.cordoned && pods > 0).then(|| (self.free(CPU), pods))
     }
 
+    /// Forgets everything that runs here. For trials.
+    pub(super) fn empty(&mut self) {
+        (self.used, self.ending) = (Amounts::default(), Amounts::default());
+        self.nominated.clear();
+        self.running.clear();
+        self.ends.clear();
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.running.is_empty() && self.nominated.is_empty()
     }
@@ -236,7 +244,7 @@ impl Node {
         self.nominated.remove(&unit)
     }
 
-    /// Takes the amounts, without devices. For trials; [`Node::occupy`] is for tasks.
+    /// Takes the amounts, without devices. For trials; [`ScheduledNode::occupy`] is for tasks.
     pub(super) fn take(&mut self, amounts: &Amounts) {
         self.used.add(amounts);
     }

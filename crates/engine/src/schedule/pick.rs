@@ -1,40 +1,30 @@
 //! Decides what starts next: queues in their order, in each the first unit that fits and may. Costs as much as there are
 //! queues and shapes, never as much as there are waiting tasks.
 
-use std::{
-    cell::Cell,
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::cell::Cell;
 
-use octoflow_model::{RunId, Time};
+use octoflow_model::{IdMap, RunId, Time};
 
 use super::{
-    Decision, Nominee, Preemption, Scheduler, TaskRef, Waiting,
-    amounts::Amounts,
+    Decision, Preemption, Scheduler, TaskRef, Waiting,
     gang::Gangs,
-    node::Node,
+    node::ScheduledNode,
     reserve::{Reservation, UNKNOWN},
     room::{NodeIx, Placement},
-    shapes::{Place, ShapeIx},
-    tree::QueueIx,
+    shapes::{Fit, ShapeIx},
+    tree::{QueueIx, QuotaLimit},
     units::{Unit, UnitIx},
-    waiting::{Order, Ranked},
+    waiting::{Order, Overdue, Ranked},
 };
 
-/// Victims for one queue are looked for this often.
-const PREEMPTION_PAUSE: Duration = Duration::from_secs(1);
 /// Units that have waited too long and are tried before the others of their queue.
 const MAX_OVERDUE: usize = 8;
-/// Freed room is offered to so many queues before it is looked at whether some of it is left.
+/// Freed room is offered to so many queues first.
 const OFFERED_TO: usize = 8;
 
 /// What keeps the first unit of a queue from starting.
-enum Block {
-    /// A resource of which a quota leaves nothing for now.
-    Quota(usize),
-    /// A quota that is smaller than the unit.
-    Never,
+pub(super) enum Block {
+    Quota(QuotaLimit),
     Room,
 }
 
@@ -162,8 +152,11 @@ impl Scheduler {
         ready: &impl Fn(RunId) -> bool,
         again: &mut Vec<QueueIx>,
     ) -> Option<(UnitIx, Placement)> {
+        let mut most = OFFERED_TO;
         loop {
-            let leaves = self.leaves_with_news();
+            let leaves = self.leaves_with_news(most);
+            // Those who have seen it are passed again each time, so more at a time are asked the longer nobody takes it.
+            most = most.saturating_mul(2);
             if leaves.is_empty() {
                 // Some of what was on offer may be kept for others since.
                 self.prune_offers();
@@ -192,13 +185,13 @@ impl Scheduler {
 
     /// Returns queues in which something may have become startable, in the order of service. While room is on offer, those
     /// are all that have not considered it; only the next of them are returned, because it may soon be taken.
-    fn leaves_with_news(&mut self) -> Vec<QueueIx> {
+    fn leaves_with_news(&mut self, most: usize) -> Vec<QueueIx> {
         if let Some(offer) = self.shapes.offer_on_the_table() {
             let has_news = |leaf: &QueueIx| {
                 let queue = self.tree.get(*leaf);
                 queue.exists && (queue.leaf.dirty || queue.leaf.seen < offer)
             };
-            return self.tree.leaves().filter(has_news).take(OFFERED_TO).collect();
+            return self.tree.leaves().filter(has_news).take(most).collect();
         }
         let news: Vec<QueueIx> = self.tree.news().iter().copied().collect();
         let (mut leaves, idle): (Vec<QueueIx>, Vec<QueueIx>) = news.into_iter().partition(|leaf| {
@@ -226,27 +219,31 @@ impl Scheduler {
         ranked: &[(Order, UnitIx, ShapeIx)],
         now: Time,
     ) -> Option<(UnitIx, Placement)> {
-        let &(_, head, shape) = ranked.first()?;
-        if self.nominees.contains_key(&head) {
-            return None;
+        let mut first = None;
+        for (place, &(_, unit, shape)) in ranked.iter().enumerate() {
+            if self.nominees.contains_key(&unit) {
+                return None;
+            }
+            match self.try_unit(leaf, shape, Some(unit)) {
+                Ok(placement) => return Some((unit, placement)),
+                // Whoever can never start holds up nobody, not even in strict order.
+                Err(_) if self.can_never_start(leaf, shape) => {}
+                Err(block) => {
+                    first = Some((place, block));
+                    break;
+                }
+            }
         }
-        let block = match self.try_unit(leaf, shape, Some(head)) {
-            Ok(placement) => return Some((head, placement)),
-            Err(Block::Room) if self.is_excluded(leaf, head, shape) => Block::Never,
-            Err(block) => block,
-        };
-        // Whoever can never start holds up nobody, not even in strict order.
-        let never = match block {
-            Block::Never => true,
-            Block::Quota(_) => false,
-            Block::Room => self.tree.get(leaf).spec.strict && self.is_too_large(head),
-        };
+        let (place, block) = first?;
+        let (order, head, _) = ranked[place];
+        let behind = &ranked[place + 1..];
         let queue = self.tree.get(leaf);
-        if never || !queue.spec.strict {
+        let strict = queue.spec.strict;
+        if !strict {
             // If nothing has changed here, only room on offer matters.
             let reserved = |known: &Reservation| known.is_for(head, now);
             let offered = !queue.leaf.dirty && queue.leaf.reservation.as_ref().is_none_or(reserved);
-            for &(_, unit, shape) in &ranked[1..] {
+            for &(_, unit, shape) in behind {
                 if self.shapes.is_active(shape)
                     && !(offered && self.shapes.offered(shape).is_empty())
                     && !self.nominees.contains_key(&unit)
@@ -256,8 +253,14 @@ impl Scheduler {
                 }
             }
         }
-        if matches!(block, Block::Room) {
-            self.preempt_for(leaf, head, now);
+        // Whoever is not entitled to what it lacks, or for whom nobody can be ended, does not keep others from it, unless it has
+        // waited too long.
+        let keeps_others = strict || matches!(order.0, Overdue::Since(_));
+        let preemptors = if keeps_others { &ranked[place..=place] } else { &ranked[place..] };
+        for &(_, unit, shape) in preemptors {
+            if self.preempt_for(leaf, unit, shape, now) {
+                break;
+            }
         }
         None
     }
@@ -300,28 +303,24 @@ impl Scheduler {
     }
 
     /// Finds room for a unit, or says what it lacks.
-    fn try_unit(&mut self, leaf: QueueIx, shape: ShapeIx, unit: Option<UnitIx>) -> Result<Placement, Block> {
+    pub(super) fn try_unit(&mut self, leaf: QueueIx, shape: ShapeIx, unit: Option<UnitIx>) -> Result<Placement, Block> {
         let total = self.shapes.total(shape);
         if let Some(limit) = self.tree.limit(leaf, &total) {
-            if self.tree.is_never_free(leaf, &limit, &total) {
-                return Err(Block::Never);
-            }
             self.tree.block(leaf, &limit);
-            return Err(Block::Quota(limit.resource));
+            return Err(Block::Quota(limit));
         }
         let spread = self.tree.get(leaf).spec.spread;
         let Some(placement) = self.place_shape(shape, unit, spread, false, &|_, _| true) else {
-            if self.shapes.place(shape) == Place::Anywhere {
+            if self.shapes.place(shape) == Fit::Anywhere {
                 self.shapes.deactivate(shape);
             }
             return Err(Block::Room);
         };
         // More may be in use than there is, if nodes shrank: there is room on a node, and none to spare.
         match self.tree.breaks_guarantees(leaf, &total) {
-            Some(limit) if self.tree.is_never_free(leaf, &limit, &total) => Err(Block::Never),
             Some(limit) => {
                 self.tree.block(leaf, &limit);
-                Err(Block::Quota(limit.resource))
+                Err(Block::Quota(limit))
             }
             None => Ok(placement),
         }
@@ -334,16 +333,16 @@ impl Scheduler {
         unit: Option<UnitIx>,
         spread: bool,
         offered: bool,
-        allowed: &impl Fn(NodeIx, &Node) -> bool,
+        allowed: &impl Fn(NodeIx, &ScheduledNode) -> bool,
     ) -> Option<Placement> {
         let wanted = self.shapes.get(shape);
         match (self.shapes.place(shape), wanted.single()) {
-            (Place::Nowhere, _) => None,
-            (place, Some(task)) if offered || place == Place::Offered => {
+            (Fit::Nowhere, _) => None,
+            (place, Some(task)) if offered || place == Fit::Offered => {
                 let nodes = self.shapes.offered(shape);
                 self.room.find_among(nodes, task, unit, spread, &self.names, allowed).map(|at| vec![at])
             }
-            (Place::Offered | Place::Anywhere, _) => self.room.place(&wanted, unit, spread, &self.names, allowed),
+            (Fit::Offered | Fit::Anywhere, _) => self.room.place(&wanted, unit, spread, &self.names, allowed),
         }
     }
 
@@ -362,10 +361,10 @@ impl Scheduler {
         let placement = self.try_unit(leaf, shape, Some(unit)).ok()?;
         let wanted = self.shapes.get(shape);
         match block {
-            Block::Quota(resource) => {
-                return wanted.parts.iter().all(|(task, _)| task.amounts.get(*resource) == 0).then_some(placement);
+            Block::Quota(limit) => {
+                let passes = self.passes_quota(leaf, head, limit, &wanted, now);
+                return passes.then_some(placement);
             }
-            Block::Never => return Some(placement),
             Block::Room => {}
         }
         self.reserve(leaf, head, now);
@@ -383,28 +382,6 @@ impl Scheduler {
         found
     }
 
-    /// Reports whether guarantees of others never leave room for a unit, whatever ends.
-    fn is_excluded(&mut self, leaf: QueueIx, unit: UnitIx, shape: ShapeIx) -> bool {
-        let version = self.tree.version();
-        if let Some((at, whose, excluded)) = self.tree.get(leaf).leaf.excluded
-            && (at, whose) == (version, unit)
-        {
-            return excluded;
-        }
-        let excluded = self.tree.excludes(leaf, &self.shapes.total(shape));
-        self.tree.leaf(leaf).excluded = Some((version, unit, excluded));
-        excluded
-    }
-
-    /// Reports whether not even idle nodes could hold a unit.
-    fn is_too_large(&self, unit: UnitIx) -> bool {
-        let shape = self.units.get(unit).map(|unit| self.shapes.get(unit.shape));
-        shape.is_some_and(|shape| {
-            let amounts = |task| &self.running[&task].amounts;
-            Reservation::find(unit, &shape, &self.room, &self.names, amounts).is_none()
-        })
-    }
-
     /// Makes the reservation of the first unit of a queue, unless it has one that is still to come.
     fn reserve(&mut self, leaf: QueueIx, head: UnitIx, now: Time) {
         if self.tree.get(leaf).leaf.reservation.as_ref().is_some_and(|known| known.is_for(head, now)) {
@@ -414,31 +391,6 @@ impl Scheduler {
         let shape = self.shapes.get(unit.shape);
         let found = Reservation::find(head, &shape, &self.room, &self.names, |task| &self.running[&task].amounts);
         self.tree.leaf(leaf).reservation = Some(found.unwrap_or_else(|| Reservation::nowhere(head)));
-    }
-
-    /// Finds room for a unit whose victims were ended. If they are gone and it does not start, the room is given up.
-    fn try_nominee(&mut self, at: UnitIx) -> Option<Placement> {
-        let unit = self.units.get(at)?;
-        let (leaf, shape) = (unit.leaf, self.shapes.get(unit.shape));
-        let total = shape.total();
-        self.tree.nominate(leaf, &total, false);
-        let limited = self.tree.limit(leaf, &total).is_some() || self.tree.breaks_guarantees(leaf, &total).is_some();
-        self.tree.nominate(leaf, &total, true);
-        let nominee = self.nominees.get_mut(&at)?;
-        // A quota may be free again at any time; room is only where something was freed.
-        nominee.retry = limited;
-        let nodes = nominee.nodes.clone();
-        let placement = if limited { None } else { self.room.place_nominee(&shape, at, &nodes, &self.names) };
-        let ends = |node: &NodeIx| {
-            let running = self.room.get(*node).into_iter().flat_map(|node| &node.running);
-            running.filter_map(|task| self.running.get(task)).any(|running| running.ending)
-        };
-        // Quotas are freed by tasks on any node.
-        let may_start_later = nodes.iter().any(ends) || (limited && self.tree.has_ending());
-        if placement.is_none() && !may_start_later {
-            self.give_up(at);
-        }
-        placement
     }
 
     /// Starts a unit on its nodes.
@@ -481,8 +433,12 @@ impl Scheduler {
                 (amounts, assignment)
             });
             let Some((amounts, assignment)) = occupied else { continue };
-            if let Some(reservation) = &mut self.tree.leaf(unit.leaf).reservation {
+            let queue = self.tree.leaf(unit.leaf);
+            if let Some(reservation) = &mut queue.reservation {
                 reservation.passed(&amounts, node, end);
+            }
+            if let Some(reservation) = &mut queue.quota_reservation {
+                reservation.passed(&amounts, end);
             }
             self.count_running(*task, demand, node, amounts, assignment.clone(), now, end);
             self.decided.push_back(Decision::Start { task: *task, assignment });
@@ -500,70 +456,10 @@ impl Scheduler {
             }
         }
     }
-
-    /// Looks for victims of the first unit of a queue, if it is entitled to any, and keeps their room for it.
-    fn preempt_for(&mut self, leaf: QueueIx, head: UnitIx, now: Time) {
-        if self.tree.get(leaf).leaf.next_preemption.is_some_and(|(unit, next)| unit == head && next > now) {
-            return;
-        }
-        let Some(unit) = self.units.get(head) else { return };
-        let reclaims = self.tree.has_over() && self.tree.is_entitled(leaf, &self.shapes.total(unit.shape));
-        if !(unit.preempts || reclaims) {
-            return;
-        }
-        let next = now.saturating_add(PREEMPTION_PAUSE);
-        self.tree.leaf(leaf).next_preemption = Some((head, next));
-        self.counters.preemption_attempts += 1;
-        let Some((victims, placement)) = self.victims(head) else { return };
-        let Some(shape) = self.units.get(head).map(|unit| self.shapes.get(unit.shape)) else { return };
-        let mut nodes = placement.into_iter();
-        let mut kept: BTreeMap<_, Amounts> = BTreeMap::new();
-        for (task, count) in &shape.parts {
-            for node in nodes.by_ref().take(*count as usize) {
-                let amounts = self.room.get(node).map(|node| node.fitted(&task.amounts)).unwrap_or_default();
-                kept.entry(node).or_default().add(&amounts);
-            }
-        }
-        self.nominees.insert(head, Nominee { nodes: kept.keys().copied().collect(), retry: false });
-        self.tree.nominate(leaf, &shape.total(), true);
-        for (node, amounts) in kept {
-            self.room.change(node, |node| node.nominate(head, amounts));
-        }
-        for victim in victims {
-            self.note_ending(victim.victim, victim.reason.kind());
-            self.decided.push_back(Decision::Preempt(victim));
-        }
-    }
-
-    /// Gives up the room that was kept for a unit.
-    pub(super) fn give_up(&mut self, at: UnitIx) {
-        let Some(Nominee { nodes, .. }) = self.nominees.remove(&at) else { return };
-        if let Some(unit) = self.units.get(at) {
-            let (leaf, total) = (unit.leaf, self.shapes.total(unit.shape));
-            self.forget_promise(leaf, &total);
-        }
-        for node in nodes {
-            if self.room.change(node, |node| node.withdraw(at)).flatten().is_some() {
-                self.freed(node);
-            }
-        }
-    }
-
-    pub(super) fn forget_promise(&mut self, leaf: QueueIx, total: &Amounts) {
-        self.tree.nominate(leaf, total, false);
-        self.tree.leaf(leaf).next_preemption = None;
-        self.tree.mark(leaf);
-    }
-
-    /// Gives up all room that is kept: nodes or quotas are not what they were when it was promised.
-    pub(super) fn give_up_all(&mut self) {
-        let nominees: Vec<UnitIx> = self.nominees.keys().copied().collect();
-        nominees.into_iter().for_each(|unit| self.give_up(unit));
-    }
 }
 
 /// Returns the tasks of a unit.
-fn members(at: UnitIx, unit: &Unit, gangs: &Gangs, waiting: &HashMap<TaskRef, Waiting>) -> Vec<TaskRef> {
+fn members(at: UnitIx, unit: &Unit, gangs: &Gangs, waiting: &IdMap<TaskRef, Waiting>) -> Vec<TaskRef> {
     match unit.gang.and_then(|gang| gangs.get(gang)) {
         None => vec![unit.task],
         Some(gang) => {
@@ -578,7 +474,7 @@ fn is_unit_ready(
     at: UnitIx,
     unit: &Unit,
     gangs: &Gangs,
-    waiting: &HashMap<TaskRef, Waiting>,
+    waiting: &IdMap<TaskRef, Waiting>,
     ready: &impl Fn(RunId) -> bool,
 ) -> bool {
     match unit.gang {

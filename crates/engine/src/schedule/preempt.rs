@@ -1,6 +1,8 @@
 //! Finds victims: running tasks whose end makes room for a unit that is entitled to it. It decides only whom to end; nobody
 //! is chosen unless the unit then starts.
 
+mod search;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, BinaryHeap},
@@ -8,15 +10,18 @@ use std::{
 
 use octoflow_model::Time;
 
+use search::Search;
+
 use super::{
     Running, Scheduler, TaskRef,
     amounts::Amounts,
     counters::PreemptionKind,
     gang::GangIx,
     room::NodeIx,
-    shapes::Shape,
-    tree::QueueIx,
+    shapes::DemandShape,
+    tree::{FreedQuota, QueueIx},
     units::{Unit, UnitIx},
+    work,
 };
 
 /// Why a running task is ended for another.
@@ -63,6 +68,32 @@ struct Source {
     distance: usize,
 }
 
+/// More nodes, or tasks, are not tried one by one for a unit.
+const MAX_NODES: usize = 64;
+
+/// What victims free of quotas, and whether a unit then fits within them.
+struct QuotaTrial {
+    leaf: QueueIx,
+    wanted: Amounts,
+    freed: FreedQuota,
+}
+
+impl QuotaTrial {
+    fn count(&mut self, scheduler: &Scheduler, task: TaskRef, gone: bool) {
+        if let Some(running) = scheduler.running.get(&task) {
+            self.freed.count(&scheduler.tree, running.leaf, &running.amounts, gone);
+        }
+    }
+
+    fn count_group(&mut self, scheduler: &Scheduler, group: &Group, gone: bool) {
+        group.tasks.iter().for_each(|task| self.count(scheduler, *task, gone));
+    }
+
+    fn fits(&self, scheduler: &Scheduler) -> bool {
+        scheduler.tree.fits_quotas(self.leaf, &self.wanted, &self.freed)
+    }
+}
+
 /// Possible victims of one queue in the order of the harm that ending them does: lower classes, younger tasks.
 pub(super) type Harm = (i32, Reverse<Time>, TaskRef);
 
@@ -73,23 +104,18 @@ impl Scheduler {
         let unit = self.units.get(at)?.clone();
         let shape = self.shapes.get(unit.shape);
         let wanted = shape.total();
-        if self.tree.limit(unit.leaf, &wanted).is_some_and(|limit| !limit.guarantee) {
-            return None;
-        }
         let sources = self.sources(&unit, &wanted);
         if sources.is_empty() {
             return None;
         }
-        let chosen = self.choose(at, &unit, &shape, &sources)?;
-        let (chosen, placement) = self.least_harm(at, &shape, chosen)?;
-        // Whoever is kept from starting by guarantees of others would not start then.
-        let gone = chosen.iter().flat_map(|group| &group.tasks).filter_map(|task| self.running.get(task));
-        let ending = self.running.values().filter(|running| running.ending);
-        let freed: Vec<(QueueIx, Amounts)> =
-            gone.chain(ending).map(|running| (running.leaf, running.amounts.clone())).collect();
-        if self.tree.breaks_guarantees_without(unit.leaf, &wanted, &freed) {
-            return None;
-        }
+        // Those who do least harm may be on the wrong nodes, and a queue lets go of no more than it has above its share.
+        let chosen = self.choose(at, &unit, &shape, &sources, None).or_else(|| {
+            let nodes = if shape.single().is_some() { self.nodes_of(&sources) } else { Vec::new() };
+            let on_one = nodes.into_iter().find_map(|node| self.choose(at, &unit, &shape, &sources, Some(node)));
+            // Several small ones may be too much for a guarantee where one large one is not.
+            on_one.or_else(|| self.choose_one(at, &unit, &shape, &sources))
+        })?;
+        let (chosen, placement) = self.least_harm(at, unit.leaf, &shape, chosen)?;
         let queue = self.tree.get(unit.leaf).spec.name.to_string();
         let victims = chosen.into_iter().flat_map(|group| {
             let queue = queue.clone();
@@ -103,11 +129,30 @@ impl Scheduler {
         Some((victims.collect(), placement))
     }
 
+    /// Returns nodes on which tasks of these queues run, those first that do less harm.
+    fn nodes_of(&self, sources: &[Source]) -> Vec<NodeIx> {
+        let mut nodes = Vec::new();
+        for harm in sources.iter().flat_map(|source| &self.tree.get(source.leaf).leaf.victims) {
+            if let Some(node) = self.running.get(&harm.2).map(|running| running.node)
+                && !nodes.contains(&node)
+            {
+                nodes.push(node);
+                if nodes.len() == MAX_NODES {
+                    break;
+                }
+            }
+        }
+        nodes
+    }
+
     /// Returns the queues that something may be taken from for a unit, nearest first.
     fn sources(&self, unit: &Unit, wanted: &Amounts) -> Vec<Source> {
         let mut sources = Vec::new();
         if unit.preempts {
             sources.push(Source { leaf: unit.leaf, reason: PreemptionReason::LowerClass, distance: 0 });
+        }
+        if !self.tree.may_reclaim(unit.leaf, wanted) {
+            return sources;
         }
         let mut below = unit.leaf;
         for distance in 1.. {
@@ -117,7 +162,7 @@ impl Scheduler {
             };
             for relative in self.tree.get(parent).live().filter(|relative| *relative != below) {
                 let queue = self.tree.get(relative);
-                if wanted.iter().any(|(index, _)| queue.allocated().get(index) > queue.deserved().get(index)) {
+                if wanted.iter().any(|(index, _)| queue.is_above_without(index, 0)) {
                     self.leaves_below(relative, distance, &mut sources);
                 }
             }
@@ -153,8 +198,15 @@ impl Scheduler {
     }
 
     /// Chooses groups, least harm first, until the unit fits: single tasks and members above a gang's least, near queues
-    /// first; then whole gangs.
-    fn choose(&self, at: UnitIx, unit: &Unit, shape: &Shape, sources: &[Source]) -> Option<Vec<Group>> {
+    /// first; then whole gangs. With a node, only those who run there, and those who hold quota that it lacks.
+    fn choose(
+        &self,
+        at: UnitIx,
+        unit: &Unit,
+        shape: &DemandShape,
+        sources: &[Source],
+        only: Option<NodeIx>,
+    ) -> Option<Vec<Group>> {
         let mut search = Search::new(self, at, unit, shape);
         // Tasks that are being ended anyway are as good as gone, so it may be that nobody else has to end.
         if search.fits() {
@@ -177,6 +229,9 @@ impl Scheduler {
                 else {
                     continue;
                 };
+                if only.is_some_and(|node| node != running.node) && search.fits_quotas() {
+                    continue;
+                }
                 let gang = self.gangs.of(task);
                 // Without them it would have to wait for its gang itself.
                 if gang.is_some() && gang == self.gangs.of(unit.task) {
@@ -205,6 +260,31 @@ impl Scheduler {
         None
     }
 
+    /// Chooses one task whose end is enough for a unit of one task, least harm first.
+    fn choose_one(&self, at: UnitIx, unit: &Unit, shape: &DemandShape, sources: &[Source]) -> Option<Vec<Group>> {
+        let wanted = &shape.single()?.amounts;
+        let lines = sources.iter().flat_map(|source| {
+            let line = self.tree.get(source.leaf).leaf.victims.iter();
+            line.map(move |(_, _, task)| (source, *task))
+        });
+        let candidates = lines.filter_map(|(source, task)| {
+            let running = self.running.get(&task).filter(|running| self.may_end(unit, source, running))?;
+            let gang = self.gangs.of(task);
+            let own = gang.is_some() && gang == self.gangs.of(unit.task);
+            let spare = self.formed_gang(task).is_none_or(|gang| self.spare(gang).contains(&task));
+            let node = self.room.get(running.node)?;
+            // Whoever lacks quota alone has room elsewhere.
+            let helps = node.slots(wanted, Some(at), Some(&running.amounts)) > 0
+                || self.room.all().any(|(_, node)| node.shortage(wanted, Some(at)).is_none());
+            (!own && spare && helps).then_some((source, task, running))
+        });
+        candidates.take(MAX_NODES).find_map(|(source, task, running)| {
+            let mut search = Search::new(self, at, unit, shape);
+            search.end(Group { tasks: vec![task], reason: source.reason }, &[running]);
+            search.fits().then_some(search.chosen)
+        })
+    }
+
     fn formed_gang(&self, task: TaskRef) -> Option<GangIx> {
         self.gangs.of(task).filter(|gang| self.gangs.get(*gang).is_some_and(|gang| gang.formed))
     }
@@ -219,10 +299,10 @@ impl Scheduler {
         members.into_iter().map(|(_, task)| task).collect()
     }
 
+    /// Returns the members of a gang that may be ended without the others.
     fn spare(&self, gang: GangIx) -> BTreeSet<TaskRef> {
         let members = self.youngest_first(gang);
-        let least = self.gangs.get(gang).map_or(0, |gang| gang.least as usize);
-        members[..members.len().saturating_sub(least)].iter().copied().collect()
+        self.gangs.get(gang).map(|gang| gang.spare(&members)).unwrap_or_default()
     }
 
     /// Returns a whole gang, if each of its members may be ended.
@@ -240,22 +320,35 @@ impl Scheduler {
     }
 
     /// Leaves out whoever need not be ended for the unit, the most harm first. Nothing is changed.
-    fn least_harm(&mut self, at: UnitIx, shape: &Shape, mut chosen: Vec<Group>) -> Option<(Vec<Group>, Vec<NodeIx>)> {
+    fn least_harm(
+        &mut self,
+        at: UnitIx,
+        leaf: QueueIx,
+        shape: &DemandShape,
+        mut chosen: Vec<Group>,
+    ) -> Option<(Vec<Group>, Vec<NodeIx>)> {
         let ending = self.ending();
         ending.iter().for_each(|task| self.lift(*task));
         chosen.iter().flat_map(|group| &group.tasks).for_each(|task| self.lift(*task));
-        let mut placement = self.trial(at, shape);
+        let mut quota = QuotaTrial { leaf, wanted: shape.total(), freed: FreedQuota::default() };
+        ending.iter().for_each(|task| quota.count(self, *task, true));
+        chosen.iter().for_each(|group| quota.count_group(self, group, true));
+        let mut placement = self.trial(at, shape).filter(|_| quota.fits(self));
         if let Some(nodes) = &placement {
-            self.spare_beside(at, shape, nodes, &mut chosen);
+            self.spare_beside(at, shape, nodes, &mut chosen, &mut quota);
             // Elsewhere it may fit without one of those that are left.
             for index in (0..chosen.len()).rev() {
+                quota.count_group(self, &chosen[index], false);
                 chosen[index].tasks.iter().for_each(|task| self.put_back(*task));
-                match self.trial(at, shape) {
+                match if quota.fits(self) { self.trial(at, shape) } else { None } {
                     Some(found) => {
                         placement = Some(found);
                         chosen.remove(index);
                     }
-                    None => chosen[index].tasks.iter().for_each(|task| self.lift(*task)),
+                    None => {
+                        chosen[index].tasks.iter().for_each(|task| self.lift(*task));
+                        quota.count_group(self, &chosen[index], true);
+                    }
                 }
             }
         }
@@ -264,12 +357,19 @@ impl Scheduler {
         placement.filter(|_| !(chosen.is_empty() && ending.is_empty())).map(|placement| (chosen, placement))
     }
 
-    fn trial(&mut self, at: UnitIx, shape: &Shape) -> Option<Vec<NodeIx>> {
+    fn trial(&mut self, at: UnitIx, shape: &DemandShape) -> Option<Vec<NodeIx>> {
         self.room.place(shape, Some(at), false, &self.names, &|_, _| true)
     }
 
     /// Leaves out whoever still has room beside the unit on its nodes.
-    fn spare_beside(&mut self, at: UnitIx, shape: &Shape, nodes: &[NodeIx], chosen: &mut Vec<Group>) {
+    fn spare_beside(
+        &mut self,
+        at: UnitIx,
+        shape: &DemandShape,
+        nodes: &[NodeIx],
+        chosen: &mut Vec<Group>,
+        quota: &mut QuotaTrial,
+    ) {
         let mut places = nodes.iter();
         let mut taken = Vec::with_capacity(nodes.len());
         for (task, count) in &shape.parts {
@@ -280,8 +380,11 @@ impl Scheduler {
             }
         }
         for index in (0..chosen.len()).rev() {
-            if self.stays(at, &chosen[index]) {
+            quota.count_group(self, &chosen[index], false);
+            if quota.fits(self) && self.stays(at, &chosen[index]) {
                 chosen.remove(index);
+            } else {
+                quota.count_group(self, &chosen[index], true);
             }
         }
         for (node, amounts) in taken {
@@ -291,7 +394,7 @@ impl Scheduler {
 
     /// Returns the tasks that are being ended.
     fn ending(&self) -> Vec<TaskRef> {
-        self.running.iter().filter(|(_, running)| running.ending).map(|(task, _)| *task).collect()
+        self.ending.iter().inspect(|_| work::look()).copied().collect()
     }
 
     /// Puts a group back if there is room for all of it beside the unit.
@@ -329,171 +432,5 @@ impl Scheduler {
                 }
             });
         }
-    }
-}
-
-/// Who is ended on trial, and whether the unit fits then. Each further task costs as much as its queue is deep.
-struct Search<'s> {
-    scheduler: &'s Scheduler,
-    unit: UnitIx,
-    /// The queue of the unit and those above it.
-    path: Vec<QueueIx>,
-    shape: &'s Shape,
-    /// True if tasks are being ended anyway.
-    has_ending: bool,
-    /// What would be freed on each node, and in each queue.
-    on_nodes: BTreeMap<NodeIx, Amounts>,
-    in_queues: BTreeMap<QueueIx, Amounts>,
-    /// For each part of the shape, how many of its tasks each node then holds, and their sum.
-    slots: Vec<(BTreeMap<NodeIx, u64>, u64)>,
-    chosen: Vec<Group>,
-}
-
-impl<'s> Search<'s> {
-    /// Begins with the tasks that are being ended anyway: they are as good as gone.
-    fn new(scheduler: &'s Scheduler, at: UnitIx, unit: &Unit, shape: &'s Shape) -> Self {
-        let ending = scheduler.ending();
-        let mut search = Self {
-            scheduler,
-            unit: at,
-            path: scheduler.tree.path(unit.leaf).collect(),
-            shape,
-            has_ending: !ending.is_empty(),
-            on_nodes: BTreeMap::new(),
-            in_queues: BTreeMap::new(),
-            slots: vec![(BTreeMap::new(), 0); shape.parts.len()],
-            chosen: Vec::new(),
-        };
-        for running in ending.iter().filter_map(|task| scheduler.running.get(task)) {
-            search.count_gone(running);
-        }
-        let nodes: Vec<NodeIx> = scheduler.room.all().map(|(at, _)| at).collect();
-        nodes.into_iter().for_each(|node| search.recount(node));
-        search
-    }
-
-    /// Ends a whole gang. Members above its least may have been chosen before; they then end with it, so that leaving out
-    /// whoever was not needed leaves a whole gang or none.
-    fn end_whole(&mut self, gang: Group) {
-        let is_part = |one: &Group| one.tasks.iter().all(|task| gang.tasks.contains(task));
-        let (parts, rest): (Vec<Group>, Vec<Group>) = std::mem::take(&mut self.chosen).into_iter().partition(is_part);
-        self.chosen = rest;
-        let of_parts: Vec<&Running> =
-            parts.iter().flat_map(|part| &part.tasks).filter_map(|task| self.scheduler.running.get(task)).collect();
-        of_parts.iter().for_each(|one| self.count_kept(one));
-        let members: Vec<&Running> = gang.tasks.iter().filter_map(|task| self.scheduler.running.get(task)).collect();
-        if !self.end(gang, &members) {
-            of_parts.iter().for_each(|one| self.count_gone(one));
-            self.chosen.extend(parts);
-        }
-    }
-
-    /// Ends a group, unless a queue would lose its guarantee, or more than it has above its share; reports whether it did.
-    fn end(&mut self, group: Group, running: &[&Running]) -> bool {
-        let tree = &self.scheduler.tree;
-        let mut more: BTreeMap<QueueIx, Amounts> = BTreeMap::new();
-        for one in running {
-            for at in tree.path(one.leaf) {
-                more.entry(at).or_default().add(&one.amounts);
-            }
-        }
-        let wanted = self.shape.total();
-        let gone = |at: QueueIx, index: usize| self.in_queues.get(&at).map_or(0, |gone| gone.get(index));
-        let kept = more.iter().all(|(at, more)| {
-            let queue = tree.get(*at);
-            queue.guarantee().iter().all(|(index, least)| {
-                // What starts in their place counts for the queues that both are in.
-                let comes = if self.path.contains(at) { wanted.get(index) } else { 0 };
-                let gone = gone(*at, index) + more.get(index);
-                let left = queue.allocated().get(index).saturating_sub(gone);
-                more.get(index) == 0 || left.saturating_add(comes) >= least
-            })
-        });
-        let is_above_share = |at: QueueIx, one: &Running| {
-            let queue = tree.get(at);
-            one.amounts.iter().any(|(index, _)| {
-                let used = queue.allocated().get(index).saturating_sub(gone(at, index));
-                wanted.get(index) > 0 && used > queue.deserved().get(index)
-            })
-        };
-        let over = match group.reason {
-            // What starts in its place is of the same queue, so that has as much afterwards.
-            PreemptionReason::LowerClass => true,
-            PreemptionReason::Reclaimed => running.iter().all(|one| {
-                // Every queue below the common ancestor has more than its share until then.
-                tree.path(one.leaf).take_while(|at| !self.path.contains(at)).all(|at| is_above_share(at, one))
-            }),
-        };
-        if !(kept && over) {
-            return false;
-        }
-        for one in running {
-            self.count_gone(one);
-        }
-        for one in running {
-            self.recount(one.node);
-        }
-        self.chosen.push(group);
-        true
-    }
-
-    /// Counts what a task frees on its node and in its queues.
-    fn count_gone(&mut self, running: &Running) {
-        for at in self.scheduler.tree.path(running.leaf) {
-            self.in_queues.entry(at).or_default().add(&running.amounts);
-        }
-        self.on_nodes.entry(running.node).or_default().add(&running.amounts);
-    }
-
-    /// Takes back that a task frees something. Nodes are counted again by whoever ends or keeps a group.
-    fn count_kept(&mut self, running: &Running) {
-        for at in self.scheduler.tree.path(running.leaf) {
-            self.in_queues.entry(at).or_default().sub(&running.amounts);
-        }
-        self.on_nodes.entry(running.node).or_default().sub(&running.amounts);
-    }
-
-    /// Counts again how many tasks of each part a node holds.
-    fn recount(&mut self, at: NodeIx) {
-        let Some(node) = self.scheduler.room.get(at) else { return };
-        let freed = self.on_nodes.get(&at);
-        for ((task, count), (slots, sum)) in self.shape.parts.iter().zip(&mut self.slots) {
-            let now = if node.spec.cordoned
-                || node.excludes(&task.amounts, &task.constraints, &self.scheduler.names).is_some()
-            {
-                0
-            } else {
-                node.slots(&task.amounts, Some(self.unit), freed).min(u64::from(*count))
-            };
-            let before = slots.insert(at, now).unwrap_or(0);
-            *sum = *sum - before + now;
-        }
-    }
-
-    /// Reports whether there is room for every part. Parts that want the same room are told apart when they are placed.
-    fn fits(&self) -> bool {
-        (self.has_ending || !self.chosen.is_empty())
-            && self.shape.parts.iter().zip(&self.slots).all(|((_, count), (_, sum))| *sum >= u64::from(*count))
-            && (self.shape.parts.len() == 1 || self.fits_together())
-    }
-
-    /// Places all parts on trial, in the order in which they are placed for good.
-    fn fits_together(&self) -> bool {
-        let mut freed = self.on_nodes.clone();
-        let mut used: BTreeMap<NodeIx, Amounts> = BTreeMap::new();
-        self.shape.parts.iter().all(|(task, count)| {
-            (0..*count).all(|_| {
-                let found = self.scheduler.room.all().find(|(at, node)| {
-                    !node.spec.cordoned
-                        && node.excludes(&task.amounts, &task.constraints, &self.scheduler.names).is_none()
-                        && node.slots_beside(&task.amounts, Some(self.unit), freed.get(at), used.get(at)) > 0
-                });
-                found.is_some_and(|(at, node)| {
-                    used.entry(at).or_default().add(&node.fitted(&task.amounts));
-                    freed.entry(at).or_default();
-                    true
-                })
-            })
-        })
     }
 }

@@ -18,7 +18,7 @@ pub struct QueueReport {
     pub share: f64,
     /// Tasks that run here or below.
     pub running: usize,
-    /// Tasks and gangs that wait here or below.
+    /// Tasks that wait here or below, members of incomplete gangs included.
     pub pending: usize,
     /// Tasks that have ended here or below since the scheduler was made; those that were ended for others are not counted.
     pub completed: u64,
@@ -62,7 +62,7 @@ impl Scheduler {
             allocated: self.quantities(queue.allocated()),
             share: queue.share().0 as f64 / WHOLE.0 as f64,
             running: usize::try_from(queue.allocated().get(PODS)).unwrap_or(usize::MAX),
-            pending: queue.pending,
+            pending: queue.tasks_waiting,
             completed: queue.completed,
         }
     }
@@ -82,7 +82,7 @@ impl Scheduler {
 
     /// Returns all nodes, in the order in which they came.
     pub fn nodes(&self) -> Vec<NodeReport> {
-        let report = |(_, node): (_, &super::node::Node)| NodeReport {
+        let report = |(_, node): (_, &super::node::ScheduledNode)| NodeReport {
             spec: node.spec.clone(),
             allocated: self.quantities(node.used()),
             running: node.running.len(),

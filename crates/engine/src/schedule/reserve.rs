@@ -1,6 +1,8 @@
 //! Reservations: when and where the first unit of a queue will find room, from how long running tasks take at most. Units
 //! behind it may pass if they end before, or use what it does not need.
 
+mod quota;
+
 use std::time::Duration;
 
 use octoflow_model::Time;
@@ -8,13 +10,15 @@ use octoflow_model::Time;
 use super::{
     TaskRef,
     amounts::{Amounts, ResourceNames},
-    node::Node,
+    node::ScheduledNode,
     room::{NodeIx, Room},
-    shapes::{Shape, TaskShape},
+    shapes::{DemandShape, TaskShape},
     units::UnitIx,
 };
 
-/// More nodes are not looked at for one reservation.
+pub(super) use quota::QuotaReservation;
+
+/// More nodes are not looked at for the reservation of one task.
 const MAX_NODES: usize = 32;
 
 /// The room that a unit waits for.
@@ -34,16 +38,18 @@ impl Reservation {
     /// Finds the earliest room for a unit. A unit that not even idle nodes could hold gets none.
     pub(super) fn find<'a>(
         unit: UnitIx,
-        shape: &Shape,
+        shape: &DemandShape,
         room: &'a Room,
         names: &ResourceNames,
         amounts: impl Fn(TaskRef) -> &'a Amounts,
     ) -> Option<Self> {
-        let allowed = |node: &Node| {
+        let allowed = |node: &ScheduledNode| {
             !node.spec.cordoned
                 && shape.parts.iter().any(|(task, _)| node.excludes(&task.amounts, &task.constraints, names).is_none())
         };
-        let nodes: Vec<(NodeIx, &Node)> = room.all().filter(|(_, node)| allowed(node)).take(MAX_NODES).collect();
+        // One task finds its room on a few nodes; a gang may need all of them.
+        let most = if shape.single().is_some() { MAX_NODES } else { usize::MAX };
+        let nodes: Vec<(NodeIx, &ScheduledNode)> = room.all().filter(|(_, node)| allowed(node)).take(most).collect();
         let found = match shape.single() {
             Some(task) => earliest(task, &nodes, names, &amounts),
             None => {
@@ -106,11 +112,11 @@ impl Reservation {
 /// they come before what was found elsewhere.
 fn earliest<'a>(
     task: &TaskShape,
-    nodes: &[(NodeIx, &Node)],
+    nodes: &[(NodeIx, &ScheduledNode)],
     names: &ResourceNames,
     amounts: &impl Fn(TaskRef) -> &'a Amounts,
 ) -> Option<(Time, Vec<(NodeIx, Amounts)>)> {
-    let mut best: Option<(Time, NodeIx, &Node)> = None;
+    let mut best: Option<(Time, NodeIx, &ScheduledNode)> = None;
     for &(at, node) in nodes {
         let mut freed = Amounts::default();
         for (end, ending) in node.ends.iter().take_while(|(end, _)| best.is_none_or(|(best, _, _)| *end < best)) {
@@ -138,8 +144,8 @@ fn earliest<'a>(
 
 /// Places a unit as if all tasks that end by then were gone; returns how much is left on each node it uses.
 fn fill<'a>(
-    shape: &Shape,
-    nodes: &[(NodeIx, &Node)],
+    shape: &DemandShape,
+    nodes: &[(NodeIx, &ScheduledNode)],
     end: Time,
     names: &ResourceNames,
     amounts: &impl Fn(TaskRef) -> &'a Amounts,

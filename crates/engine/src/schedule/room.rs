@@ -7,8 +7,8 @@ use std::{
 
 use super::{
     amounts::{Amounts, CPU, ResourceNames},
-    node::Node,
-    shapes::{Shape, TaskShape},
+    node::ScheduledNode,
+    shapes::{DemandShape, TaskShape},
     spec::NodeSpec,
     units::UnitIx,
 };
@@ -26,7 +26,7 @@ pub(super) type Placement = Vec<NodeIx>;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room {
-    nodes: Vec<Option<Node>>,
+    nodes: Vec<Option<ScheduledNode>>,
     by_name: HashMap<Arc<str>, NodeIx>,
     /// Nodes where something may start: by free cpu, then by free places.
     open: BTreeSet<(u64, u64, NodeIx)>,
@@ -37,7 +37,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn get(&self, at: NodeIx) -> Option<&Node> {
+    pub(super) fn get(&self, at: NodeIx) -> Option<&ScheduledNode> {
         self.nodes.get(at.0 as usize)?.as_ref()
     }
 
@@ -45,12 +45,12 @@ impl Room {
         self.by_name.get(name).copied()
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (NodeIx, &Node)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (NodeIx, &ScheduledNode)> {
         self.nodes.iter().enumerate().filter_map(|(index, node)| Some((NodeIx(index as u32), node.as_ref()?)))
     }
 
     /// Changes a node, and keeps its place among those to try.
-    pub(super) fn change<T>(&mut self, at: NodeIx, change: impl FnOnce(&mut Node) -> T) -> Option<T> {
+    pub(super) fn change<T>(&mut self, at: NodeIx, change: impl FnOnce(&mut ScheduledNode) -> T) -> Option<T> {
         let node = self.nodes.get_mut(at.0 as usize)?.as_mut()?;
         if let Some((cpu, pods)) = node.free_key() {
             self.open.remove(&(cpu, pods, at));
@@ -65,13 +65,13 @@ impl Room {
     pub(super) fn insert(&mut self, spec: NodeSpec, names: &mut ResourceNames) -> NodeIx {
         let at = NodeIx(u32::try_from(self.nodes.len()).expect("fewer nodes than bytes of memory"));
         self.by_name.insert(spec.name.clone(), at);
-        self.nodes.push(Some(Node::new(spec, names)));
+        self.nodes.push(Some(ScheduledNode::new(spec, names)));
         self.change(at, |_| ());
         self.measure();
         at
     }
 
-    pub(super) fn remove(&mut self, at: NodeIx) -> Option<Node> {
+    pub(super) fn remove(&mut self, at: NodeIx) -> Option<ScheduledNode> {
         let node = self.nodes.get_mut(at.0 as usize)?.take()?;
         if let Some((cpu, pods)) = node.free_key() {
             self.open.remove(&(cpu, pods, at));
@@ -116,7 +116,7 @@ impl Room {
     pub(super) fn total(&self, names: &ResourceNames) -> Amounts {
         let mut total = Amounts::default();
         for index in 0..names.len() {
-            let of = |node: &Node| node.capacity(index).map_or(0, |has| has.amount.min(1 << 60));
+            let of = |node: &ScheduledNode| node.capacity(index).map_or(0, |has| has.amount.min(1 << 60));
             total.set(index, self.all().map(|(_, node)| of(node)).fold(0, u64::saturating_add));
         }
         total
@@ -129,7 +129,7 @@ impl Room {
         unit: Option<UnitIx>,
         spread: bool,
         names: &ResourceNames,
-        allowed: &impl Fn(NodeIx, &Node) -> bool,
+        allowed: &impl Fn(NodeIx, &ScheduledNode) -> bool,
     ) -> Option<NodeIx> {
         let fits = |&&(_, _, at): &&(u64, u64, NodeIx)| {
             self.get(at).is_some_and(|node| {
@@ -154,7 +154,7 @@ impl Room {
         unit: Option<UnitIx>,
         spread: bool,
         names: &ResourceNames,
-        allowed: &impl Fn(NodeIx, &Node) -> bool,
+        allowed: &impl Fn(NodeIx, &ScheduledNode) -> bool,
     ) -> Option<NodeIx> {
         let fitting = nodes.iter().filter_map(|at| {
             let node = self.get(*at)?;
@@ -171,11 +171,11 @@ impl Room {
     /// Finds a node for every task of a unit at once.
     pub(super) fn place(
         &mut self,
-        shape: &Shape,
+        shape: &DemandShape,
         unit: Option<UnitIx>,
         spread: bool,
         names: &ResourceNames,
-        allowed: &impl Fn(NodeIx, &Node) -> bool,
+        allowed: &impl Fn(NodeIx, &ScheduledNode) -> bool,
     ) -> Option<Placement> {
         if let Some(task) = shape.single() {
             return self.find_node(task, unit, spread, names, allowed).map(|at| vec![at]);
@@ -212,10 +212,10 @@ impl Room {
     /// fewest nodes choose first, and other nodes are tried for them, within a limit.
     fn search(
         &mut self,
-        shape: &Shape,
+        shape: &DemandShape,
         unit: Option<UnitIx>,
         names: &ResourceNames,
-        allowed: &impl Fn(NodeIx, &Node) -> bool,
+        allowed: &impl Fn(NodeIx, &ScheduledNode) -> bool,
     ) -> Option<Placement> {
         let mut order: Vec<(usize, usize)> = shape
             .parts
@@ -266,7 +266,7 @@ impl Room {
         task: &TaskShape,
         unit: Option<UnitIx>,
         names: &ResourceNames,
-        allowed: &impl Fn(NodeIx, &Node) -> bool,
+        allowed: &impl Fn(NodeIx, &ScheduledNode) -> bool,
     ) -> Vec<NodeIx> {
         let fits = |at: &NodeIx| {
             self.get(*at).is_some_and(|node| {
@@ -281,7 +281,7 @@ impl Room {
     /// Finds nodes for a unit in the room that is kept for it, without what is kept for others.
     pub(super) fn place_nominee(
         &mut self,
-        shape: &Shape,
+        shape: &DemandShape,
         unit: UnitIx,
         nodes: &[NodeIx],
         names: &ResourceNames,
@@ -296,17 +296,18 @@ impl Room {
     }
 
     /// Returns the node where a unit that is larger than all nodes may run alone.
-    pub(super) fn node_for_alone(&self, shape: &Shape, names: &ResourceNames) -> Option<NodeIx> {
-        let may = |(_, node): &(NodeIx, &Node)| !node.spec.cordoned && self.exceeds_measured(shape, node, names);
+    pub(super) fn node_for_alone(&self, shape: &DemandShape, names: &ResourceNames) -> Option<NodeIx> {
+        let may =
+            |(_, node): &(NodeIx, &ScheduledNode)| !node.spec.cordoned && self.exceeds_measured(shape, node, names);
         self.all().find(may).map(|(at, _)| at)
     }
 
     /// Finds an idle node for a unit that is larger than all nodes, if only measured amounts say so: it runs there alone.
     fn alone(
         &self,
-        shape: &Shape,
+        shape: &DemandShape,
         names: &ResourceNames,
-        allowed: &impl Fn(NodeIx, &Node) -> bool,
+        allowed: &impl Fn(NodeIx, &ScheduledNode) -> bool,
     ) -> Option<Placement> {
         let tasks: usize = shape.parts.iter().map(|(_, count)| *count as usize).sum();
         let idle = self.all().find(|(at, node)| {
@@ -316,19 +317,43 @@ impl Room {
     }
 
     /// Reports whether each task of the unit may run on this node and only measured amounts keep all of them apart.
-    fn exceeds_measured(&self, shape: &Shape, node: &Node, names: &ResourceNames) -> bool {
+    fn exceeds_measured(&self, shape: &DemandShape, node: &ScheduledNode, names: &ResourceNames) -> bool {
         let total = shape.total();
         let declared = total.iter().all(|(index, amount)| {
             node.capacity(index).is_none_or(|has| if has.declared { has.amount >= amount } else { has.amount > 0 })
         });
         declared
             && shape.parts.iter().all(|(task, _)| node.excludes(&task.amounts, &task.constraints, names).is_none())
-            && !self.could_hold(shape, names)
+            && !self.could_hold(shape, names, true)
     }
 
-    /// Reports whether the empty nodes could hold the unit within everything they have.
-    pub(super) fn could_hold(&self, shape: &Shape, names: &ResourceNames) -> bool {
-        let mut left: Vec<(NodeIx, Amounts)> = self.all().map(|(at, _)| (at, Amounts::default())).collect();
+    /// Reports whether the nodes, were they idle, could hold the unit within everything they have; those that are `cordoned`
+    /// only if asked for.
+    pub(super) fn could_hold(&self, shape: &DemandShape, names: &ResourceNames, cordoned: bool) -> bool {
+        let tasks: u32 = shape.parts.iter().map(|(_, count)| *count).sum();
+        self.holds_in_order(shape, names, cordoned)
+            || (shape.parts.len() > 1
+                && tasks <= MAX_SEARCHED
+                && self.idle(cordoned).search(shape, None, names, &|_, _| true).is_some())
+    }
+
+    /// Returns a copy in which nothing runs.
+    fn idle(&self, cordoned: bool) -> Self {
+        let mut idle = self.clone();
+        let nodes: Vec<NodeIx> = self.all().map(|(at, _)| at).collect();
+        for at in nodes {
+            idle.change(at, |node| {
+                node.empty();
+                node.spec.cordoned &= !cordoned;
+            });
+        }
+        idle
+    }
+
+    /// Reports whether idle nodes hold the unit if each task takes the first node that fits.
+    fn holds_in_order(&self, shape: &DemandShape, names: &ResourceNames, cordoned: bool) -> bool {
+        let nodes = self.all().filter(|(_, node)| cordoned || !node.spec.cordoned);
+        let mut left: Vec<(NodeIx, Amounts)> = nodes.map(|(at, _)| (at, Amounts::default())).collect();
         shape.parts.iter().all(|(task, count)| {
             (0..*count).all(|_| {
                 let room = left.iter_mut().find(|(at, used)| {
@@ -353,7 +378,7 @@ impl Room {
 
     /// Reports whether there may be room for a unit now that some was freed on this node. A unit of several tasks is only
     /// tried where it matters.
-    pub(super) fn may_fit(&self, shape: &Shape, at: NodeIx, names: &ResourceNames) -> bool {
+    pub(super) fn may_fit(&self, shape: &DemandShape, at: NodeIx, names: &ResourceNames) -> bool {
         let Some(node) = self.get(at) else { return false };
         if node.spec.cordoned {
             return false;

@@ -2,8 +2,9 @@
 //! node is inactive until room that it lacked is freed. Freed room is offered: every queue considers it once, until somebody
 //! has taken it.
 
+use octoflow_model::IdMap;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
@@ -21,11 +22,13 @@ pub(super) struct Offer(u64);
 
 /// What matters for finding room.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Shape {
+pub(super) struct DemandShape {
     /// Equal tasks and how many of them; a unit of one task has one entry with one.
     pub parts: Vec<(TaskShape, u32)>,
     /// The longest it runs.
     pub bound: Option<Duration>,
+    /// The class by which it may end others, so that nobody who may is behind one of its shape who may not.
+    pub preempts: Option<i32>,
 }
 
 /// One task of a shape.
@@ -35,9 +38,9 @@ pub(super) struct TaskShape {
     pub constraints: Arc<NodeConstraints>,
 }
 
-impl Shape {
+impl DemandShape {
     pub(super) fn of_task(amounts: Amounts, constraints: Arc<NodeConstraints>, bound: Option<Duration>) -> Self {
-        Self { parts: vec![(TaskShape { amounts, constraints }, 1)], bound }
+        Self { parts: vec![(TaskShape { amounts, constraints }, 1)], bound, preempts: None }
     }
 
     /// Returns the sum over all tasks.
@@ -60,9 +63,9 @@ impl Shape {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    shape: Arc<Shape>,
+    shape: Arc<DemandShape>,
     total: Arc<Amounts>,
-    place: Place,
+    place: Fit,
     /// Nodes where room was freed that is on offer.
     offered: Vec<NodeIx>,
     /// True if a queue left room unused because it is reserved: room elsewhere may be used.
@@ -73,7 +76,7 @@ struct Entry {
 
 /// Where a shape may fit now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Fit {
     Nowhere,
     /// Only on nodes that are on offer.
     Offered,
@@ -84,7 +87,7 @@ pub(super) enum Place {
 pub(super) struct Shapes {
     all: Vec<Option<Entry>>,
     unused: Vec<ShapeIx>,
-    index: HashMap<Arc<Shape>, ShapeIx>,
+    index: IdMap<Arc<DemandShape>, ShapeIx>,
     /// Shapes to ask when room is freed: those that fit nowhere or were held back.
     asking: BTreeSet<ShapeIx>,
     /// Shapes with room on offer.
@@ -94,7 +97,7 @@ pub(super) struct Shapes {
 
 impl Shapes {
     /// Returns the index of a shape and counts one more unit of it.
-    pub(super) fn enter(&mut self, shape: Shape, leaf: QueueIx) -> ShapeIx {
+    pub(super) fn enter(&mut self, shape: DemandShape, leaf: QueueIx) -> ShapeIx {
         let at = match self.index.get(&shape) {
             Some(at) => *at,
             None => self.insert(shape),
@@ -105,12 +108,12 @@ impl Shapes {
         at
     }
 
-    fn insert(&mut self, shape: Shape) -> ShapeIx {
+    fn insert(&mut self, shape: DemandShape) -> ShapeIx {
         let (shape, total) = (Arc::new(shape.clone()), Arc::new(shape.total()));
         let entry = Entry {
             shape: shape.clone(),
             total,
-            place: Place::Anywhere,
+            place: Fit::Anywhere,
             offered: Vec::new(),
             held_back: false,
             leaves: BTreeMap::new(),
@@ -156,7 +159,7 @@ impl Shapes {
         self.all[at.0 as usize].as_ref().expect("a shape is there while units have it")
     }
 
-    pub(super) fn get(&self, at: ShapeIx) -> Arc<Shape> {
+    pub(super) fn get(&self, at: ShapeIx) -> Arc<DemandShape> {
         self.known(at).shape.clone()
     }
 
@@ -165,10 +168,10 @@ impl Shapes {
     }
 
     pub(super) fn is_active(&self, at: ShapeIx) -> bool {
-        self.known(at).place != Place::Nowhere
+        self.known(at).place != Fit::Nowhere
     }
 
-    pub(super) fn place(&self, at: ShapeIx) -> Place {
+    pub(super) fn place(&self, at: ShapeIx) -> Fit {
         self.known(at).place
     }
 
@@ -179,7 +182,7 @@ impl Shapes {
     /// Notes that no node has room for it.
     pub(super) fn deactivate(&mut self, at: ShapeIx) {
         if let Some(entry) = self.entry(at) {
-            entry.place = Place::Nowhere;
+            entry.place = Fit::Nowhere;
             entry.offered.clear();
             entry.held_back = false;
             self.asking.insert(at);
@@ -196,7 +199,7 @@ impl Shapes {
     }
 
     /// Iterates over the shapes to ask when room is freed.
-    pub(super) fn asking(&self) -> impl Iterator<Item = (ShapeIx, &Arc<Shape>)> {
+    pub(super) fn asking(&self) -> impl Iterator<Item = (ShapeIx, &Arc<DemandShape>)> {
         self.asking.iter().map(|at| (*at, &self.known(*at).shape))
     }
 
@@ -207,9 +210,9 @@ impl Shapes {
             // Units of several tasks need more than one node.
             let single = entry.shape.single().is_some();
             entry.place = match entry.place {
-                Place::Nowhere if single => Place::Offered,
-                Place::Offered => Place::Offered,
-                Place::Nowhere | Place::Anywhere => Place::Anywhere,
+                Fit::Nowhere if single => Fit::Offered,
+                Fit::Offered => Fit::Offered,
+                Fit::Nowhere | Fit::Anywhere => Fit::Anywhere,
             };
             if !entry.offered.contains(&node) {
                 entry.offered.push(node);
@@ -219,7 +222,7 @@ impl Shapes {
     }
 
     /// Removes offers of nodes that have no room any more.
-    pub(super) fn prune(&mut self, fits: impl Fn(&Shape, NodeIx) -> bool) {
+    pub(super) fn prune(&mut self, fits: impl Fn(&DemandShape, NodeIx) -> bool) {
         let offers: Vec<ShapeIx> = self.offers.iter().copied().collect();
         for at in offers {
             let Some(entry) = self.entry(at) else { continue };
@@ -227,7 +230,7 @@ impl Shapes {
             entry.offered.retain(|node| fits(&shape, *node));
             if entry.offered.is_empty() {
                 self.offers.remove(&at);
-                if self.known(at).place == Place::Offered {
+                if self.known(at).place == Fit::Offered {
                     self.deactivate(at);
                 }
             }
@@ -248,7 +251,7 @@ impl Shapes {
         for at in std::mem::take(&mut self.offers) {
             if let Some(entry) = self.entry(at) {
                 entry.offered.clear();
-                entry.place = Place::Anywhere;
+                entry.place = Fit::Anywhere;
                 if !entry.held_back {
                     self.asking.remove(&at);
                 }
@@ -260,7 +263,7 @@ impl Shapes {
     pub(super) fn activate(&mut self, at: ShapeIx) -> Vec<QueueIx> {
         self.offers.remove(&at);
         let Some(entry) = self.entry(at) else { return Vec::new() };
-        entry.place = Place::Anywhere;
+        entry.place = Fit::Anywhere;
         entry.offered.clear();
         let leaves = entry.leaves.keys().copied().collect();
         if !entry.held_back {

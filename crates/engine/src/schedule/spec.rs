@@ -58,7 +58,7 @@ pub struct Gang {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSpec {
     pub name: Arc<str>,
-    pub capacity: BTreeMap<String, Capacity>,
+    pub capacity: BTreeMap<String, ResourceCapacity>,
     /// True if a resource that `capacity` does not name is unlimited: nobody has declared what the node has. Otherwise the
     /// node has none of it.
     pub open_ended: bool,
@@ -71,7 +71,7 @@ pub struct NodeSpec {
 
 /// How much of one resource a node has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacity {
+pub struct ResourceCapacity {
     pub amount: u64,
     /// True if somebody declared the amount: it is never exceeded. A measured amount is: a task larger than the node gets
     /// all of it, and a gang larger than the node runs alone.
@@ -131,7 +131,7 @@ impl QueueSpec {
 impl NodeSpec {
     /// Creates a node that nobody configured: its amounts are measured.
     pub fn measured(name: impl Into<Arc<str>>, pods: u64, cpu_milli: u64, memory_bytes: u64) -> Self {
-        let measured = |amount| Capacity { amount, declared: false };
+        let measured = |amount| ResourceCapacity { amount, declared: false };
         let capacity = [("pods", pods), ("cpu", cpu_milli), ("memory", memory_bytes)];
         Self {
             name: name.into(),

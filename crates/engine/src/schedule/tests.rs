@@ -1,11 +1,13 @@
 //! Tests of the scheduler's promises: order, room, queues, gangs, reservations, preemption.
 
+mod change;
 mod gangs;
 mod kept;
 mod nodes;
 mod order;
 mod preempt;
 mod queues;
+mod quota;
 mod remedy;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -13,7 +15,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use octoflow_model::task::Resources;
 
 use super::{
-    spec::{Capacity, NodeSpec, Quantities, QueueSpec},
+    spec::{NodeSpec, Quantities, QueueSpec, ResourceCapacity},
     *,
 };
 
@@ -42,7 +44,7 @@ fn quantities(pairs: &[(&str, u64)]) -> Quantities {
 /// A node with declared amounts.
 fn declared(name: &str, amounts: &[(&str, u64)]) -> NodeSpec {
     let capacity =
-        amounts.iter().map(|(name, amount)| ((*name).to_owned(), Capacity { amount: *amount, declared: true }));
+        amounts.iter().map(|(name, amount)| ((*name).to_owned(), ResourceCapacity { amount: *amount, declared: true }));
     NodeSpec { capacity: capacity.collect(), open_ended: false, ..NodeSpec::measured(name, 0, 0, 0) }
 }
 

@@ -1,6 +1,8 @@
 //! The tree of queues: what each uses, deserves and may use, kept along the path to the root; and the order in which
 //! queues are served, level by level. It knows neither nodes nor tasks.
 
+mod count;
+mod judged;
 mod order;
 mod promise;
 mod quota;
@@ -15,8 +17,11 @@ use super::{
     amounts::{Amounts, Bounds, ResourceNames},
     spec::{DEFAULT, QueueSpec, ROOT},
     waiting::Leaf,
+    work,
 };
 
+use judged::Judged;
+pub(super) use promise::FreedQuota;
 pub(super) use quota::QuotaLimit;
 
 /// A queue by its place in the tree's list.
@@ -42,12 +47,16 @@ pub(super) struct Queue {
     /// False if tasks name it and nobody has created it, or it was deleted under them.
     pub exists: bool,
     pub parent: Option<QueueIx>,
-    children: Vec<QueueIx>,
+    children: BTreeSet<QueueIx>,
     guarantee: Bounds,
     capability: Bounds,
     declared: Bounds,
-    /// What it deserves of each resource: as declared, else by weight.
+    /// What it deserves of each resource: as declared, else by weight. Up to date where something waits or runs.
     deserved: Amounts,
+    /// Resources of which it, or a queue above it, states what it deserves.
+    named: Judged,
+    /// Resources by which it is judged.
+    judged: Judged,
     allocated: Amounts,
     /// What is promised to units whose victims are ending.
     nominated: Amounts,
@@ -63,6 +72,8 @@ pub(super) struct Queue {
     version: u64,
     /// Units that wait here or below.
     pub pending: usize,
+    /// Tasks that wait here or below, members of incomplete gangs included.
+    pub tasks_waiting: usize,
     /// Children where something waits.
     order: BTreeSet<(OrderKey, QueueIx)>,
     key: OrderKey,
@@ -80,6 +91,8 @@ pub(super) struct Queue {
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     queues: Vec<Queue>,
+    /// Places in the list that no queue has any more.
+    unused: BTreeSet<QueueIx>,
     by_name: HashMap<Arc<str>, QueueIx>,
     /// True if the places of live queues have to be computed again.
     stale: bool,
@@ -101,6 +114,7 @@ impl Tree {
     pub(super) fn new(names: &mut ResourceNames) -> Self {
         let mut tree = Self {
             queues: Vec::new(),
+            unused: BTreeSet::new(),
             by_name: HashMap::new(),
             stale: true,
             version: 1,
@@ -134,7 +148,8 @@ impl Tree {
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (QueueIx, &Queue)> {
-        self.queues.iter().enumerate().map(|(index, queue)| (QueueIx(index as u32), queue))
+        let all = self.queues.iter().enumerate().map(|(index, queue)| (QueueIx(index as u32), queue));
+        all.filter(|(at, _)| !self.unused.contains(at))
     }
 
     /// Returns the queue of this name. One that does not exist is remembered; nothing starts in it.
@@ -143,16 +158,17 @@ impl Tree {
             return *at;
         }
         let parent = (!self.queues.is_empty()).then_some(Self::ROOT);
-        let at = QueueIx(u32::try_from(self.queues.len()).expect("fewer queues than bytes of memory"));
-        self.queues.push(Queue {
+        let queue = Queue {
             spec: QueueSpec::new(name.clone()),
             exists: false,
             parent,
-            children: Vec::new(),
+            children: BTreeSet::new(),
             guarantee: Bounds::default(),
             capability: Bounds::default(),
             declared: Bounds::default(),
             deserved: Amounts::default(),
+            named: Judged::default(),
+            judged: Judged::default(),
             allocated: Amounts::default(),
             nominated: Amounts::default(),
             ending: Amounts::default(),
@@ -161,6 +177,7 @@ impl Tree {
             weights: 0,
             version: 0,
             pending: 0,
+            tasks_waiting: 0,
             order: BTreeSet::new(),
             key: (false, Reverse(0), Share(0), name.clone()),
             live: BTreeSet::new(),
@@ -168,10 +185,20 @@ impl Tree {
             blocked: BTreeSet::new(),
             completed: 0,
             leaf: Leaf::default(),
-        });
+        };
+        let at = match self.unused.pop_first() {
+            Some(at) => {
+                self.queues[at.0 as usize] = queue;
+                at
+            }
+            None => {
+                self.queues.push(queue);
+                QueueIx(u32::try_from(self.queues.len() - 1).expect("fewer queues than bytes of memory"))
+            }
+        };
         self.by_name.insert(name.clone(), at);
         if let Some(parent) = parent {
-            self.at(parent).children.push(at);
+            self.at(parent).children.insert(at);
             self.recount_path(parent);
         }
         at
@@ -196,10 +223,33 @@ impl Tree {
     /// Removes a queue. What still waits in it keeps its place and does not start.
     pub(super) fn remove(&mut self, name: &str, names: &mut ResourceNames) {
         if let Some(at) = self.find(name) {
-            let spec = &self.get(at).spec;
-            let spec = QueueSpec { parent: spec.parent.clone(), ..QueueSpec::new(spec.name.clone()) };
+            let spec = QueueSpec::new(self.get(at).spec.name.clone());
             self.describe(at, spec, false, names);
+            // Nothing is above a queue that does not exist but the root, so what waits in it keeps nobody else's queue.
+            if at != Self::ROOT && self.get(at).parent != Some(Self::ROOT) {
+                self.move_below(at, Some(Self::ROOT));
+            }
         }
+    }
+
+    /// Reports whether nobody has created a queue and nothing is in it.
+    pub(super) fn is_unused(&self, at: QueueIx) -> bool {
+        let queue = self.get(at);
+        let idle = queue.leaf.tasks == 0 && queue.pending == 0 && queue.children.is_empty();
+        let counts = queue.allocated.is_zero() && queue.nominated.is_zero() && queue.ending.is_zero();
+        !queue.exists && idle && counts && !self.unused.contains(&at) && at != Self::ROOT
+    }
+
+    /// Forgets a queue that is unused; another may get its place in the list.
+    pub(super) fn forget(&mut self, at: QueueIx) {
+        self.place(at);
+        let (name, parent) = (self.get(at).spec.name.clone(), self.get(at).parent);
+        self.by_name.remove(&name);
+        self.news.remove(&at);
+        if let Some(parent) = parent {
+            self.at(parent).children.remove(&at);
+        }
+        self.unused.insert(at);
     }
 
     fn describe(&mut self, at: QueueIx, spec: QueueSpec, exists: bool, names: &mut ResourceNames) {
@@ -282,11 +332,11 @@ impl Tree {
     fn move_below(&mut self, at: QueueIx, parent: Option<QueueIx>) {
         let (allocated, pending) = (self.get(at).allocated.clone(), self.get(at).pending);
         let (reserved, weight) = (self.get(at).reserved.clone(), self.get(at).weight());
-        let ending = self.get(at).ending.clone();
+        let (ending, tasks_waiting) = (self.get(at).ending.clone(), self.get(at).tasks_waiting);
         if let Some(before) = self.get(at).parent {
             let key = self.get(at).key.clone();
             let queue = self.at(before);
-            queue.children.retain(|child| *child != at);
+            queue.children.remove(&at);
             queue.order.remove(&(key, at));
             queue.live.remove(&at);
             queue.weights -= weight;
@@ -296,6 +346,7 @@ impl Tree {
                 self.at(queue).allocated.sub(&allocated);
                 self.at(queue).ending.sub(&ending);
                 self.at(queue).pending -= pending;
+                self.at(queue).tasks_waiting -= tasks_waiting;
                 self.place(queue);
                 above = self.get(queue).parent;
             }
@@ -304,7 +355,7 @@ impl Tree {
         self.at(at).parent = parent;
         if let Some(parent) = parent {
             let queue = self.at(parent);
-            queue.children.push(at);
+            queue.children.insert(at);
             queue.weights += weight;
             queue.children_reserved.add(&reserved);
             let mut above = Some(parent);
@@ -312,6 +363,7 @@ impl Tree {
                 self.at(queue).allocated.add(&allocated);
                 self.at(queue).ending.add(&ending);
                 self.at(queue).pending += pending;
+                self.at(queue).tasks_waiting += tasks_waiting;
                 above = self.get(queue).parent;
             }
             self.recount_path(parent);
@@ -348,6 +400,7 @@ impl Tree {
         let mut next = 0;
         while let Some(&at) = down.get(next) {
             next += 1;
+            work::look();
             self.place(at);
             if self.get(at).leaf.waits() {
                 self.mark(at);
@@ -365,9 +418,11 @@ impl Tree {
             self.renew(parent);
         }
         let deserved = self.deserved_of(at);
+        let named = self.named_by(at);
+        let judged = self.judged_by(&named);
         let version = self.version;
         let queue = self.at(at);
-        queue.deserved = deserved;
+        (queue.deserved, queue.named, queue.judged) = (deserved, named, judged);
         queue.version = version;
     }
 
@@ -425,7 +480,7 @@ impl Tree {
         let Some(parent) = queue.parent else { return };
         let (below, share, waits) = (!queue.is_below_guarantee(), queue.share(), queue.pending > 0);
         let live = waits || !queue.allocated.is_zero();
-        let (over, was_over) = (share > WHOLE, queue.over);
+        let (over, was_over) = (queue.is_over(), queue.over);
         let same = queue.key.0 == below && queue.key.1.0 == queue.spec.priority && queue.key.2 == share;
         let (key, before) = ((below, Reverse(queue.spec.priority), share, queue.spec.name.clone()), queue.key.clone());
         if over != was_over {
@@ -458,20 +513,6 @@ impl Tree {
     /// Iterates over a queue and its ancestors, the root last.
     pub(super) fn path(&self, at: QueueIx) -> impl Iterator<Item = QueueIx> + '_ {
         std::iter::successors(Some(at), |at| self.get(*at).parent)
-    }
-
-    /// Counts a unit that begins or ceases to wait in a leaf.
-    pub(super) fn count(&mut self, leaf: QueueIx, begins: bool) {
-        let mut next = Some(leaf);
-        while let Some(at) = next {
-            let queue = self.at(at);
-            queue.pending = if begins { queue.pending + 1 } else { queue.pending - 1 };
-            next = queue.parent;
-            // The place depends on whether something waits only where that changes.
-            if (begins && self.get(at).pending == 1) || self.get(at).pending == 0 {
-                self.place(at);
-            }
-        }
     }
 
     pub(super) fn allocate(&mut self, leaf: QueueIx, amounts: &Amounts) {
@@ -520,27 +561,8 @@ impl Queue {
         self.guarantee.iter().any(|(index, least)| self.allocated.get(index) < least)
     }
 
-    /// Returns the largest part that it uses of what it deserves.
-    pub(super) fn share(&self) -> Share {
-        let of = |(index, used): (usize, u64)| match self.deserved.get(index) {
-            0 => u64::MAX,
-            deserved => {
-                u64::try_from(u128::from(used) * u128::from(WHOLE.0) / u128::from(deserved)).unwrap_or(u64::MAX)
-            }
-        };
-        // A resource that nobody counts says nothing about fairness.
-        let counted =
-            self.allocated.iter().filter(|(index, _)| !self.deserved.is_zero() && self.deserved.get(*index) > 0);
-        Share(counted.map(of).max().unwrap_or(0))
-    }
-
-    /// Returns the resources of which it uses more than it deserves.
-    pub(super) fn is_over(&self) -> bool {
-        self.share() > WHOLE
-    }
-
     /// Returns what it uses, with what was promised to its tasks.
-    fn used(&self, index: usize) -> u64 {
+    pub(super) fn used(&self, index: usize) -> u64 {
         self.allocated.get(index).saturating_add(self.promised(index))
     }
 
@@ -551,11 +573,6 @@ impl Queue {
 
     pub(super) fn allocated(&self) -> &Amounts {
         &self.allocated
-    }
-
-    /// Returns what it deserves. It is up to date where something waits or runs; see [`Tree::deserved_of`].
-    pub(super) fn deserved(&self) -> &Amounts {
-        &self.deserved
     }
 
     pub(super) fn live(&self) -> impl Iterator<Item = QueueIx> + '_ {

@@ -9,7 +9,7 @@ use super::{
     Decision, Scheduler, TaskRef,
     remedy::Remedy,
     reserve::UNKNOWN,
-    spec::{Capacity, NodeSpec, Quantities, QueueSpec},
+    spec::{NodeSpec, QueueSpec, ResourceCapacity},
     tree::QueueIx,
 };
 
@@ -50,10 +50,8 @@ impl Scheduler {
             Remedy::AddMembers { missing } => self.add_members(task, *missing),
             Remedy::RaiseCapability { queue, to } => self.edit_queue(queue, |spec| spec.capability.extend(to.clone())),
             Remedy::LowerGuarantee { queue, to } => self.edit_queue(queue, |spec| spec.guarantee.extend(to.clone())),
-            Remedy::FreeQuota { queue, lacking } => {
-                if let Some(at) = self.tree.find(queue) {
-                    self.end_some(lacking, |scheduler, task| scheduler.is_of_queue(task, at));
-                }
+            Remedy::FreeQuota { ends, .. } | Remedy::FreeRoom { ends, .. } => {
+                ends.iter().for_each(|task| self.release(*task, self.clock));
             }
             Remedy::Uncordon { node } => self.edit_node(node, |spec| spec.cordoned = false),
             Remedy::RemoveTaint { node, key } => {
@@ -61,23 +59,21 @@ impl Scheduler {
             }
             Remedy::LabelNode { node, labels } => self.edit_node(node, |spec| spec.labels.extend(labels.clone())),
             Remedy::RaiseCapacity { node, to } => self.edit_node(node, |spec| {
-                let declared =
-                    |(name, amount): (&String, &u64)| (name.clone(), Capacity { amount: *amount, declared: true });
+                let declared = |(name, amount): (&String, &u64)| {
+                    (name.clone(), ResourceCapacity { amount: *amount, declared: true })
+                };
                 spec.capacity.extend(to.iter().map(declared));
             }),
-            Remedy::FreeRoom { node: Some(node), lacking } => {
-                if let Some(at) = self.room.find(node) {
-                    self.end_some(lacking, |scheduler, task| scheduler.running[&task].node == at);
-                }
-            }
-            Remedy::FreeRoom { node: None, lacking } => self.end_some(lacking, |_, _| true),
-            Remedy::AddNode { capacity } => {
-                let declared =
-                    |(name, amount): (&String, &u64)| (name.clone(), Capacity { amount: *amount, declared: true });
-                // No node has a name with spaces.
-                let name = format!("new node {}", self.room.all().count());
+            Remedy::AddNode { capacity, labels } => {
+                let declared = |(name, amount): (&String, &u64)| {
+                    (name.clone(), ResourceCapacity { amount: *amount, declared: true })
+                };
+                let name = new_node_name(self.room.all().count());
+                let labels_declared = self.room.all().any(|(_, node)| node.spec.labels_declared);
                 self.put_node(NodeSpec {
                     capacity: capacity.iter().map(declared).collect(),
+                    labels: labels.clone(),
+                    labels_declared,
                     open_ended: false,
                     ..NodeSpec::measured(name, 0, 0, 0)
                 });
@@ -114,33 +110,9 @@ impl Scheduler {
         }
     }
 
-    fn is_of_queue(&self, task: TaskRef, queue: QueueIx) -> bool {
+    /// Reports whether a running task is in a queue or one below it.
+    pub(super) fn is_of_queue(&self, task: TaskRef, queue: QueueIx) -> bool {
         self.tree.path(self.running[&task].leaf).any(|at| at == queue)
-    }
-
-    /// Ends running tasks, those that end first before the others, until so much has been freed.
-    fn end_some(&mut self, lacking: &Quantities, which: impl Fn(&Self, TaskRef) -> bool) {
-        let mut running: Vec<(Time, TaskRef)> = self
-            .running
-            .iter()
-            .map(|(task, running)| (running.end, *task))
-            .filter(|(_, task)| which(self, *task))
-            .collect();
-        running.sort_unstable();
-        let mut left = lacking.clone();
-        for (_, task) in running {
-            left.retain(|_, amount| *amount > 0);
-            if left.is_empty() {
-                return;
-            }
-            let holds = self.named(&self.running[&task].amounts);
-            if left.keys().any(|name| holds.get(name).is_some_and(|amount| *amount > 0)) {
-                self.release(task, self.clock);
-                for (name, amount) in &mut left {
-                    *amount = amount.saturating_sub(holds.get(name).copied().unwrap_or(0));
-                }
-            }
-        }
     }
 
     /// Lets everything start that may, in a copy: who is ended for another is gone at once. Returns who started.
@@ -201,6 +173,11 @@ impl Scheduler {
         }
         Estimate::Unknown
     }
+}
+
+/// Returns the name of a node that exists in a trial only: no other has spaces.
+pub(super) fn new_node_name(at: usize) -> String {
+    format!("new node {at}")
 }
 
 fn trial_task(at: usize) -> TaskRef {

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use octoflow_model::Time;
+use octoflow_model::{IdMap, Time};
 use serde::{Deserialize, Serialize};
 
 use super::{charge::CHARGED_AHEAD, tree::QueueIx};
@@ -36,7 +36,7 @@ pub(super) struct Usage {
     names: Vec<Arc<str>>,
     epoch: Time,
     /// Values as of the epoch.
-    values: HashMap<(QueueIx, TenantIx), f64>,
+    values: IdMap<(QueueIx, TenantIx), f64>,
     touched: BTreeSet<(QueueIx, TenantIx)>,
     /// When the usages that were restored had been persisted.
     restored: Option<Time>,
@@ -48,7 +48,7 @@ impl Default for Usage {
             tenants: HashMap::new(),
             names: Vec::new(),
             epoch: Time(i64::MIN),
-            values: HashMap::new(),
+            values: IdMap::default(),
             touched: BTreeSet::new(),
             restored: None,
         }
@@ -124,6 +124,12 @@ impl Usage {
             Some(span) if span >= 0 => Time(started.0.saturating_add((span / ahead + 1).saturating_mul(ahead))),
             Some(_) | None => started,
         }
+    }
+
+    /// Forgets what tenants used in a queue that is gone.
+    pub(super) fn forget(&mut self, queue: QueueIx) {
+        self.values.retain(|(of, _), _| *of != queue);
+        self.touched.retain(|(of, _)| *of != queue);
     }
 
     pub(super) fn has_touched(&self) -> bool {

@@ -1,21 +1,24 @@
 //! The units that wait in one queue, in the order in which they are served: who waited too long, then tenants by what they
 //! have used, then by rank; runs of equal priority take turns. It knows nothing of room. Every operation costs O(log n).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_model::{RunId, Time};
+use octoflow_model::{IdMap, RunId, Time};
 
 use super::{
     TaskRef,
     preempt::Harm,
-    reserve::Reservation,
+    reserve::{QuotaReservation, Reservation},
     shapes::{Offer, ShapeIx},
     units::{Rank, Unit, UnitIx},
     usage::{TenantIx, UsageKey},
 };
 
+/// Numbers that change with the tree of queues and with the nodes.
+pub(super) type Versions = (u64, u64);
+
 /// The place of a unit in its queue. Smaller is earlier.
-pub(super) type Order = (Overdue, UsageKey, Rank, Turn, TaskRef);
+pub(super) type Order = (Overdue, UsageKey, Rank, TurnNumber, TaskRef);
 
 /// Whether a unit has waited too long, and if so since when. Those come first, the longest waiting before the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,13 +30,13 @@ pub(super) enum Overdue {
 /// When it is a run's turn. A run that had its turn goes behind all that wait now, and so does one that comes: between two
 /// turns of a run every other one has at most one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Turn(pub u64);
+pub(super) struct TurnNumber(pub u64);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Leaf {
     /// Units by shape, so that the first of each shape is found at once.
     lines: BTreeMap<ShapeIx, Line>,
-    usage: HashMap<TenantIx, UsageKey>,
+    usage: IdMap<TenantIx, UsageKey>,
     deadlines: BTreeSet<(Time, TaskRef, UnitIx)>,
     /// True if something may have become startable since the queue was last looked at. Set by the tree, which lists these.
     pub dirty: bool,
@@ -43,12 +46,14 @@ pub(super) struct Leaf {
     ranked: Option<Ranked>,
     /// The room that the first unit waits for.
     pub reservation: Option<Reservation>,
+    /// The quota that the first unit waits for.
+    pub quota_reservation: Option<QuotaReservation>,
     /// When it has to be looked at again although nothing happens.
     pub wake: Option<Time>,
-    /// The first unit, and when victims for it may be looked for again.
-    pub next_preemption: Option<(UnitIx, Time)>,
-    /// Whether guarantees of other queues exclude the first unit, and of which version of the tree that holds.
-    pub excluded: Option<(u64, UnitIx, bool)>,
+    /// Units for which victims were looked for, and when they may be again.
+    pub next_preemptions: BTreeMap<UnitIx, Time>,
+    /// Shapes that were asked whether they could ever start here, of which nodes and queues that holds.
+    pub never: (Versions, BTreeMap<ShapeIx, bool>),
     /// How many tasks of it wait or run, members of incomplete gangs included.
     pub tasks: usize,
     /// Tasks that run here and may be ended for others, least harm first.
@@ -68,7 +73,7 @@ pub(super) struct Ranked {
 struct Line {
     /// With the best rank among the tenant's units: equal usage is nobody's advantage.
     tenants: BTreeSet<(UsageKey, Rank, TenantIx)>,
-    of: HashMap<TenantIx, BTreeMap<i32, Level>>,
+    of: IdMap<TenantIx, BTreeMap<i32, Level>>,
     /// Its first unit and that one's place, until something changes that.
     first: Option<(Order, UnitIx, TenantIx)>,
 }
@@ -78,13 +83,13 @@ struct Line {
 #[derive(Clone, Debug, Default)]
 struct Level {
     firsts: BTreeSet<(Rank, RunId)>,
-    turns: BTreeSet<(Turn, RunId)>,
-    of: HashMap<RunId, RunLine>,
+    turns: BTreeSet<(TurnNumber, RunId)>,
+    of: IdMap<RunId, RunLine>,
 }
 
 #[derive(Clone, Debug)]
 struct RunLine {
-    turn: Turn,
+    turn: TurnNumber,
     units: BTreeSet<(Rank, TaskRef, UnitIx)>,
 }
 
@@ -93,7 +98,7 @@ impl Leaf {
         !self.deadlines.is_empty()
     }
 
-    pub(super) fn insert(&mut self, at: UnitIx, unit: &Unit, usage: UsageKey, turn: Turn) {
+    pub(super) fn insert(&mut self, at: UnitIx, unit: &Unit, usage: UsageKey, turn: TurnNumber) {
         self.retenant(unit.tenant, usage);
         let line = self.lines.entry(unit.shape).or_default();
         line.change(unit.tenant, usage, |levels| {
@@ -105,14 +110,17 @@ impl Leaf {
         self.ranked = None;
     }
 
-    pub(super) fn remove(&mut self, at: UnitIx, unit: &Unit, turn: Turn) {
+    pub(super) fn remove(&mut self, at: UnitIx, unit: &Unit, turn: TurnNumber) {
         if !self.deadlines.remove(&(unit.deadline, unit.task, at)) {
             return;
         }
         self.ranked = None;
-        self.excluded = None;
+        self.next_preemptions.remove(&at);
         if self.reservation.as_ref().is_some_and(|reservation| reservation.unit == at) {
             self.reservation = None;
+        }
+        if self.quota_reservation.as_ref().is_some_and(|reservation| reservation.unit == at) {
+            self.quota_reservation = None;
         }
         let Some(line) = self.lines.get_mut(&unit.shape) else { return };
         let usage = self.usage.get(&unit.tenant).copied().unwrap_or_default();
@@ -127,6 +135,7 @@ impl Leaf {
         });
         if line.of.is_empty() {
             self.lines.remove(&unit.shape);
+            self.never.1.remove(&unit.shape);
         }
         if !self.lines.values().any(|line| line.of.contains_key(&unit.tenant)) {
             self.usage.remove(&unit.tenant);
@@ -167,7 +176,7 @@ impl Leaf {
     }
 
     /// Moves a run to the place of its turn.
-    pub(super) fn rerun(&mut self, shape: ShapeIx, tenant: TenantIx, run: RunId, turn: Turn) {
+    pub(super) fn rerun(&mut self, shape: ShapeIx, tenant: TenantIx, run: RunId, turn: TurnNumber) {
         let Some(line) = self.lines.get_mut(&shape) else { return };
         for level in line.of.get_mut(&tenant).into_iter().flat_map(BTreeMap::values_mut) {
             if level.of.contains_key(&run) {
@@ -213,7 +222,7 @@ impl Leaf {
     pub(super) fn overdue(&self, now: Time) -> impl Iterator<Item = (Order, UnitIx)> + '_ {
         let due = self.deadlines.iter().take_while(move |(deadline, _, _)| *deadline <= now);
         due.map(|(deadline, task, unit)| {
-            ((Overdue::Since(*deadline), UsageKey::default(), Rank(0), Turn(0), *task), *unit)
+            ((Overdue::Since(*deadline), UsageKey::default(), Rank(0), TurnNumber(0), *task), *unit)
         })
     }
 
@@ -226,8 +235,8 @@ impl Leaf {
     /// or victims may be looked for again.
     pub(super) fn next_change(&self, now: Time) -> Option<Time> {
         let reserved = self.reservation.as_ref().and_then(|reservation| reservation.at);
-        let preemption = self.next_preemption.map(|(_, at)| at);
-        let changes = [reserved, preemption, self.next_deadline(now)].into_iter().flatten();
+        let preemptions = self.next_preemptions.values().copied();
+        let changes = preemptions.chain(reserved).chain(self.next_deadline(now));
         // Nothing is later than the end of time: a change then, at that moment, would be due for ever.
         changes.filter(|at| *at > now).min().filter(|_| self.waits())
     }
@@ -322,7 +331,7 @@ impl Level {
         self.firsts.first().map(|(rank, _)| *rank)
     }
 
-    fn first(&self, ready: &impl Fn(UnitIx) -> bool) -> Option<(Turn, TaskRef, UnitIx)> {
+    fn first(&self, ready: &impl Fn(UnitIx) -> bool) -> Option<(TurnNumber, TaskRef, UnitIx)> {
         self.turns.iter().find_map(|(turn, run)| {
             // A run that is not ready is not for any of its units, except gangs of several runs.
             let units = self.of.get(run)?.units.iter().take(2);
@@ -331,7 +340,7 @@ impl Level {
     }
 
     /// Changes the units of a run, and moves it to its place.
-    fn change(&mut self, run: RunId, turn: Turn, change: impl FnOnce(&mut BTreeSet<(Rank, TaskRef, UnitIx)>)) {
+    fn change(&mut self, run: RunId, turn: TurnNumber, change: impl FnOnce(&mut BTreeSet<(Rank, TaskRef, UnitIx)>)) {
         let line = self.of.entry(run).or_insert_with(|| RunLine { turn, units: BTreeSet::new() });
         if let Some((rank, _, _)) = line.units.first() {
             self.firsts.remove(&(*rank, run));

@@ -1,17 +1,21 @@
 //! Says why a task waits, as data: its queue and the queues above with their numbers, its gang, its place, what the nodes
 //! lack, when it may start, and the smallest change that would let it go. It only reads.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Mutex, PoisonError},
+};
 
-use octoflow_model::Time;
+use octoflow_model::{IdMap, Time};
 
 use super::{
     Scheduler, TaskRef,
     amounts::{Amounts, Bounds},
-    node::{Misfit, Node},
+    node::{Misfit, ScheduledNode},
     remedy::Proposal,
     reserve::Reservation,
-    shapes::Shape,
+    shapes::DemandShape,
     spec::Quantities,
     tree::QueueIx,
     trial::Estimate,
@@ -22,6 +26,7 @@ use crate::pod::quantity::render;
 /// Why a task waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitReason {
+    pub task: TaskRef,
     /// Its queue and those above, the root last.
     pub path: Vec<Level>,
     /// False if nobody has created its queue.
@@ -48,6 +53,23 @@ pub struct WaitReason {
     pub remedy: Option<Proposal>,
 }
 
+/// The places of units by queue, where a scheduler is not changed any more.
+#[derive(Debug, Default)]
+pub(super) struct Lines(Option<Mutex<BTreeMap<QueueIx, IdMap<UnitIx, usize>>>>);
+
+impl Lines {
+    fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Clone for Lines {
+    /// Keeps nothing: a copy may be changed.
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
 /// One queue of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
@@ -71,14 +93,42 @@ impl WaitReason {
 
 impl Scheduler {
     /// Explains why a task waits, with the smallest change that lets it go and when it is expected to start. Both are tried
-    /// out in copies, so this costs much more than [`Scheduler::why`].
+    /// out in copies, so this costs much more than [`Scheduler::why`]; a frozen scheduler leaves it to
+    /// [`Scheduler::complete`].
     pub fn explain(&self, task: TaskRef) -> Option<WaitReason> {
         let mut reason = self.why(task)?;
-        if let Estimate::By(at) = self.estimate(task) {
+        if !self.lines.is_kept() {
+            self.complete(&mut reason);
+        }
+        Some(reason)
+    }
+
+    /// Adds to an explanation when its task is expected to start, and the smallest change that lets it go.
+    pub fn complete(&self, reason: &mut WaitReason) {
+        if let Estimate::By(at) = self.estimate(reason.task) {
             reason.expected = Some(at);
         }
-        reason.remedy = self.propose(task);
-        Some(reason)
+        reason.remedy = self.propose(reason.task);
+    }
+
+    /// Returns a copy that is asked about many tasks and never changed: the line of each queue is computed once.
+    pub fn freeze(&self) -> Self {
+        let mut copy = self.clone();
+        copy.lines = Lines(Some(Mutex::default()));
+        copy
+    }
+
+    /// Returns how many units of a queue come before one, and how many wait.
+    fn place_in_line(&self, leaf: QueueIx, at: UnitIx) -> (usize, usize) {
+        let line = || self.tree.get(leaf).leaf.all(self.clock);
+        let Some(known) = &self.lines.0 else {
+            let line = line();
+            return (line.iter().position(|unit| *unit == at).unwrap_or(0), line.len());
+        };
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = || line().into_iter().enumerate().map(|(place, unit)| (unit, place)).collect();
+        let places = known.entry(leaf).or_insert_with(places);
+        (places.get(&at).copied().unwrap_or(0), places.len())
     }
 
     /// Explains why a task waits; `None` if it does not.
@@ -87,6 +137,7 @@ impl Scheduler {
         let leaf = self.tree.find(&waiting.demand.queue)?;
         let queue_exists = self.tree.get(leaf).exists;
         let mut reason = WaitReason {
+            task,
             path: self.tree.path(leaf).map(|at| self.level(at)).collect(),
             queue_exists,
             gang: self.gangs.presence(task),
@@ -104,9 +155,7 @@ impl Scheduler {
         let first = || self.gangs.of(task).and_then(|gang| self.gangs.get(gang)?.unit);
         let Some(at) = waiting.unit.or_else(first) else { return Some(reason) };
         let shape = self.units.get(at).map(|unit| self.shapes.get(unit.shape))?;
-        let line = self.tree.get(leaf).leaf.all(self.clock);
-        reason.waiting = line.len();
-        reason.position = line.iter().position(|unit| *unit == at).unwrap_or(0);
+        (reason.position, reason.waiting) = self.place_in_line(leaf, at);
         reason.preempting = self.nominees.contains_key(&at);
         let total = shape.total();
         let limit = self.tree.limit(leaf, &total);
@@ -144,7 +193,7 @@ impl Scheduler {
     }
 
     /// Returns what keeps a unit off a node; for a gang, what keeps its first task.
-    fn misfit(&self, shape: &Shape, node: &Node, unit: UnitIx) -> Option<Misfit> {
+    fn misfit(&self, shape: &DemandShape, node: &ScheduledNode, unit: UnitIx) -> Option<Misfit> {
         let (task, _) = shape.parts.first()?;
         if let Some(misfit) = node.excludes(&task.amounts, &task.constraints, &self.names) {
             return Some(misfit);
@@ -156,7 +205,7 @@ impl Scheduler {
         Some(Misfit::Full(self.names.name(lacking).to_string()))
     }
 
-    fn expected(&self, leaf: QueueIx, at: UnitIx, shape: &Shape, position: usize) -> Option<Time> {
+    fn expected(&self, leaf: QueueIx, at: UnitIx, shape: &DemandShape, position: usize) -> Option<Time> {
         let known = self.tree.get(leaf).leaf.reservation.as_ref().filter(|known| known.unit == at);
         if let Some(known) = known {
             return known.at;

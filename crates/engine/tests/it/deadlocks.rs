@@ -147,3 +147,26 @@ fn names_of_other_namespaces_are_not_told() {
     assert!(message.contains("a workflow of another namespace") && !message.contains("w2"), "{message}");
     assert!(!town.message(2).contains("w1"), "{}", town.message(2));
 }
+
+#[test]
+fn too_many_who_wait_are_not_examined_and_that_is_told() {
+    let mut town = Town::new();
+    town.submit(1, &nested("name: a", "name: b"));
+    town.submit(2, &nested("name: b", "name: a"));
+    town.end_first(0);
+    town.end_first(0);
+    assert_eq!(town.engine().unexamined_waiters(), 0);
+    let many = "
+templates:
+- {name: main, steps: [[{name: each, template: locked, withSequence: {count: 5000}}]]}
+- {name: locked, synchronization: {mutexes: [{name: a}]}, container: {image: i, command: [c]}}";
+    town.submit(3, many);
+    assert_eq!(town.engine().unexamined_waiters(), 5002);
+    town.tick(5);
+    town.tick(5);
+    assert!(deadlocks(&town, 1).is_empty());
+    town.command(3, Command::Terminate);
+    assert_eq!(town.engine().unexamined_waiters(), 0);
+    town.tick(5);
+    assert!(town.message(1).starts_with("Deadlock: "), "{}", town.message(1));
+}

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use octoflow_engine::{
     Capacity as Measured, Engine, Setup,
     argo::admit::admit,
-    schedule::spec::{Capacity, NodeSpec},
+    schedule::spec::{NodeSpec, ResourceCapacity},
     taskset::admit::examine,
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Task,
     submission::{Stored, Submission, SubmitContext},
-    task::{Container, placement::Assignment},
+    task::{TaskContainer, placement::Assignment},
 };
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ use crate::{
 /// An engine with one node that has four GPUs.
 fn engine(node: &str) -> Engine {
     let mut spec = NodeSpec { name: node.into(), ..NodeSpec::from(ROOMY) };
-    spec.capacity.insert("nvidia.com/gpu".to_owned(), Capacity { amount: 4, declared: true });
+    spec.capacity.insert("nvidia.com/gpu".to_owned(), ResourceCapacity { amount: 4, declared: true });
     Engine::new(Setup { nodes: vec![spec], ..Measured::into(ROOMY) })
 }
 
@@ -79,7 +79,7 @@ fn task_set(node: &str, host: Option<&str>) -> Started {
     started(node, host, admitted.manifest, admitted.stored)
 }
 
-fn variable<'c>(container: &'c Container, name: &str) -> Option<&'c str> {
+fn variable<'c>(container: &'c TaskContainer, name: &str) -> Option<&'c str> {
     container.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.reveal())
 }
 

@@ -18,6 +18,8 @@ pub(crate) fn submit(engine: &mut Engine, run: RunId, submission: Box<Submission
     if let (Some(first), Some(next)) = (first, decided.first_mut()) {
         next.facts.splice(0..0, first.facts);
         next.change.submitted = true;
+        next.change.life.splice(0..0, first.change.life);
+        next.lived = first.lived;
     }
     Outcome { decided, orders: begun.orders, refusal: submitted.refusal.or(begun.refusal), ..submitted }
 }

@@ -34,6 +34,7 @@ use crate::{
     answer::{Answer, Ending, Script},
     done::Done,
     inputs,
+    lives::Lives,
     text::manifest,
 };
 
@@ -43,6 +44,7 @@ pub(crate) const DAWN: Time = Time(1_700_000_000_000_000);
 pub(crate) const ROOMY: Capacity = Capacity { slots: 100_000, cpu_milli: 1_000_000_000, memory_bytes: u64::MAX };
 
 pub(crate) struct Play {
+    pub(crate) lives: Lives,
     pub(crate) engine: Engine,
     pub(crate) now: Time,
     pub(crate) facts: Vec<Fact>,
@@ -183,6 +185,7 @@ impl Play {
         // What comes after another run comes a day later.
         let now = if before.is_some() { DAWN.saturating_add(Duration::from_secs(24 * 3600)) } else { DAWN };
         let mut play = Self {
+            lives: Lives::default(),
             engine,
             now,
             facts: Vec::new(),
@@ -332,6 +335,7 @@ impl Play {
     }
 
     fn take(&mut self, outcome: Outcome) -> Option<Refusal> {
+        outcome.decided.iter().for_each(|decided| self.lives.take(decided));
         for octoflow_engine::Decided { run, facts, .. } in outcome.decided {
             assert_eq!(run, RUN);
             self.facts.extend(facts);

@@ -7,7 +7,9 @@ use std::{
 
 use octoflow_engine::{
     Capacity, Command,
-    argo::rerun::{Refusal, RerunOptions, RerunPlan, RunContext, memoized, plan, resubmit_manifest, retry_manifest},
+    argo::rerun::{
+        RerunOptions, RerunPlan, RerunRefusal, RunContext, memoized, plan, resubmit_manifest, retry_manifest,
+    },
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, RunId, Time,
@@ -117,7 +119,7 @@ fn j11_a_dry_run_says_what_runs_again_and_why() {
     assert_eq!(reasons(&first, &from)[0], ("w.b".to_owned(), "it was chosen".to_owned()));
     let unknown = RerunOptions { nodes: vec!["x".to_owned()], ..options() };
     let refused = plan(&first.object, &RunContext::default(), &unknown);
-    assert_eq!(refused, Err(Refusal::NoNode { node: "x".to_owned() }));
+    assert_eq!(refused, Err(RerunRefusal::NoNode { node: "x".to_owned() }));
 }
 
 #[test]
@@ -196,9 +198,9 @@ fn j14_a_run_that_is_open_or_ended_well_is_not_retried_without_saying_what() {
         assert_eq!(reasons(&done, &chosen), [("w".to_owned(), "it was chosen".to_owned())]);
     }
     let half = RerunOptions { selector: Some("name=w".to_owned()), ..options() };
-    assert_eq!(plan(&done.object, &RunContext::default(), &half), Err(Refusal::Succeeded));
+    assert_eq!(plan(&done.object, &RunContext::default(), &half), Err(RerunRefusal::Succeeded));
     let none = RerunOptions { restart_successful: true, selector: Some("name=x".to_owned()), ..options() };
-    assert!(matches!(plan(&done.object, &RunContext::default(), &none), Err(Refusal::NoMatch { .. })));
+    assert!(matches!(plan(&done.object, &RunContext::default(), &none), Err(RerunRefusal::NoMatch { .. })));
     let refused = memoized(&done.object, &RunContext::default(), Time(0)).unwrap_err();
     assert_eq!(refused.to_string(), "Workflow must be Failed/Error to resubmit in memoized mode");
 }

@@ -16,6 +16,7 @@ use proptest::prelude::*;
 
 use crate::{
     inputs,
+    lives::Lives,
     play::{DAWN, ROOMY},
     text::manifest,
 };
@@ -48,6 +49,7 @@ templates:
   - - {name: a, template: ok, withSequence: {count: 100000}, when: \"{{=len(map(1..3000, map(1..3000, map(1..3000, #)))) == 0}}\"}";
 
 struct Stage {
+    pub(crate) lives: Lives,
     engine: Engine,
     now: Time,
     journal: BTreeMap<RunId, Vec<Fact>>,
@@ -63,7 +65,7 @@ impl Stage {
 
     fn of(slice: u64, capacity: Capacity) -> Self {
         let engine = Engine::new(Setup { slice, ..capacity.into() });
-        Self { engine, now: DAWN, journal: BTreeMap::new(), running: Vec::new(), most: 0 }
+        Self { lives: Lives::default(), engine, now: DAWN, journal: BTreeMap::new(), running: Vec::new(), most: 0 }
     }
 
     fn submit(&mut self, run: RunId, spec: &str) {
@@ -92,6 +94,7 @@ impl Stage {
 
     fn take(&mut self, outcome: Outcome) -> Option<octoflow_engine::Refusal> {
         self.most = self.most.max(outcome.decided.iter().map(|decided| decided.facts.len()).sum());
+        outcome.decided.iter().for_each(|decided| self.lives.take(decided));
         for octoflow_engine::Decided { run, facts, .. } in outcome.decided {
             self.journal.entry(run).or_default().extend(facts);
         }

@@ -14,3 +14,4 @@ mod preempt;
 mod properties;
 mod restarts;
 mod retries;
+mod translated;

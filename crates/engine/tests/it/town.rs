@@ -22,12 +22,14 @@ use serde_json::Value;
 
 use crate::{
     inputs,
+    lives::Lives,
     play::{DAWN, ROOMY},
     text::manifest,
 };
 
 #[derive(Default)]
 pub(crate) struct Town {
+    pub(crate) lives: Lives,
     engine: Option<Engine>,
     pub(crate) facts: BTreeMap<RunId, Vec<Fact>>,
     pub(crate) flights: Vec<AttemptId>,
@@ -130,6 +132,7 @@ impl Town {
     }
 
     fn take(&mut self, outcome: Outcome) -> Option<Refusal> {
+        outcome.decided.iter().for_each(|decided| self.lives.take(decided));
         for octoflow_engine::Decided { run, facts, .. } in outcome.decided {
             self.facts.entry(run).or_default().extend(facts);
         }

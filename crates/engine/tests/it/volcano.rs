@@ -2,6 +2,7 @@
 //! every job there could be.
 
 mod oracle;
+mod scaling;
 mod scheme;
 mod stage;
 

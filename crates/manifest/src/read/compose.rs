@@ -44,6 +44,8 @@ pub(super) struct Composer<'a> {
     pub(super) expanded: usize,
     pub(super) expanded_bytes: usize,
     started: usize,
+    /// Number of problems before the current document.
+    before: usize,
     open: Vec<Open>,
     anchors: HashMap<Anchor, Anchored>,
     /// Nesting inside a collection that stands in the place of a key and is skipped.
@@ -64,6 +66,7 @@ impl<'a> Composer<'a> {
             expanded: 0,
             expanded_bytes: 0,
             started: 0,
+            before: 0,
             open: Vec::new(),
             anchors: HashMap::new(),
             skipped: 0,
@@ -110,6 +113,7 @@ impl<'a> Composer<'a> {
 
     fn start_document(&mut self, range: Range) -> Result<(), Stop> {
         self.started += 1;
+        self.before = self.problems.len();
         self.tree = Tree::default();
         self.anchors.clear();
         self.blank = false;
@@ -123,7 +127,7 @@ impl<'a> Composer<'a> {
     fn end_document(&mut self) {
         let tree = std::mem::take(&mut self.tree);
         let empty = tree.len() == 0 || (tree.len() == 1 && self.blank);
-        if empty || !self.problems.is_empty() {
+        if empty || self.problems.len() > self.before {
             return;
         }
         let (value, entries, keys) = tree.finish();

@@ -10,10 +10,16 @@ use serde::{
 };
 
 use super::{Fact, RunFact};
-use crate::{argo::WorkflowFact, taskset::SetFact, volcano::JobFact};
+use crate::{
+    argo::WorkflowFact, jobflow::FlowFact, kubejob::KubeJobFact, submitted::WalkFact, taskset::SetFact,
+    volcano::JobFact,
+};
 
 const TASK_SET: &str = "TaskSet";
 const VOLCANO_JOB: &str = "VolcanoJob";
+const KUBE_JOB: &str = "KubeJob";
+const JOB_FLOW: &str = "JobFlow";
+const SUBMITTED_JOB: &str = "SubmittedJob";
 
 impl RunFact {
     /// Serialized names of the variants.
@@ -28,6 +34,9 @@ impl Serialize for Fact {
             Self::Workflow(fact) => fact.serialize(serializer),
             Self::TaskSet(fact) => serializer.serialize_newtype_variant("Fact", 0, TASK_SET, fact),
             Self::VolcanoJob(fact) => serializer.serialize_newtype_variant("Fact", 0, VOLCANO_JOB, fact),
+            Self::KubeJob(fact) => serializer.serialize_newtype_variant("Fact", 0, KUBE_JOB, fact),
+            Self::JobFlow(fact) => serializer.serialize_newtype_variant("Fact", 0, JOB_FLOW, fact),
+            Self::SubmittedJob(fact) => serializer.serialize_newtype_variant("Fact", 0, SUBMITTED_JOB, fact),
         }
     }
 }
@@ -55,6 +64,15 @@ impl<'de> Visitor<'de> for ByName {
         }
         if name == VOLCANO_JOB {
             return Ok(Fact::VolcanoJob(content.newtype_variant::<JobFact>()?));
+        }
+        if name == KUBE_JOB {
+            return Ok(Fact::KubeJob(content.newtype_variant::<KubeJobFact>()?));
+        }
+        if name == JOB_FLOW {
+            return Ok(Fact::JobFlow(content.newtype_variant::<FlowFact>()?));
+        }
+        if name == SUBMITTED_JOB {
+            return Ok(Fact::SubmittedJob(content.newtype_variant::<WalkFact>()?));
         }
         let run = RunFact::NAMES.contains(&name.as_str());
         let named = EnumAccessDeserializer::new(Named { name, content });

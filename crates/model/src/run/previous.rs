@@ -5,9 +5,13 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::jobflow::EntryResult;
 use crate::{
-    argo::{NodeKind, OutputValues, Phase},
     ids::{AttemptId, RunId},
+    run::{
+        node::{NodeKind, Phase},
+        outputs::OutputValues,
+    },
     time::Time,
 };
 
@@ -20,6 +24,9 @@ pub struct PreviousRun {
     /// Reused results by node name without the run's name, which is empty for the root.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<String, NodeResult>,
+    /// What is known of the entries of a flow, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub entries: BTreeMap<String, EntryResult>,
 }
 
 /// The result of a node in the previous run; the node ends the same way without being executed.

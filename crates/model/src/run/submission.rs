@@ -61,10 +61,35 @@ pub struct SubmitContext {
     /// Who submitted it: the user that its usage is charged to. `None`: the namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_by: Option<String>,
+    /// Life hooks hear of the run that ordered this one, and not of this one.
+    #[serde(skip_serializing_if = "is_false")]
+    pub quiet: bool,
+    /// A key pair for the tasks of this run, drawn once if its dialect wants one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Box<KeyPair>>,
+}
+
+/// A key pair for ssh as the text of its files.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyPair {
+    pub private: String,
+    pub public: String,
+}
+
+impl std::fmt::Debug for KeyPair {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The private key is nobody's to see in a log.
+        out.debug_struct("KeyPair").field("public", &self.public).finish_non_exhaustive()
+    }
 }
 
 fn is_zero(skew: &i64) -> bool {
     *skew == 0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Durations of an earlier run and its nodes, in whole seconds.

@@ -44,8 +44,12 @@ pub enum Report {
     Lost { attempt: AttemptId, at: Time, why: String },
     /// One of the attempt's containers started or ended.
     Container { attempt: AttemptId, at: Time, member: Box<crate::task::pod::MemberEnd> },
+    /// All probed containers of the attempt are ready, or no longer are.
+    Ready { attempt: AttemptId, at: Time, ready: bool },
     /// The task reported its progress.
     Progress { attempt: AttemptId, at: Time, done: u32, total: u32 },
+    /// The attempt's request cannot be carried out yet; it is once the reason is gone.
+    Waiting { attempt: AttemptId, at: Time, why: String },
 }
 
 impl Report {
@@ -56,7 +60,9 @@ impl Report {
             | Self::Answered { attempt, .. }
             | Self::Lost { attempt, .. }
             | Self::Container { attempt, .. }
-            | Self::Progress { attempt, .. } => *attempt,
+            | Self::Ready { attempt, .. }
+            | Self::Progress { attempt, .. }
+            | Self::Waiting { attempt, .. } => *attempt,
         }
     }
 
@@ -71,7 +77,9 @@ impl Report {
             Self::Started { at, .. }
             | Self::Answered { at, .. }
             | Self::Lost { at, .. }
-            | Self::Progress { at, .. } => {
+            | Self::Ready { at, .. }
+            | Self::Progress { at, .. }
+            | Self::Waiting { at, .. } => {
                 *at = told(*at);
             }
             Self::Ended { at, end, .. } => {

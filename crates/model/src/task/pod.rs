@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    task::{Container, File, Mount, order::Exit},
+    task::{File, Mount, TaskContainer, order::Exit},
     time::Time,
 };
 
@@ -27,7 +27,7 @@ pub struct Pod {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Member {
     pub part: Part,
-    pub container: Container,
+    pub container: TaskContainer,
     /// Files to create before it starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
@@ -36,6 +36,36 @@ pub struct Member {
     /// Indices of the main containers that must have succeeded before it starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<u32>,
+    /// How to see that it is ready. Without one it is ready while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Box<Probe>>,
+}
+
+/// A check that is repeated while a container runs: whether it is ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    pub check: Check,
+    /// Delay before the first check.
+    pub delay: Duration,
+    /// Time between checks.
+    pub period: Duration,
+    /// How long a check may take.
+    pub timeout: Duration,
+    /// Consecutive successes that make it ready.
+    pub successes: u32,
+    /// Consecutive failures after which it is no longer ready.
+    pub failures: u32,
+}
+
+/// One check of a container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Check {
+    /// A command inside the container ends with code 0.
+    Exec { command: Vec<String> },
+    /// A GET is answered with a code from 200 to 399.
+    Http { address: String, port: u16, path: String, headers: Vec<(String, String)> },
+    /// A connection is accepted.
+    Tcp { address: String, port: u16 },
 }
 
 /// The role of a container in its pod.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::task::pod::Terminated;
-use crate::{task::placement::Assignment, time::Time};
+use crate::{run::stop::StopReason, task::placement::Assignment, time::Time};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,34 +61,6 @@ pub enum SetFact {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
     },
-}
-
-/// Why a pod is being stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StopReason {
-    /// The role, or the whole TaskSet, has its verdict.
-    Cleaning,
-    /// A user deleted the pod; it counts as failed.
-    Deleted,
-    /// The pod was evicted; it counts as failed.
-    Evicted,
-    /// The pod's own deadline passed; it counts as failed.
-    Deadline,
-    /// The pod makes room for another; its replica is tried again, which costs no retry.
-    Preempted,
-}
-
-impl StopReason {
-    /// The value of `podReason`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Cleaning => "Stopped",
-            Self::Deleted => "Deleted",
-            Self::Evicted => "Evicted",
-            Self::Deadline => "DeadlineExceeded",
-            Self::Preempted => "Preempted",
-        }
-    }
 }
 
 /// End of a pod, and what follows for its replica.

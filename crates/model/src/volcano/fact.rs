@@ -55,6 +55,58 @@ pub enum JobFact {
     /// The action that was to follow an event of the pod is not waited for any more: it is carried out now, or was called
     /// off.
     DelayEnded { pod: u32, at: Time, called_off: bool },
+    /// All containers of the running pod are ready, or no longer are. Only pods with readiness probes have it.
+    Ready { pod: u32, at: Time, ready: bool },
+    /// Somebody changed the numbers of pods, or the priority class. A task that has more pods than ever before gets new
+    /// numbers for them, after all that there are.
+    Resized(Box<Sizes>),
+    /// No pod is created until these claims are there; an empty list ends the wait.
+    Awaits { at: Time, claims: Vec<String> },
+    /// What was decided and is not done, in order, because it is too much for one commit. It takes the place of the list
+    /// before; an empty one says that all is done.
+    Left { at: Time, work: Vec<LeftWork> },
+}
+
+/// A part of a decision about very many pods. Pods are ranges: the first, and how many.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum LeftWork {
+    /// These pods are ended.
+    Kill(KillWork),
+    /// These pods are pending, which policies may wait for.
+    Pending { pods: Vec<(u32, u32)> },
+}
+
+/// Pods that are ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KillWork {
+    pub pods: Vec<(u32, u32)>,
+    /// True if pods that have ended are kept.
+    pub keep_finished: bool,
+    pub why: String,
+    /// Delayed actions of these pods that are called off because they are carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_off: Option<Action>,
+}
+
+/// The numbers of a job that may change while it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sizes {
+    pub at: Time,
+    pub min_available: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// All tasks, in manifest order.
+    pub tasks: Vec<TaskSize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskSize {
+    pub replicas: u32,
+    pub min_available: u32,
 }
 
 /// An action that follows an event after its policy's timeout.

@@ -15,7 +15,7 @@ phases! {
         /// `minAvailable` pods run or have ended.
         Running = "Running" -> [Pending, Restarting, Aborting, Completing, Terminating, Completed, Failed],
         /// Pods are being ended and will be created again, or the last attempt is over.
-        Restarting = "Restarting" -> [Pending, Failed, Aborting, Terminating],
+        Restarting = "Restarting" -> [Pending, Failed, Aborting, Completing, Terminating],
         /// All pods are being ended; the job can be resumed.
         Aborting = "Aborting" -> [Aborted, Restarting, Terminating],
         /// Nothing runs; the job can be resumed.

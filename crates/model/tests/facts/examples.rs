@@ -9,22 +9,23 @@ use octoflow_model::{
         ArtifactLocation, ArtifactValue, InputArtifactValue, InputValues, Items, NodeAdded, NodeFinished, NodeKind,
         NodeList, NumberRange, OutputArtifactValue, OutputValues, Phase, Role, WorkflowFact, location::S3Location,
     },
+    jobflow::{CompletedJob, EntryResult, FlowFact, FormerJob, JobEnd},
     mark::Ownership,
     meter::{Metered, Reading},
     order::Fetched,
     previous::{CacheLookup, NodeResult, PreviousRun},
-    submission::{EarlierDurations, GroupDetails, Stored, Submission, SubmitContext},
+    submission::{EarlierDurations, GroupDetails, KeyPair, Stored, Submission, SubmitContext},
     task::{Archive, Labels, StoredArtifact, placement::Assignment},
     taskset::{
-        SetFact,
-        fact::{PodEnd, StopReason, Terminated},
+        SetFact, StopReason,
+        fact::{PodEnd, Terminated},
     },
     volcano::{self, Action, DelayedAction, Event, JobFact, JobPhase, PodOutcome, PodStop},
 };
 use serde_json::json;
 
-const AT: Time = Time(1_790_000_000_000_001);
-const LATER: Time = Time(1_790_000_100_000_002);
+pub(crate) const AT: Time = Time(1_790_000_000_000_001);
+pub(crate) const LATER: Time = Time(1_790_000_100_000_002);
 const NODE: NodeIx = NodeIx(3);
 
 /// One value of every variant of an enum; one that is left out does not compile.
@@ -36,6 +37,7 @@ macro_rules! every {
         all
     }};
 }
+pub(crate) use every;
 
 /// Facts that show every value of the enums inside of facts. Each has a line of its own.
 pub(crate) fn variants() -> Vec<Fact> {
@@ -98,6 +100,12 @@ pub(crate) fn variants() -> Vec<Fact> {
     let ending = |why| Fact::TaskSet(SetFact::Ending { replica: 0, at: AT, why, message: String::new() });
     facts.extend(reasons.into_iter().map(ending));
     facts.extend(values_of_jobs());
+    facts.extend(super::kubejob::values());
+    facts.extend(super::submitted::values());
+    for end in every!(JobEnd: Completed, Failed, Terminated, Deleted, Refused, Stopped) {
+        let message = String::new();
+        facts.push(Fact::JobFlow(FlowFact::Ended { entry: 0, at: AT, end, message, again: None }));
+    }
     facts
 }
 
@@ -106,10 +114,13 @@ pub(crate) fn all() -> Vec<Fact> {
     facts.extend(of_nodes());
     facts.extend(of_task_sets().into_iter().map(Fact::TaskSet));
     facts.extend(of_jobs().into_iter().map(Fact::VolcanoJob));
+    facts.extend(super::kubejob::all());
+    facts.extend(super::submitted::all());
+    facts.extend(of_flows().into_iter().map(Fact::JobFlow));
     facts
 }
 
-fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     text.to_owned()
 }
 
@@ -296,6 +307,48 @@ fn of_jobs() -> Vec<JobFact> {
             action: Action::RestartJob,
         })),
         JobFact::DelayEnded { pod, at: AT, called_off: true },
+        JobFact::Ready { pod, at: AT, ready: true },
+        JobFact::Resized(Box::new(volcano::Sizes {
+            at: AT,
+            min_available: 3,
+            class: Some(text("high")),
+            tasks: vec![volcano::TaskSize { replicas: 4, min_available: 2 }],
+        })),
+        JobFact::Awaits { at: AT, claims: vec![text("data")] },
+        JobFact::Left {
+            at: AT,
+            work: vec![
+                volcano::LeftWork::Kill(volcano::KillWork {
+                    pods: vec![(4, 2)],
+                    keep_finished: true,
+                    why: text("TerminateJob"),
+                    calls_off: Some(Action::TerminateJob),
+                }),
+                volcano::LeftWork::Pending { pods: vec![(0, 9)] },
+            ],
+        },
+    ]
+}
+
+fn of_flows() -> Vec<FlowFact> {
+    let entry = 2;
+    vec![
+        FlowFact::Wanted { entry, at: AT },
+        FlowFact::Held { entry, at: AT, why: text("JobTemplate 'c' is missing") },
+        FlowFact::Made { entry, at: AT, run: RunId(9), name: text("test-c"), uid: text("8f3c") },
+        FlowFact::Observed {
+            entry,
+            at: AT,
+            phase: JobPhase::Running,
+            restarts: 1,
+            tasks: [(text("server"), [(text("Running"), 2)].into())].into(),
+            changes: 3,
+        },
+        FlowFact::Probing { entry, condition: 1, at: AT, addresses: vec![text("127.1.2.3:80")] },
+        FlowFact::ConditionMet { entry, condition: 1, at: AT },
+        FlowFact::Ended { entry, at: AT, end: JobEnd::Failed, message: text("exit code 3"), again: Some(LATER) },
+        FlowFact::Removing { at: AT },
+        FlowFact::Removed { at: AT, message: text("'test-a' runs again") },
     ]
 }
 
@@ -355,6 +408,8 @@ fn submission() -> Submission {
             skew: -250_000,
             queue: Some(text("research")),
             submitted_by: Some(text("ada")),
+            quiet: true,
+            keys: Some(Box::new(KeyPair { private: text("secret"), public: text("shown") })),
         },
         previous: Some(Box::new(PreviousRun {
             runs: vec![RunId(4)],
@@ -375,6 +430,29 @@ fn submission() -> Submission {
                     memo: Some(CacheLookup { cache: text("results"), key: text("first"), hit: true }),
                 },
             )]),
+            entries: BTreeMap::from([(
+                text("a"),
+                EntryResult {
+                    tries: 2,
+                    restarts: 1,
+                    job: Some(CompletedJob {
+                        name: text("test-a"),
+                        uid: text("8f3c"),
+                        tasks: [(text("server"), [(text("Succeeded"), 2)].into())].into(),
+                    }),
+                    history: vec![(JobPhase::Pending, AT), (JobPhase::Completed, LATER)],
+                    started: Some(AT),
+                    ended: Some(LATER),
+                    met: [1].into(),
+                    former: vec![FormerJob {
+                        name: text("test-a"),
+                        uid: text("8f3b"),
+                        made: Some(AT),
+                        ended: Some(LATER),
+                        message: text("it failed"),
+                    }],
+                },
+            )]),
         })),
     }
 }
@@ -388,7 +466,7 @@ fn group_details() -> GroupDetails {
     }
 }
 
-fn assignment() -> Assignment {
+pub(crate) fn assignment() -> Assignment {
     Assignment { node: text("worker"), devices: BTreeMap::from([(text("nvidia.com/gpu"), vec![0, 2])]) }
 }
 

@@ -5,10 +5,15 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod examples;
+mod kubejob;
+mod submitted;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_model::{Fact, RunFact, argo::WorkflowFact, taskset::SetFact, volcano::JobFact};
+use octoflow_model::{
+    Fact, RunFact, argo::WorkflowFact, jobflow::FlowFact, kubejob::KubeJobFact, submitted::WalkFact, taskset::SetFact,
+    volcano::JobFact,
+};
 use serde_json::Value;
 
 const LINES: &str = include_str!("facts.jsonl");
@@ -34,7 +39,16 @@ names!(set_fact_name, SET_FACTS, SetFact:
     Began Queued Launched Started Ending Ended Again Dropped RoleJudged RoleOver Judged Over);
 
 names!(job_fact_name, JOB_FACTS, JobFact:
-    Entered Created Launched Started Ending Ended Removed Delayed DelayEnded);
+    Entered Created Launched Started Ending Ended Removed Delayed DelayEnded Ready Resized Awaits Left);
+
+names!(flow_fact_name, FLOW_FACTS, FlowFact:
+    Wanted Held Made Observed Probing ConditionMet Ended Removing Removed);
+
+names!(kube_job_fact_name, KUBE_JOB_FACTS, KubeJobFact:
+    Began Created Launched Started Ready Ending Ended Removed Amended Judged);
+
+names!(walk_fact_name, WALK_FACTS, WalkFact:
+    Bound Called Erred Translated Extended Advised Judged Released RecheckDue Told HandedOver Held Made Observed Over);
 
 /// The name of a fact, with the dialect in front where it has facts of its own.
 fn name(fact: &Fact) -> String {
@@ -43,6 +57,9 @@ fn name(fact: &Fact) -> String {
         Fact::Workflow(inner) => workflow_fact_name(inner).to_owned(),
         Fact::TaskSet(inner) => format!("TaskSet.{}", set_fact_name(inner)),
         Fact::VolcanoJob(inner) => format!("VolcanoJob.{}", job_fact_name(inner)),
+        Fact::KubeJob(inner) => format!("KubeJob.{}", kube_job_fact_name(inner)),
+        Fact::JobFlow(inner) => format!("JobFlow.{}", flow_fact_name(inner)),
+        Fact::SubmittedJob(inner) => format!("SubmittedJob.{}", walk_fact_name(inner)),
     }
 }
 
@@ -63,7 +80,10 @@ fn every_fact_has_a_line() {
     let known: BTreeSet<String> = lines().map(|line| name(&serde_json::from_str(line).unwrap())).collect();
     let own = RUN_FACTS.iter().chain(WORKFLOW_FACTS).map(|name| (*name).to_owned());
     let own = own.chain(SET_FACTS.iter().map(|name| format!("TaskSet.{name}")));
-    let all: BTreeSet<String> = own.chain(JOB_FACTS.iter().map(|name| format!("VolcanoJob.{name}"))).collect();
+    let own = own.chain(JOB_FACTS.iter().map(|name| format!("VolcanoJob.{name}")));
+    let own = own.chain(KUBE_JOB_FACTS.iter().map(|name| format!("KubeJob.{name}")));
+    let own = own.chain(WALK_FACTS.iter().map(|name| format!("SubmittedJob.{name}")));
+    let all: BTreeSet<String> = own.chain(FLOW_FACTS.iter().map(|name| format!("JobFlow.{name}"))).collect();
     assert_eq!(known, all, "facts.jsonl needs a line of each");
 }
 
@@ -106,9 +126,14 @@ fn a_field_that_nobody_knows_is_refused_by_its_name() {
 
 #[test]
 fn a_fact_that_nobody_knows_is_refused_by_its_name() {
-    for line in
-        [r#"{"Tomorrow":{"at":1}}"#, r#"{"TaskSet":{"Tomorrow":{"at":1}}}"#, r#"{"VolcanoJob":{"Tomorrow":{"at":1}}}"#]
-    {
+    for line in [
+        r#"{"Tomorrow":{"at":1}}"#,
+        r#"{"TaskSet":{"Tomorrow":{"at":1}}}"#,
+        r#"{"VolcanoJob":{"Tomorrow":{"at":1}}}"#,
+        r#"{"KubeJob":{"Tomorrow":{"at":1}}}"#,
+        r#"{"JobFlow":{"Tomorrow":{"at":1}}}"#,
+        r#"{"SubmittedJob":{"Tomorrow":{"at":1}}}"#,
+    ] {
         let error = serde_json::from_str::<Fact>(line).unwrap_err().to_string();
         assert!(error.contains("unknown variant `Tomorrow`"), "{error}");
     }
@@ -123,5 +148,5 @@ fn innermost(value: &mut Value) -> &mut Value {
 
 /// Reports whether a name is that of a fact below the name of its dialect.
 fn is_of_dialect(name: &str) -> bool {
-    SET_FACTS.contains(&name) || JOB_FACTS.contains(&name)
+    [SET_FACTS, JOB_FACTS, KUBE_JOB_FACTS, FLOW_FACTS, WALK_FACTS].iter().any(|facts| facts.contains(&name))
 }

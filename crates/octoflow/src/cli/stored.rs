@@ -172,6 +172,8 @@ pub(crate) enum TokenCommand {
     },
     /// Create a token and print it, this one time
     Create(TokenCreate),
+    /// Give a token other privileges
+    Update(TokenUpdate),
     /// Delete tokens
     #[command(visible_alias = "rm")]
     Delete {
@@ -184,6 +186,19 @@ pub(crate) enum TokenCommand {
         #[arg(value_name = "PASSWORD|-")]
         password: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenUpdate {
+    /// Id of the token, or a name that one token has
+    #[arg(value_name = "ID|NAME")]
+    pub name: String,
+    /// What it may do from now on: read_job, write_job, read_feature, write_feature, read_token, write_token, admin
+    #[arg(long = "privilege", value_name = "PRIVILEGE", value_delimiter = ',', required = true)]
+    pub privileges: Vec<String>,
+    /// Only in these namespaces [default: those that it is for already]
+    #[arg(long = "for-namespace", value_name = "NS", value_delimiter = ',')]
+    pub namespaces: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -12,11 +12,11 @@ use crate::{
 /// Translates the status and body of a response.
 pub(super) fn failure(status: u16, body: &[u8], url: &str) -> Failure {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
-    // Kubernetes sends a `Status`, our own face `error`, Argo's a message and a code.
+    // Kubernetes sends a `Status`, our own face `error`, Argo's a message and a code, the submission pipeline's a `msg`.
     let told = value.get("error").filter(|error| error.is_object()).unwrap_or(&value);
-    let message = match text(told, "message") {
-        "" => format!("the server at {url} answers with status {status}"),
-        message => message.to_owned(),
+    let message = match (text(told, "message"), text(told, "msg")) {
+        ("", "") => format!("the server at {url} answers with status {status}"),
+        ("", message) | (message, _) => message.to_owned(),
     };
     let causes = match list(&told["details"]["causes"]) {
         [] => list(&told["causes"]),

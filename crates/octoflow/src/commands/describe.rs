@@ -37,7 +37,7 @@ pub(crate) fn describe(args: &Describe, context: &Context) -> Result<Exit> {
 pub(crate) fn print(object: &Value, logs: &HashMap<String, String>, output: &Output) -> Result<()> {
     let object = with_nodes(object);
     let log = |node: Node<'_>| logs.get(node.id()).cloned();
-    let shown = text(Workflow::new(&object), clock::now(), &TimeZone::system(), output.paint(), log);
+    let shown = text(Workflow::new(&object), clock::now(), &clock::local_zone(), output.paint(), log);
     Ok(output.text(&shown)?)
 }
 

@@ -1,5 +1,5 @@
-//! `octoflow export NAME`: everything about a run in one file that can be shared: the object, explanations and logs,
-//! one JSON value per line. Secrets are redacted.
+//! `octoflow export NAME`: everything about a run in one file that can be shared: the object, explanations and logs, and
+//! the same of the runs it consists of; one JSON value per line. Secrets are redacted.
 
 use std::{
     fs::File,
@@ -16,7 +16,7 @@ use crate::{
     cli::Export,
     exit::Exit,
     output::{clock, redact::Redactor},
-    source::{LogQuery, Source},
+    source::{LogQuery, Source, below},
 };
 
 /// Format version in the first line of a file.
@@ -52,6 +52,14 @@ fn write(source: &dyn Source, row: &octoflow_store::RunRow, tail: Option<usize>,
     for one in source.waiting(row)? {
         put(&json!({"waiting": {"node": one.node, "phase": one.phase, "why": redactor.text(&one.why)}}))?;
     }
+    let mut made = Vec::new();
+    for one in below::runs(&object) {
+        let Some(child) = source.look_up(&row.namespace, Some(one.kind), &one.name)? else { continue };
+        let object = source.object(&child)?;
+        let redactor = Redactor::of(&object);
+        put(&json!({"made": {"uid": child.uid, "archived": child.archived, "object": redactor.object(&object)}}))?;
+        made.push((child, redactor));
+    }
     if tail == Some(0) {
         return Ok(());
     }
@@ -59,6 +67,13 @@ fn write(source: &dyn Source, row: &octoflow_store::RunRow, tail: Option<usize>,
     source.lines(row, &query, &mut |node, number, line| {
         put(&json!({"line": line_json(node, number, line, &redactor)}))
     })?;
+    for (child, redactor) in &made {
+        source.lines(child, &query, &mut |node, number, line| {
+            let mut line = line_json(node, number, line, redactor);
+            line["of"] = json!(child.uid);
+            put(&json!({"line": line}))
+        })?;
+    }
     Ok(())
 }
 

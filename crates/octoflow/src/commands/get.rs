@@ -1,7 +1,6 @@
 //! `octoflow get NAME…`: a run with the tree of its nodes, or its object.
 
 use anyhow::Result;
-use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::Context;
@@ -13,14 +12,20 @@ use crate::{
         json::objects,
         nodes::{self, Columns},
     },
-    source::workflow::{Workflow, with_nodes},
+    source::{
+        below,
+        workflow::{Workflow, with_nodes},
+    },
 };
 
 pub(crate) fn get(args: &Get, context: &Context) -> Result<Exit> {
     let source = context.source()?;
     let mut found = Vec::new();
+    let for_people = args.output.as_ref().is_none_or(|format| matches!(format, Format::Wide | Format::Short));
     for name in &args.names {
-        found.push(source.object(&source.find(args.namespace.or_default(), name)?)?);
+        let row = source.find(args.namespace.or_default(), name)?;
+        let object = source.object(&row)?;
+        found.push(if for_people { below::with_nodes_below(&*source, &row, object)? } else { object });
     }
     let nodes = args.node_field_selector.clone().or_else(|| args.status.as_deref().map(Fields::phase));
     let view = View { output: args.output.as_ref(), nodes, no_headers: args.no_headers };
@@ -60,6 +65,6 @@ fn shown(object: &Value, view: &View<'_>, output: &Output) -> String {
     if columns == Columns::Short {
         return tree;
     }
-    let head = header::render(workflow, now, &TimeZone::system(), paint);
+    let head = header::render(workflow, now, &clock::local_zone(), paint);
     if tree.is_empty() { head } else { format!("{head}\n{tree}") }
 }

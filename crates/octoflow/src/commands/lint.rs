@@ -23,17 +23,22 @@ use crate::{
 pub(crate) fn lint(args: &Lint, output: &Output) -> Result<Exit> {
     let gathered = load::load_trees(&args.manifests)?;
     let (ours, others): (Vec<Loaded>, Vec<Loaded>) = gathered.objects.into_iter().partition(|one| is_ours(&one.value));
-    for other in others {
+    for other in &others {
         output.detail(&format!("{}: not a manifest of ours, left alone", other.place()));
     }
-    let wanted: Vec<&Loaded> =
-        ours.iter().filter(|one| args.kinds.is_empty() || args.kinds.contains(&one.kind())).collect();
+    let wanted: Vec<&Loaded> = ours
+        .iter()
+        .filter(|one| args.kinds.is_empty() || args.kinds.iter().any(|wanted| wanted.selects(&one.value)))
+        .collect();
     let mut problems = gathered.problems;
     if wanted.is_empty() && problems.is_empty() {
         let text = "found nothing to lint in the specified paths, failing...";
-        return Err(Failure::new(Exit::InvalidManifest, text)
-            .help("workflows and what stands beside them are looked for in files ending in .yaml, .yml or .json")
-            .into());
+        let help = match foreign(&others) {
+            Some(kinds) => format!("there is only what is not run here: {kinds}"),
+            None => "workflows and what stands beside them are looked for in files ending in .yaml, .yml or .json"
+                .to_owned(),
+        };
+        return Err(Failure::new(Exit::InvalidManifest, text).help(help).into());
     }
     let catalog = FileCatalog::new(ours.iter().map(|one| &one.value), None);
     problems.extend(wanted.iter().flat_map(|one| validate(one, &catalog)));
@@ -47,11 +52,29 @@ pub(crate) fn lint(args: &Lint, output: &Output) -> Result<Exit> {
     tell(&problems, args.output, output)
 }
 
+/// Names the first kinds that are not ours, with their places; `None` if there are none.
+fn foreign(others: &[Loaded]) -> Option<String> {
+    const NAMED: usize = 3;
+    let version = |one: &Loaded| text(&one.value, "apiVersion").to_owned();
+    let known: Vec<&Loaded> = others.iter().filter(|one| !one.kind().is_empty() && !version(one).is_empty()).collect();
+    let named = known.iter().take(NAMED).map(|one| format!("a {} of {} ({})", one.kind(), version(one), one.place()));
+    let more = known.len().checked_sub(NAMED).filter(|more| *more > 0).map(|more| format!("{more} more"));
+    let all: Vec<String> = named.chain(more).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
 /// Removes problems of a template that are already reported for the template itself, so that callers do not repeat
 /// them.
 fn without_echoes(problems: &mut Problems) {
     let key = |problem: &Problem, message: &str| (problem.code, message.to_owned());
     let told: HashSet<(&str, String)> = problems.iter().map(|problem| key(problem, &problem.message)).collect();
+    // What a run refers to by way of a template is told at its `spec`, and at its place if the template is there.
+    let placed = |problem: &&Problem| {
+        problem.path.as_ref().is_some_and(|path| path.to_string().rsplit('.').next() != Some("spec"))
+    };
+    let precise: HashSet<(&str, String)> =
+        problems.iter().filter(placed).map(|problem| key(problem, &problem.message)).collect();
+    problems.0.retain(|problem| placed(&problem) || !precise.contains(&key(problem, &problem.message)));
     problems.0.retain(|problem| {
         let echo = ["in WorkflowTemplate '", "in ClusterWorkflowTemplate '"].iter().find_map(|kind| {
             let (name, message) = problem.message.strip_prefix(kind)?.split_once("': ")?;

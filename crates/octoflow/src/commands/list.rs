@@ -68,13 +68,11 @@ fn filter(args: &List, now: Time) -> Filter {
 pub(crate) fn shared_filter(which: &Which, namespace: Option<String>, now: Time) -> Filter {
     Filter {
         namespace,
-        kind: None,
         phases: if which.completed { phases(PhaseClass::is_final) } else { Vec::new() },
         name_prefix: which.prefix.clone(),
         labels: which.selector.as_ref().map(|labels| labels.0.clone()).unwrap_or_default(),
-        since: None,
         until: which.older.map(|span| earlier(now, span)),
-        parent: None,
+        ..Filter::default()
     }
 }
 
@@ -184,7 +182,15 @@ train  TaskSet   Waiting  0s             0
 w      Workflow  Running  0s             0
 ";
         assert_eq!(shown, expected);
-        assert_eq!(filter(&args(&["--kind", "tasksets"]), Time(0)).kind.as_deref(), Some("TaskSet"));
+        for (word, key) in [
+            ("tasksets", "TaskSet"),
+            ("WF", "Workflow"),
+            ("job", "KubeJob"),
+            ("vcjob", "VolcanoJob"),
+            ("Job.batch", "KubeJob"),
+        ] {
+            assert_eq!(filter(&args(&["--kind", word]), Time(0)).kind.as_deref(), Some(key), "{word}");
+        }
     }
 
     #[test]

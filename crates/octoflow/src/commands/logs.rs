@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
     thread,
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
@@ -10,7 +11,7 @@ use octoflow_control::{
     lines::{Line, Source as Lines},
     read::lines::{MAIN, Stream},
 };
-use octoflow_engine::view::{GROUP, PodNames};
+use octoflow_engine::view::{GROUP, PodNames, RunBelow};
 use octoflow_model::{AttemptId, Time};
 use octoflow_runtime::logs::Logs as Files;
 use octoflow_store::{Filter, RunRow};
@@ -26,10 +27,13 @@ use crate::{
         sanitize::{self, Policy, Sanitizer},
     },
     source::{
-        LogQuery, Source,
+        LogQuery, Source, below,
         workflow::{Node, Workflow, with_nodes},
     },
 };
+
+/// Time between two looks for runs that were made meanwhile.
+const POLL: Duration = Duration::from_millis(300);
 
 /// Type of a node that is one container of a set.
 const CONTAINER: &str = "Container";
@@ -41,6 +45,9 @@ pub(crate) fn logs(args: &Logs, context: &Context) -> Result<Exit> {
         let row = source.find(namespace, args.name.as_deref().unwrap_or_default())?;
         if args.output.is_some() {
             return raw(args, context, &*source, &row);
+        }
+        if let Some(exit) = of_runs_below(args, context, &*source, &row)? {
+            return Ok(exit);
         }
         print(&*source, &row, &LogOptions::of(args, None), &context.output)?;
         return Ok(Exit::Succeeded);
@@ -65,6 +72,83 @@ pub(crate) fn logs(args: &Logs, context: &Context) -> Result<Exit> {
         ended.collect::<Vec<_>>().into_iter().collect::<Result<Vec<()>>>()
     })?;
     Ok(Exit::Succeeded)
+}
+
+/// Prints the logs of the runs that a run has made, each with its name before the lines; `None` if it makes none. A node
+/// may name one of them.
+fn of_runs_below(args: &Logs, context: &Context, source: &dyn Source, row: &RunRow) -> Result<Option<Exit>> {
+    if !below::may_have(row) {
+        return Ok(None);
+    }
+    let options = LogOptions::of(args, None);
+    print_runs_below(source, &|| context.source(), row, &options, &context.output)?;
+    Ok(Some(Exit::Succeeded))
+}
+
+/// Prints the log of a run, or those of the runs it has made if it consists of such.
+pub(crate) fn print_whole(
+    source: &dyn Source,
+    elsewhere: &(dyn Fn() -> Result<Box<dyn Source>> + Sync),
+    row: &RunRow,
+    options: &LogOptions,
+    output: &Output,
+) -> Result<()> {
+    if below::may_have(row) {
+        print_runs_below(source, elsewhere, row, options, output)
+    } else {
+        print(source, row, options, output)
+    }
+}
+
+/// Prints the logs of the runs that a run has made, each with its name before the lines. A node may name one of them.
+/// Following goes on until the run is over, with those that are made meanwhile; each is followed with a source of its own.
+fn print_runs_below(
+    source: &dyn Source,
+    elsewhere: &(dyn Fn() -> Result<Box<dyn Source>> + Sync),
+    row: &RunRow,
+    all: &LogOptions,
+    output: &Output,
+) -> Result<()> {
+    let follow = all.query.follow;
+    let wanted = |one: &RunBelow| all.node.as_deref().is_none_or(|node| [&*one.label, &*one.name].contains(&node));
+    let options = |one: &RunBelow| LogOptions { node: None, owner: Some(all.owned(&one.label)), ..all.clone() };
+    let mut told: BTreeSet<String> = BTreeSet::new();
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        loop {
+            let now = source.look_up(&row.namespace, Some(&row.kind), &row.name).ok().flatten();
+            let over = now.is_none_or(|now| now.archived);
+            let made = below::runs(&source.object(row)?);
+            for one in made.into_iter().filter(|one| wanted(one)) {
+                if !told.insert(one.name.clone()) {
+                    continue;
+                }
+                let Some(child) = source.look_up(&row.namespace, Some(one.kind), &one.name)? else { continue };
+                // One that is over is printed as a whole, before those that came after it.
+                if follow && !child.archived {
+                    let options = options(&one);
+                    threads.push(scope.spawn(move || print(&*elsewhere()?, &child, &options, output)));
+                } else {
+                    print(source, &child, &options(&one), output)?;
+                }
+            }
+            if over || !follow {
+                break;
+            }
+            thread::sleep(POLL);
+        }
+        threads.into_iter().try_for_each(|thread| thread.join().expect("printing lines does not panic"))
+    })?;
+    match all.node.as_deref().filter(|_| told.is_empty()) {
+        Some(node) => {
+            let made = below::runs(&source.object(row)?);
+            let known = made.iter().map(|one| one.label.as_str());
+            let help = names::suggestion(node, known)
+                .unwrap_or_else(|| format!("see what it has made with: octoflow get {}", row.name));
+            Err(Failure::not_found(format!("run `{}` has made nothing called `{node}`", row.name)).help(help).into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Selection and format of lines.

@@ -18,7 +18,7 @@ use crate::{
     cli::{After, Format},
     exit::{Exit, Failure},
     output::{clock, colour::phase_colour, remote_progress::RemoteProgress},
-    source::{LogQuery, Source, workflow::Workflow},
+    source::{LogQuery, Source, below, workflow::Workflow},
 };
 
 /// Prints submitted runs, and follows them if requested.
@@ -95,13 +95,17 @@ pub(crate) fn until_over(
             let owner = several.then(|| row.name.clone());
             let options = LogOptions { query, to_stderr, owner, raw, ..LogOptions::default() };
             let (output, row, source) = (context.output, row.clone(), context.server_elsewhere());
-            Some(thread::spawn(move || logs::print(&*source()?, &row, &options, &output)))
+            Some(thread::spawn(move || logs::print_whole(&*source()?, &source, &row, &options, &output)))
         }
         Form::Watch | Form::Wait => None,
     };
     source.watch(row, until, &mut |object| {
         if matches!(form, Form::Watch) {
-            news.tell(object);
+            if below::may_have(row) {
+                news.tell(&below::with_nodes_below(source, row, object.clone())?);
+            } else {
+                news.tell(object);
+            }
         }
         let over = Workflow::new(object).finished().is_some();
         last = over.then(|| object.clone());

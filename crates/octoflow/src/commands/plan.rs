@@ -4,23 +4,26 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::Result;
-use octoflow_control::registry::EXPECTED_START;
+use octoflow_control::registry::{EXPECTED_START, expected_start_text};
 use octoflow_engine::{
-    argo::plan::{Bounds, longest_path},
+    Program,
+    admit::capacity::{StaticUnit, units},
     dialect, kinds,
+    plan::{PlanBounds, longest_path},
 };
 use serde_json::{Value, json};
 
 use super::{
     Context, address,
     run::prepare::{Ready, prepare_with, stored_objects},
+    submit::OfServer,
 };
 use crate::{
     cli::{Plan, PlanFormat, span},
     client::Client,
     config::node,
     exit::{Exit, Failure},
-    load::{self, names},
+    load::{self, names, validate::ObjectSource},
     output::{json::pretty, plan as show},
     source::workflow::Workflow,
 };
@@ -29,29 +32,47 @@ pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
     let overrides = args.override_args.overrides(args.namespace.namespace.as_deref());
     let file = args.override_args.parameter_file.as_deref();
     let server = context.named_server()?;
-    // A server judges by its own nodes and queues.
+    // A server judges by its own nodes, queues and templates.
     let nodes = match &server {
         Some(_) => None,
         None => Some(vec![node::this_node(&args.node, None, context)?]),
     };
-    let prepared = prepare_with(&args.manifests, overrides, file, stored_objects(context), nodes, false, context)?;
+    let objects: Box<dyn ObjectSource> = match &server {
+        Some(client) => Box::new(OfServer(client.clone())),
+        None => stored_objects(context),
+    };
+    let prepared = prepare_with(&args.manifests, overrides, file, Some(objects), nodes, false, context)?;
     let Some(prepared) = prepared else { return Ok(Exit::InvalidManifest) };
     let took =
         args.durations.as_deref().map(|source| durations(source, args, context)).transpose()?.unwrap_or_default();
-    let bounds = Bounds { items: args.lines.max(1), of_a_loop: args.rounds.max(1) };
+    let bounds = PlanBounds { items: args.lines.max(1), of_a_loop: args.rounds.max(1) };
     let mut objects = Vec::new();
     for ready in prepared.workflows {
         let known = dialect::of(&ready.manifest).map_err(|why| Failure::new(Exit::InvalidManifest, why))?;
-        let plan = known.plan.map_err(|why| Failure::usage(why).help("check it with: octoflow lint FILE"))?;
+        let title = title_of(&ready.manifest);
+        let Ok(plan) = known.plan else {
+            let units = units_of(&ready)?;
+            if let (Err(why), true) = (known.plan, units.is_empty()) {
+                return Err(Failure::usage(why).help("check it with: octoflow lint FILE").into());
+            }
+            let start = server.as_ref().map(|client| expected_start(client, &ready, context)).transpose()?;
+            match args.output {
+                PlanFormat::Pretty => {
+                    context.output.text(&show::units(&title, &units))?;
+                    context.output.line(&show::start(start.as_deref()))?;
+                }
+                PlanFormat::Json => {
+                    let mut object = show::units_json(&title, &units);
+                    object["expectedStart"] = json!(start.as_deref().unwrap_or("now"));
+                    objects.push(object);
+                }
+            }
+            continue;
+        };
         let found = plan(&ready.manifest, &ready.stored, bounds)
             .map_err(|why| Failure::new(Exit::InvalidManifest, format!("cannot plan it: {why}")))?;
         let sum = longest_path(&found, &|template| took.get(template).copied());
-        let start = server.as_ref().map(|client| expected_start(client, &ready)).transpose()?;
-        let name = Workflow::new(&ready.manifest);
-        let title = match name.name() {
-            "" => ready.manifest["metadata"]["generateName"].as_str().unwrap_or_default().to_owned(),
-            name => name.to_owned(),
-        };
+        let start = server.as_ref().map(|client| expected_start(client, &ready, context)).transpose()?;
         match args.output {
             PlanFormat::Pretty => {
                 context.output.text(&show::pretty(&title, &found, &sum, context.output.paint()))?;
@@ -71,13 +92,32 @@ pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
     Ok(Exit::Succeeded)
 }
 
+fn title_of(manifest: &Value) -> String {
+    match Workflow::new(manifest).name() {
+        "" => manifest["metadata"]["generateName"].as_str().unwrap_or_default().to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// Returns what starts at once of a run that has no tree of steps.
+fn units_of(ready: &Ready) -> Result<Vec<StaticUnit>> {
+    let program = Program::compile(&ready.manifest, &ready.stored)
+        .map_err(|why| Failure::new(Exit::InvalidManifest, format!("cannot plan it: {why}")))?;
+    Ok(units(&program, &ready.manifest, None))
+}
+
 /// Asks a server when the workflow could start; one that could never is refused.
-fn expected_start(client: &Client, ready: &Ready) -> Result<String> {
+fn expected_start(client: &Client, ready: &Ready, context: &Context) -> Result<String> {
     let kind =
         kinds::of_manifest(&ready.manifest).map_err(|problem| Failure::new(Exit::InvalidManifest, problem.message))?;
     let address = address(kind, Some(&ready.namespace), None).with("dryRun", "All");
-    let made = client.create(&address, &ready.manifest, &names::key()?)?;
-    Ok(made["metadata"]["annotations"][EXPECTED_START].as_str().unwrap_or("unknown").to_owned())
+    let (made, mut warnings) = client.create_with_warnings(&address, &ready.manifest, &names::key()?)?;
+    let start = made["metadata"]["annotations"][EXPECTED_START].as_str().unwrap_or("unknown").to_owned();
+    // The start is part of the plan.
+    let said = expected_start_text(&start);
+    warnings.retain(|text| *text != said);
+    ready.report_warnings(warnings, context);
+    Ok(start)
 }
 
 /// Returns task durations by template: from a file, or the average of an earlier run.

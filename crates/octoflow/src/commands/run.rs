@@ -20,7 +20,7 @@ use crate::{
 };
 use controller::LocalController;
 use prepare::Prepared;
-use watch::{Ending, Watched};
+use watch::{RunEnding, Watched};
 
 pub(crate) fn run(args: &Run, context: &Context) -> Result<Exit> {
     refuse_missing_runtimes(args.execution.runtime)?;
@@ -56,7 +56,7 @@ fn go(args: &Run, prepared: Option<Prepared>, controller: &LocalController, cont
 }
 
 fn conclude(args: &Run, watched: &Watched, controller: &LocalController, context: &Context) -> Result<Exit> {
-    if watched.ending == Ending::LeftRunning {
+    if watched.ending == RunEnding::LeftRunning {
         for run in watched.runs.iter().filter(|run| run.followed.ended.is_none()) {
             context.output.talk(&format!(
                 "{1} {0} is left as it is; take it up again with: octoflow run --resume {0}",
@@ -72,9 +72,9 @@ fn conclude(args: &Run, watched: &Watched, controller: &LocalController, context
     report::report(args, watched, &objects, controller, context)?;
     let workload = report::exit(&objects);
     Ok(match watched.ending {
-        Ending::Natural => workload,
-        Ending::TimedOut => Exit::TimedOut,
-        Ending::Interrupted | Ending::LeftRunning => Exit::Interrupted,
+        RunEnding::Natural => workload,
+        RunEnding::TimedOut => Exit::TimedOut,
+        RunEnding::Interrupted | RunEnding::LeftRunning => Exit::Interrupted,
     })
 }
 

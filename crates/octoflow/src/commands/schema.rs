@@ -4,7 +4,7 @@ use anyhow::Result;
 use octoflow_engine::{kinds::loadable, shape};
 
 use crate::{
-    cli::Schema,
+    cli::{Schema, SchemaOf},
     exit::Exit,
     logic::{KIND, SUITE},
     output::{Output, json::pretty},
@@ -13,14 +13,13 @@ use crate::{
 pub(crate) fn schema(args: &Schema, output: &Output) -> Result<Exit> {
     match &args.kind {
         None => {
-            let names = loadable().map(|kind| kind.name).chain([KIND]);
-            output.data(&names.map(|name| format!("{name}\n")).collect::<String>())?;
+            let words = loadable().map(|kind| kind.word).chain([KIND]);
+            output.data(&words.map(|word| format!("{word}\n")).collect::<String>())?;
         }
-        Some(wanted) if wanted.eq_ignore_ascii_case(KIND) => output.data(&pretty(&shape::schema(KIND, &SUITE, &[])))?,
-        Some(wanted) => {
-            let kind = loadable().find(|kind| kind.name.eq_ignore_ascii_case(wanted));
-            let schema = kind.and_then(|kind| kind.schema());
-            output.data(&pretty(&schema.expect("the command line takes only kinds with a schema")))?;
+        Some(SchemaOf::Tests) => output.data(&pretty(&shape::schema(KIND, &SUITE, &[])))?,
+        Some(SchemaOf::Kind(kind)) => {
+            let schema = kind.schema().expect("the command line takes only kinds with a schema");
+            output.data(&pretty(&schema))?;
         }
     }
     Ok(Exit::Succeeded)

@@ -19,6 +19,7 @@ pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
         start_log(args.log_format.into(), &args.log_filter).map_err(|error| Failure::usage(error.to_string()))?;
     let mut controller = node::config(&args.execution, config::server_egress()?, context)?;
     if let Place::Processes(processes) = &mut controller.place {
+        processes.plugin_egress = config::plugin_egress(args.listen)?;
         processes.host_paths = config::host_paths(&args.allow_host_path)?;
     }
     let config = Config {

@@ -8,19 +8,14 @@ use serde_json::{Value, json};
 use super::{
     Context,
     observe::handed_over,
-    run::prepare::prepare_with,
+    run::prepare::{Ready, prepare_with},
     stored::{address, put},
 };
 use crate::{
     cli::{Format, Submit},
     client::{Address, Client},
     exit::{Exit, Failure},
-    load::{
-        self,
-        adjust::{self, Overrides},
-        names,
-        validate::ObjectSource,
-    },
+    load::{self, adjust::Overrides, names, validate::ObjectSource},
     output::json::objects,
     source::{
         without_nulls,
@@ -31,7 +26,7 @@ use crate::{
 pub(crate) fn submit(args: &Submit, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let made = match &args.from {
-        Some(from) => vec![made_from(from, args, &client)?],
+        Some(from) => vec![made_from(from, args, &client, context)?],
         None => match from_files(args, &client, context)? {
             Some(made) => made,
             None => return Ok(Exit::InvalidManifest),
@@ -65,30 +60,30 @@ fn from_files(args: &Submit, client: &Client, context: &Context) -> Result<Optio
         context,
     )?;
     let Some(prepared) = prepared else { return Ok(None) };
-    let workflows = prepared.workflows.into_iter().map(|ready| ready.manifest);
     if args.dry_run {
-        return Ok(Some(workflows.collect()));
+        return Ok(Some(prepared.workflows.into_iter().map(|ready| ready.manifest).collect()));
     }
     for object in &prepared.objects {
         let (kind, name) = (text(object, "kind"), text(&object["metadata"], "name"));
         put(client, object, args.server_dry_run)?;
         context.output.detail(&format!("{kind} {name} is on the server"));
     }
-    let send = |workflow: Value| {
-        let namespace = adjust::namespace(&workflow);
-        let kind =
-            kinds::of_manifest(&workflow).map_err(|problem| Failure::new(Exit::InvalidManifest, problem.message))?;
-        let mut address = address(kind, Some(namespace), None);
+    let send = |ready: Ready| {
+        let kind = kinds::of_manifest(&ready.manifest)
+            .map_err(|problem| Failure::new(Exit::InvalidManifest, problem.message))?;
+        let mut address = address(kind, Some(&ready.namespace), None);
         if args.server_dry_run {
             address = address.with("dryRun", "All");
         }
-        client.create(&address, &workflow, &names::key()?)
+        let (made, warnings) = client.create_with_warnings(&address, &ready.manifest, &names::key()?)?;
+        ready.report_warnings(warnings, context);
+        Ok(made)
     };
-    workflows.map(send).collect::<Result<Vec<_>>>().map(Some)
+    prepared.workflows.into_iter().map(send).collect::<Result<Vec<_>>>().map(Some)
 }
 
 /// Submits from a template or a schedule of the server.
-fn made_from(from: &str, args: &Submit, client: &Client) -> Result<Value> {
+fn made_from(from: &str, args: &Submit, client: &Client, context: &Context) -> Result<Value> {
     let (kind, name) =
         from.split_once('/').filter(|(kind, name)| !kind.is_empty() && !name.is_empty()).ok_or_else(|| {
             Failure::usage(format!("`{from}` is not KIND/NAME")).help("for example: --from workflowtemplate/build")
@@ -113,7 +108,10 @@ fn made_from(from: &str, args: &Submit, client: &Client) -> Result<Value> {
     let body = json!({
         "namespace": namespace, "resourceKind": kind, "resourceName": name, "submitOptions": options,
     });
-    client.create(&Address::of(&["api", "v1", "workflows", namespace, "submit"]), &body, &names::key()?)
+    let address = Address::of(&["api", "v1", "workflows", namespace, "submit"]);
+    let (made, warnings) = client.create_with_warnings(&address, &body, &names::key()?)?;
+    warnings.iter().for_each(|text| context.output.warn(text));
+    Ok(made)
 }
 
 /// Objects of the server, for validating manifests that refer to them.

@@ -41,6 +41,15 @@ pub(crate) fn token(command: &TokenCommand, context: &Context) -> Result<Exit> {
             }
         }
         TokenCommand::Create(args) => return create(args, context),
+        TokenCommand::Update(args) => {
+            let mut body = json!({"privileges": args.privileges});
+            if !args.namespaces.is_empty() {
+                body["namespaces"] = json!(args.namespaces);
+            }
+            let changed = client.put(&place(&[&args.name]), &body)?;
+            let now = list(&changed["privileges"]).iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",");
+            output.line(&format!("token '{}' may {now}", args.name))?;
+        }
         TokenCommand::Delete { names } => {
             let mut worst = Exit::Succeeded;
             for name in names {

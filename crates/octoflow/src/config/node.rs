@@ -28,6 +28,7 @@ pub(crate) fn config(execution: &Execution, egress: Policy, context: &Context) -
         Isolation::Overlay => process::Isolation::Overlay,
         Isolation::None => process::Isolation::None,
     };
+    processes.plugin_egress = egress.clone();
     processes.egress = egress;
     let disk = config::disk()?;
     (processes.space_floor, processes.storage_limit) = (disk.keep_free, disk.task_limit);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use octoflow_engine::{
-    admit::{Catalog, Reach, examine},
+    admit::{Catalog, Reach, advise_on_references, examine},
     kinds::{
         self, Kind,
         core::{CONFIG_MAP, SECRET},
@@ -36,6 +36,9 @@ pub(crate) fn validate(one: &Loaded, catalog: &FileCatalog<'_>) -> Problems {
                 None => check_beside(kind, one),
             };
             problems.extend(warnings);
+            if kind.is_template || kind.make.is_some() || kind.starts_runs {
+                problems.extend(advise_on_references(&one.value, catalog));
+            }
             problems
         }
         None => match examine(&one.value, catalog) {
@@ -117,6 +120,19 @@ impl ObjectSource for Reader {
     }
 }
 
+/// The objects of a data directory that does not exist yet.
+pub(crate) struct NoObjects;
+
+impl ObjectSource for NoObjects {
+    fn object(&self, _: &'static Kind, _: &str, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn names(&self, _: &'static Kind, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
 impl<'a> FileCatalog<'a> {
     pub(crate) fn new(objects: impl IntoIterator<Item = &'a Value>, stored: Option<Box<dyn ObjectSource>>) -> Self {
         let objects = objects
@@ -194,6 +210,10 @@ impl Catalog for FileCatalog<'_> {
 
     fn pod_group(&self, namespace: &str, name: &str) -> Option<Value> {
         self.given(&POD_GROUP, namespace, name)
+    }
+
+    fn job_template(&self, namespace: &str, name: &str) -> Option<Value> {
+        kinds::all().filter(|kind| kind.make.is_some()).find_map(|kind| self.given(kind, namespace, name))
     }
 
     fn queue(&self, name: &str) -> Option<QueueState> {

@@ -35,6 +35,8 @@ pub(crate) struct Answer {
     pub ending: Ending,
     pub pending: Duration,
     pub after: Duration,
+    /// How long it runs until its readiness probes hold.
+    pub ready: Duration,
     /// How it ends when it is told to, and after how long.
     pub stopped: (Duration, Exit),
     result: Option<String>,
@@ -93,6 +95,7 @@ impl Answer {
             ending: Ending::Exit(Exit::Code(0)),
             pending: Duration::ZERO,
             after: Duration::ZERO,
+            ready: Duration::ZERO,
             stopped: (Duration::ZERO, Exit::Signal(TERMINATED)),
             result: None,
             parameters: BTreeMap::new(),
@@ -131,6 +134,7 @@ impl Answer {
             ending: ending(own).or_else(|| ending(shared)).unwrap_or(Ending::Exit(Exit::Code(0))),
             pending: time("pending"),
             after: time("after"),
+            ready: time("ready"),
             stopped: stopped.unwrap_or((Duration::ZERO, Exit::Signal(TERMINATED))),
             result: get("result").map(fill).transpose()?.or(log),
             parameters: fill_all("parameters")?,

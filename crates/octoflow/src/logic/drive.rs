@@ -1,7 +1,8 @@
-//! Runs workflows against stubs: orders to start are answered from the case, timers move the virtual clock, and
+//! Plays runs against stubs: orders to start are answered from the case, timers move the virtual clock, and
 //! nothing else does. The engine cannot tell this from a machine that takes no time.
 
 mod active_task;
+mod make;
 mod restart;
 
 use std::{
@@ -19,6 +20,7 @@ use octoflow_model::{
     order::Exit,
     submission::{Submission, SubmitContext},
 };
+use serde_json::Value;
 
 use super::{
     answer::{Answer, ArtifactTexts},
@@ -38,6 +40,8 @@ pub(crate) struct Scenario<'a> {
     pub until: Option<Duration>,
     pub slots: Option<usize>,
     pub keyed: Vec<KeyedObject>,
+    /// Templates that runs make others of, by name, as they are now.
+    pub templates: BTreeMap<String, Value>,
     pub entries: Vec<Entry>,
     pub stubs: Stubs<'a>,
     pub actions: Vec<ScriptedAction<'a>>,
@@ -59,6 +63,7 @@ pub(crate) enum What {
     /// The engine is gone; a new one reads the journal and goes on.
     Restart,
     Put(Box<KeyedObject>),
+    PutTemplate(Box<Value>),
 }
 
 /// A task that was started.
@@ -73,6 +78,8 @@ pub(crate) struct Launch {
 /// The result of a scenario.
 pub(crate) struct ScenarioResult<'a> {
     pub start: Time,
+    /// How many runs the case has submitted. Those that runs have made follow them.
+    pub submitted: usize,
     pub names: Vec<String>,
     pub last: Vec<Snapshot>,
     /// By moment, then by run; nothing for a run that was not there yet.
@@ -141,6 +148,8 @@ struct Simulation<'a> {
     /// How many nodes each run has, to know the index of the next.
     made: Vec<usize>,
     active: Vec<usize>,
+    /// Runs that are being made, or wait for their template.
+    orders: Vec<make::MakeOrder>,
     turn: u64,
     events: usize,
     outcome: ScenarioResult<'a>,
@@ -159,6 +168,7 @@ impl<'a> Simulation<'a> {
         let count = scenario.entries.len();
         let outcome = ScenarioResult {
             start: scenario.start,
+            submitted: count,
             names: scenario.entries.iter().map(|entry| entry.name.clone()).collect(),
             last: Vec::new(),
             moments: Vec::new(),
@@ -186,6 +196,7 @@ impl<'a> Simulation<'a> {
             facts: vec![Vec::new(); count],
             made: vec![0; count],
             active: vec![0; count],
+            orders: Vec::new(),
             turn: 0,
             events: 0,
             outcome,
@@ -224,8 +235,7 @@ impl<'a> Simulation<'a> {
 
     fn over(&self) -> bool {
         let engine = self.event_loop.engine();
-        (0..self.scenario.entries.len())
-            .all(|run| engine.run_of::<octoflow_engine::argo::Run>(id(run)).is_none_or(|run| run.state.finished()))
+        (0..self.scenario.entries.len()).all(|run| engine.run(id(run)).is_none_or(|run| run.finished()))
     }
 
     fn next_event(&self) -> Option<Time> {
@@ -278,7 +288,7 @@ impl<'a> Simulation<'a> {
             }
             Scheduled::Action(index) => self.action(index)?,
             Scheduled::Look => {
-                let seen = (0..self.scenario.entries.len()).map(|run| self.look(run)).collect();
+                let seen = (0..self.facts.len()).map(|run| self.look(run)).collect();
                 self.outcome.moments.push((at, seen));
             }
         }
@@ -293,11 +303,18 @@ impl<'a> Simulation<'a> {
                 self.event_loop.put_object(object)?;
                 self.settle()?;
             }
+            What::PutTemplate(template) => {
+                let template = (**template).clone();
+                self.put_template(template)?;
+            }
             What::Command(command) => {
                 let command = command.clone();
-                let meant = |name: &String| action.run.as_ref().is_none_or(|wanted| wanted == name);
-                let runs: Vec<usize> =
-                    (0..self.outcome.names.len()).filter(|run| meant(&self.outcome.names[*run])).collect();
+                // Runs that others have made are only meant by their names.
+                let meant = |run: &usize| match &action.run {
+                    Some(wanted) => *wanted == self.outcome.names[*run],
+                    None => *run < self.outcome.submitted,
+                };
+                let runs: Vec<usize> = (0..self.outcome.names.len()).filter(meant).collect();
                 for run in runs {
                     // Whoever serves people looks a run that is over up in the store.
                     let over = self.finished(run, &command);
@@ -324,12 +341,12 @@ impl<'a> Simulation<'a> {
 
     fn look(&self, run: usize) -> Option<Snapshot> {
         let engine = self.event_loop.engine();
-        if let Some(run) = engine.run_of::<octoflow_engine::argo::Run>(id(run)) {
+        if let Some(run) = engine.run(id(run)) {
             return Some(Snapshot::take(run, engine));
         }
         // Over: only its journal is left.
         let run = fold(id(run), self.facts[run].iter().cloned()).ok()?;
-        Some(Snapshot::take(run.of::<octoflow_engine::argo::Run>()?, engine))
+        Some(Snapshot::take(&run, engine))
     }
 
     /// Why it was refused, if it was.
@@ -360,6 +377,7 @@ impl<'a> Simulation<'a> {
                     }
                 }
             }
+            self.read_answers();
         }
         if guard::ON {
             let engine = self.event_loop.engine();
@@ -395,7 +413,7 @@ impl<'a> Simulation<'a> {
     fn into_outcome(mut self) -> ScenarioResult<'a> {
         let engine = self.event_loop.engine();
         self.outcome.metrics = engine.meters().render(&engine.live_meters(self.now));
-        for run in 0..self.scenario.entries.len() {
+        for run in 0..self.facts.len() {
             match self.look(run) {
                 Some(seen) => self.outcome.last.push(seen),
                 None => {

@@ -15,7 +15,7 @@ use self::compare::{at_path, show};
 use super::{
     drive::ScenarioResult,
     notation::{Bound, Count, Span, like},
-    snapshot::{Node, Snapshot},
+    snapshot::{Snapshot, SnapshotNode},
     test_document::Located,
     verdict::Verdict,
 };
@@ -30,7 +30,7 @@ pub(super) struct Check<'c, 'a> {
 
 /// Everything expected of a case that has run.
 pub(crate) fn expect(expected: &Located<'_>, outcome: &ScenarioResult<'_>, verdict: &mut Verdict) {
-    for run in 0..outcome.last.len() {
+    for run in 0..outcome.submitted {
         Check { outcome, run, seen: &outcome.last[run], verdict }.whole(expected);
     }
     order::check(expected, outcome, None, verdict);
@@ -108,7 +108,7 @@ impl Check<'_, '_> {
             let status = &self.seen.object["status"];
             match key {
                 "phase" => self.phase(&located),
-                "message" => self.text(&located, key, status["message"].as_str().unwrap_or_default()),
+                "message" => self.text(&located, key, &self.seen.message),
                 "progress" => self.text(&located, key, status["progress"].as_str().unwrap_or_default()),
                 "outputs" => self.values(&located, key, &status["outputs"]),
                 "labels" | "annotations" => self.named(&located, key, &self.seen.object["metadata"][key]),
@@ -133,7 +133,7 @@ impl Check<'_, '_> {
             return;
         }
         let mut told = actual.to_owned();
-        let message = self.seen.object["status"]["message"].as_str().unwrap_or_default();
+        let message = &self.seen.message;
         if !message.is_empty() {
             told = format!("{told}: {message}");
         }
@@ -230,7 +230,7 @@ impl Check<'_, '_> {
     }
 
     fn reason(&mut self, name: &str, located: &Located<'_>) {
-        let display = |node: &Node| node.name == name;
+        let display = |node: &SnapshotNode| node.name == name;
         let also = self.seen.nodes.iter().find(|node| display(node)).map(|node| node.display.as_str());
         let found: Vec<&str> = self
             .seen
@@ -276,8 +276,8 @@ impl Check<'_, '_> {
     }
 
     /// Exactly these nodes, each by full or display name.
-    pub(super) fn same_names(&mut self, expected: &Located<'_>, what: &str, nodes: &[&Node]) {
-        let mut left: Vec<&Node> = nodes.to_vec();
+    pub(super) fn same_names(&mut self, expected: &Located<'_>, what: &str, nodes: &[&SnapshotNode]) {
+        let mut left: Vec<&SnapshotNode> = nodes.to_vec();
         let mut lacking = Vec::new();
         for name in expected.texts() {
             match left.iter().position(|node| node.name == name || node.display == name) {
@@ -299,7 +299,7 @@ impl Check<'_, '_> {
 /// The nodes a name means: by full name, else by display name, else all that are like it. A run and one of its nodes may
 /// have the same name; then both are meant, and whoever asks for one is told so.
 pub(super) fn find(seen: &Snapshot, name: &str) -> Vec<usize> {
-    let all = |fits: &dyn Fn(&Node) -> bool| -> Vec<usize> {
+    let all = |fits: &dyn Fn(&SnapshotNode) -> bool| -> Vec<usize> {
         seen.nodes.iter().enumerate().filter(|(_, node)| fits(node)).map(|(at, _)| at).collect()
     };
     let (full, display) = (all(&|node| node.name == name), all(&|node| node.display == name));

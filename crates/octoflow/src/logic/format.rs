@@ -26,8 +26,16 @@ const CASE_FIELDS: &[Field] = &[
     Field::yes("skip", &TEXT, "Why the case is not tried for now"),
     Field::yes("file", &TEXT, "A manifest under test, relative to this file"),
     Field::yes("files", &TEXTS, "Manifests under test, relative to this file: workflows and what stands beside them"),
-    Field::yes("workflow", &ANY, "A Workflow under test; kind, apiVersion and the name `w` may be left out"),
-    Field::yes("manifests", &OBJECTS, "Objects under test exactly as they are: workflows, templates, ConfigMaps …"),
+    Field::yes(
+        "workflow",
+        &ANY,
+        "A Workflow under test; kind, apiVersion and the name `w` may be left out. Other kinds are in files and manifests",
+    ),
+    Field::yes(
+        "manifests",
+        &OBJECTS,
+        "Objects under test exactly as they are: workflows, Jobs, JobFlows, templates, ConfigMaps …",
+    ),
     Field::yes("runs", &RUNS, "Which workflows are run, when and with what; all of them at once unless it is said"),
     Field::yes("parameters", &VALUES, "Parameters of the workflow, as given with -p"),
     Field::yes("entrypoint", &TEXT, "The template to start at, as given with --entrypoint"),
@@ -64,7 +72,7 @@ static RUN: Shape = Shape::Object(&[&[
 static STUBS: Shape = Shape::List(&STUB);
 static STUB: Shape = Shape::Object(&[
     &[
-        Field::yes("template", &TEXT, "For tasks of this template; `*` stands for anything"),
+        Field::yes("template", &TEXT, "For tasks of this template, or task of a Job; `*` stands for anything"),
         Field::yes("node", &TEXT, "For tasks of this node, by full or display name; `*` stands for anything"),
         Field::yes("image", &TEXT, "For tasks with this image; `*` stands for anything"),
         Field::yes("run", &TEXT, "For tasks of this run only"),
@@ -87,6 +95,7 @@ const ANSWER_FIELDS: &[Field] = &[
     Field::yes("broken", &TEXT, "Its surroundings failed, for this reason"),
     Field::yes("never", &BOOL, "It runs until it is told to end"),
     Field::yes("after", &SPAN, "How long it takes; no time unless it is said"),
+    Field::yes("ready", &SPAN, "How long it runs until its readiness probes hold; they do at once unless it is said"),
     Field::yes("pending", &SPAN, "How long it takes until it runs"),
     Field::yes("result", &SCALAR, "What it writes as its result; may hold references such as {{inputs.parameters.x}}"),
     Field::yes("log", &LOG, "Lines it writes; they are its result unless that is said"),
@@ -141,7 +150,7 @@ static COMMAND: Shape = Shape::Object(&[&[
     Field::yes("run", &TEXT, "To which run; to all unless it is said"),
     Field::yes("nodes", &TEXT, "Only waiting nodes like this, e.g. displayName=approve; for resume"),
     Field::yes("outputs", &VALUES, "Values for outputs the waiting nodes expect; for resume"),
-    Field::yes("manifest", &ANY, "The ConfigMap or Secret that is there from now on; for put"),
+    Field::yes("manifest", &ANY, "The ConfigMap, Secret or JobTemplate that is there from now on; for put"),
     Field::yes("refused", &MATCH, "It must be refused with these words"),
 ]]);
 static DEED: Shape = Shape::Word(&["stop", "terminate", "suspend", "resume", "restart", "put"]);
@@ -182,7 +191,26 @@ const STATE_FIELDS: &[Field] = &[
     Field::yes("explain", &MATCHES, "Why nodes wait, by name, as `octoflow explain` says it"),
     Field::yes("json", &ANY_MAP, "Any part of the object by its path, such as status.conditions[0].type"),
 ];
-static RUN_PHASE: Shape = Shape::Word(&["Pending", "Running", "Succeeded", "Failed", "Error"]);
+static RUN_PHASE: Shape = Shape::Word(&[
+    "Pending",
+    "Running",
+    "Succeeded",
+    "Failed",
+    "Error",
+    // Of Jobs and JobFlows.
+    "Completed",
+    "Complete",
+    "Succeed",
+    "Restarting",
+    "Aborting",
+    "Aborted",
+    "Completing",
+    "Terminating",
+    "Terminated",
+    "Suspended",
+    // Of TaskSets.
+    "Waiting",
+]);
 static NODE_PHASE: Shape = Shape::Word(&notation::NODE_PHASES);
 static ANY_MAP: Shape = Shape::Map(&ANY);
 static MATCHES: Shape = Shape::Map(&MATCH);

@@ -70,6 +70,8 @@ pub(crate) fn plain(request: &Request, result: &str) -> Option<Answer> {
             Some(Answer::Http(HttpResponse { status: 200, headers: Vec::new(), body: result.to_owned() }))
         }
         Request::Listing(_) if result.is_empty() => Some(Answer::Listing(Vec::new())),
-        Request::Listing(_) | Request::Object(_) => None,
+        Request::Probe(_) => Some(Answer::Probed),
+        Request::Remove(_) => Some(Answer::Object(Value::Null)),
+        Request::Listing(_) | Request::Object(_) | Request::Make(_) | Request::Submit(_) | Request::Builtin(_) => None,
     }
 }

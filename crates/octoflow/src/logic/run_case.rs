@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use octoflow_control::keyed;
-use octoflow_engine::Command;
+use octoflow_engine::{Command, kinds};
 use octoflow_model::Time;
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ pub(crate) fn run_case(case: &Case<'_>) -> Result<Verdict> {
 }
 
 fn ends(outcome: &ScenarioResult<'_>) -> Vec<(String, String, String)> {
-    let all = outcome.names.iter().zip(&outcome.last);
+    let all = outcome.names.iter().zip(&outcome.last).take(outcome.submitted);
     all.map(|(name, seen)| {
         let took = seen.began.and_then(|began| Some(Span(seen.ended?.since(began)).to_string()));
         (name.clone(), seen.phase().to_owned(), took.unwrap_or_default())
@@ -116,6 +116,7 @@ fn scenario<'a>(
         until: case.get("until").and_then(time),
         slots: case.get("parallelism").and_then(|located| usize::try_from(located.value.as_u64()?).ok()),
         keyed: subject.keyed,
+        templates: subject.templates,
         entries: subject.entries,
         stubs: Stubs::new(stubs.into_iter(), strict),
         actions,
@@ -134,6 +135,11 @@ fn action(located: Located<'_>) -> Result<ScriptedAction<'_>, (Located<'_>, Stri
         }),
         "put" => {
             let manifest = located.get("manifest").map(|located| located.value.clone()).unwrap_or_default();
+            if kinds::of_manifest(&manifest).is_ok_and(|kind| kind.make.is_some()) {
+                let at = located.text_of("at").and_then(|text| span::parse(&text).ok()).unwrap_or_default();
+                let what = What::PutTemplate(Box::new(manifest));
+                return Ok(ScriptedAction { at, run: None, what, located });
+            }
             match keyed::parse(&manifest) {
                 Ok(object) => What::Put(Box::new(object)),
                 Err(error) => return Err((located, error.to_string())),

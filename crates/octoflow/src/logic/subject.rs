@@ -4,16 +4,16 @@
 use anyhow::Result;
 use octoflow_control::keyed::{self, KeyedObject};
 use octoflow_engine::{
-    argo::admit::examine,
+    admit, argo,
     kinds::{
-        Kind,
+        self, Kind,
         core::{CONFIG_MAP, SECRET},
     },
 };
-use octoflow_manifest::{Path, Problem, Severity};
+use octoflow_manifest::{Path, Problem, Problems, Severity};
 use octoflow_model::submission::Stored;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     suite::{Case, beside, inline},
@@ -32,7 +32,7 @@ use crate::{
 /// The name of a workflow that has none of its own.
 const NAMELESS: &str = "w";
 
-/// A workflow that will be submitted.
+/// A run that will be submitted.
 pub(crate) struct Entry {
     pub name: String,
     pub namespace: String,
@@ -54,6 +54,8 @@ pub(crate) struct Finding {
 pub(crate) struct Subject {
     pub entries: Vec<Entry>,
     pub keyed: Vec<KeyedObject>,
+    /// Templates that runs make others of, by name.
+    pub templates: BTreeMap<String, Value>,
     /// Anything here and nothing runs.
     pub wrong: Vec<Finding>,
     /// What is wrong is submitted all the same.
@@ -88,6 +90,9 @@ pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
                 Err(_) => {}
             }
         }
+        if kind.make.is_some() {
+            subject.templates.insert(given_name(&one.value).to_owned(), one.value.clone());
+        }
         objects.push(&one.value);
     }
     let catalog = FileCatalog::new(objects, None);
@@ -95,7 +100,10 @@ pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
         subject.enter(request, &catalog);
     }
     if subject.entries.is_empty() && subject.wrong.is_empty() && workflows.is_empty() {
-        let problem = case.own.problem(super::suite::SENSELESS, "there is no Workflow in what is under test");
+        let problem = case.own.problem(
+            super::suite::SENSELESS,
+            "there is no Workflow, and nothing else that runs, in what is under test",
+        );
         subject.wrong.push(Finding { path: Path::root(), problem });
     }
     Ok(subject)
@@ -175,7 +183,7 @@ fn gather(case: &Case<'_>, subject: &mut Subject) -> Result<Vec<Loaded>> {
 /// What every workflow says in the same way may be left out.
 fn completed(mut workflow: Value) -> Value {
     if let Some(fields) = workflow.as_object_mut() {
-        fields.entry("apiVersion").or_insert_with(|| json!(octoflow_engine::argo::fields::API_VERSION));
+        fields.entry("apiVersion").or_insert_with(|| json!(argo::fields::API_VERSION));
         fields.entry("kind").or_insert_with(|| json!("Workflow"));
         let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
         if let Some(metadata) = metadata.as_object_mut().filter(|metadata| !metadata.contains_key("generateName")) {
@@ -183,6 +191,19 @@ fn completed(mut workflow: Value) -> Value {
         }
     }
     workflow
+}
+
+/// What is let in: the manifest, what it refers to, and warnings.
+type LetIn = (Value, Stored, Vec<Problem>);
+
+/// Judges a manifest. A Workflow is judged by itself: queues and nodes are no matter of a test.
+fn examine(object: &Value, catalog: &FileCatalog<'_>) -> Result<LetIn, Problems> {
+    if kinds::of_manifest(object).is_ok_and(|kind| *kind != argo::WORKFLOW) {
+        let admitted = admit::examine(object, catalog)?;
+        return Ok((admitted.manifest, admitted.stored, admitted.warnings));
+    }
+    let admitted = argo::admit::examine(object, catalog)?;
+    Ok((admitted.manifest().clone(), admitted.stored().clone(), admitted.warnings().to_vec()))
 }
 
 impl Subject {
@@ -193,9 +214,9 @@ impl Subject {
         }
         let nameless = validate::nameless(&one.value).filter(|_| one.kind() == "Workflow");
         match examine(&one.value, catalog) {
-            Ok(admitted) => {
-                admitted.warnings().iter().for_each(|warning| self.tell(&one, warning.clone()));
-                self.submit(admitted.manifest().clone(), admitted.stored().clone(), request.at);
+            Ok((manifest, stored, warnings)) => {
+                warnings.into_iter().for_each(|warning| self.tell(&one, warning));
+                self.submit(manifest, stored, request.at);
             }
             Err(_) if self.unchecked => self.submit(one.value.clone(), Stored::default(), request.at),
             Err(problems) => problems.into_iter().for_each(|problem| self.tell(&one, problem)),

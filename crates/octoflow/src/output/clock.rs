@@ -7,6 +7,20 @@ use jiff::{Timestamp, tz::TimeZone};
 use octoflow_model::Time;
 pub(crate) use octoflow_runtime::clock::now;
 
+/// Where the machine keeps the rules of its time zone.
+const LOCAL_ZONE: &str = "/etc/localtime";
+
+/// Returns the machine's time zone. The library lists every zone of the machine to find the name of this one, which takes
+/// longer than a short run does; its rules are in a file of their own. `TZ` goes first, as everywhere.
+pub(crate) fn local_zone() -> TimeZone {
+    if std::env::var_os("TZ").is_some() {
+        return TimeZone::system();
+    }
+    let rules = std::fs::read(LOCAL_ZONE).ok();
+    let zone = rules.and_then(|rules| TimeZone::tzif("local", &rules).ok());
+    zone.unwrap_or_else(TimeZone::system)
+}
+
 /// Parses `2026-01-01T00:00:00Z`; `None` for an absent or null time.
 pub(crate) fn parse(text: &str) -> Option<Time> {
     text.parse::<Timestamp>().ok().map(|stamp| Time(stamp.as_microsecond()))
@@ -105,6 +119,15 @@ mod tests {
         assert_eq!(fine(Duration::from_millis(340)), "0.3s");
         assert_eq!(fine(span(90)), "1m30s");
         assert_eq!(fine(Duration::from_micros(12_700)), "12ms");
+    }
+
+    #[test]
+    fn the_local_zone_is_the_one_the_library_finds() {
+        let (ours, theirs) = (local_zone(), TimeZone::system());
+        for time in ["1999-01-15T12:00:00Z", "2026-01-15T12:00:00Z", "2026-07-15T12:00:00Z", "2060-07-15T12:00:00Z"] {
+            let time = parse(time).unwrap().timestamp();
+            assert_eq!(ours.to_offset(time), theirs.to_offset(time), "{time}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use jiff::tz::TimeZone;
 use octoflow_engine::follow::{Event, FollowedNode, FollowedRun};
-use octoflow_model::{Shutdown, Time, argo::Phase};
+use octoflow_model::{Shutdown, Time, run::node::Phase};
 
 use super::{
     clock,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use octoflow_engine::follow::{FollowedNode, FollowedRun};
-use octoflow_model::{Time, argo::NodeKind};
+use octoflow_model::{Time, run::node::NodeKind};
 
 use super::{
     Output, clock,

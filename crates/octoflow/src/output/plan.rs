@@ -2,7 +2,11 @@
 
 use std::fmt::Write as _;
 
-use octoflow_engine::argo::plan::{Condition, Item, LongestPath, NotExpanded, Rounds, WorkflowPlan};
+use octoflow_engine::{
+    admit::capacity::{StaticUnit, UnitPart},
+    kinds::scheduling::render_quantity as render,
+    plan::{CallCondition, LongestPath, NotExpanded, PlannedCall, Rounds, WorkflowPlan},
+};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -36,6 +40,43 @@ pub(crate) fn pretty(title: &str, plan: &WorkflowPlan, sum: &LongestPath, paint:
     text
 }
 
+/// Renders what starts at once, each part with where it is written, its queue and what it asks for.
+pub(crate) fn units(title: &str, units: &[StaticUnit]) -> String {
+    let mut text = format!("{title}\n");
+    for unit in units {
+        let together = unit.parts().map(|part| part.count).sum::<u32>() > 1;
+        for part in unit.parts() {
+            let asked = part.demand.resources.iter().map(|(name, amount)| format!(" {name}={}", render(name, amount)));
+            let _ = writeln!(
+                text,
+                "  {} × {}{} in queue {}{}",
+                part.count,
+                part.path,
+                if together { ", together," } else { "" },
+                part.demand.queue,
+                asked.collect::<String>()
+            );
+        }
+    }
+    text
+}
+
+/// The same as an object.
+pub(crate) fn units_json(title: &str, units: &[StaticUnit]) -> Value {
+    let unit = |unit: &StaticUnit| {
+        let part = |part: UnitPart<'_>| {
+            let asked =
+                part.demand.resources.iter().map(|(name, amount)| (name.to_owned(), json!(render(name, amount))));
+            json!({
+                "path": part.path.to_string(), "count": part.count, "queue": &*part.demand.queue,
+                "resources": asked.collect::<Map<_, _>>(),
+            })
+        };
+        json!({"tasks": unit.parts().map(part).collect::<Vec<_>>()})
+    };
+    json!({"name": title, "units": units.iter().map(unit).collect::<Vec<_>>()})
+}
+
 /// Says when it could start: on a server as that says, else on this machine, which has nothing else to do.
 pub(crate) fn start(expected: Option<&str>) -> String {
     match expected {
@@ -47,7 +88,7 @@ pub(crate) fn start(expected: Option<&str>) -> String {
 }
 
 /// Recursive: the tree is only as deep as templates may nest.
-fn children(item: &Item, prefix: &str, text: &mut String, paint: Paint) {
+fn children(item: &PlannedCall, prefix: &str, text: &mut String, paint: Paint) {
     let numbered = item.children.iter().any(|child| child.wave > 1);
     let more = match item.cut {
         Some(NotExpanded::Rounds(more)) => Some(format!("… and {more} more like it")),
@@ -55,7 +96,7 @@ fn children(item: &Item, prefix: &str, text: &mut String, paint: Paint) {
         Some(NotExpanded::Recursion) | None => None,
     };
     // Waves are shown in order, so that the tree reads from top to bottom in time.
-    let mut order: Vec<&Item> = item.children.iter().collect();
+    let mut order: Vec<&PlannedCall> = item.children.iter().collect();
     order.sort_by_key(|child| (child.hook, child.wave));
     for (at, child) in order.iter().enumerate() {
         let last = at + 1 == order.len() && more.is_none();
@@ -67,7 +108,7 @@ fn children(item: &Item, prefix: &str, text: &mut String, paint: Paint) {
     }
 }
 
-fn line(item: &Item, numbered: bool, paint: Paint) -> String {
+fn line(item: &PlannedCall, numbered: bool, paint: Paint) -> String {
     let wave = if numbered && !item.hook { format!("{} ", item.wave) } else { String::new() };
     let rounds = match &item.rounds {
         Rounds::Once => String::new(),
@@ -94,16 +135,16 @@ fn line(item: &Item, numbered: bool, paint: Paint) -> String {
     notes.extend(item.locks.iter().map(|lock| format!("needs {lock}")));
     notes.extend(item.depends.as_ref().map(|depends| format!("if {depends}")));
     match &item.condition {
-        Condition::Always => {}
-        Condition::Never(why) => notes.push(format!("never: {why}")),
-        Condition::Open(what) => notes.push(format!("when {what}")),
+        CallCondition::Always => {}
+        CallCondition::Never(why) => notes.push(format!("never: {why}")),
+        CallCondition::Open(what) => notes.push(format!("when {what}")),
     }
     if item.cut == Some(NotExpanded::Recursion) {
         notes.push(format!("↺ {} again", item.template));
     }
     let name = match item.condition {
-        Condition::Never(_) => paint.paint(&item.name, Colour::Dim),
-        Condition::Always | Condition::Open(_) => item.name.clone(),
+        CallCondition::Never(_) => paint.paint(&item.name, Colour::Dim),
+        CallCondition::Always | CallCondition::Open(_) => item.name.clone(),
     };
     format!("{}{name}{rounds}  {}", paint.paint(&wave, Colour::Cyan), paint.paint(&notes.join("; "), Colour::Dim))
         .trim_end()
@@ -159,7 +200,7 @@ pub(crate) fn json(title: &str, plan: &WorkflowPlan, sum: &LongestPath) -> Value
 }
 
 /// Recursive: only as deep as templates may nest.
-fn object(item: &Item) -> Value {
+fn object(item: &PlannedCall) -> Value {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| {
         if !matches!(&value, Value::Null) {
@@ -178,9 +219,9 @@ fn object(item: &Item) -> Value {
     put("locks", json!((!item.locks.is_empty()).then_some(&item.locks)));
     put("hook", json!(item.hook.then_some(true)));
     match &item.condition {
-        Condition::Always => {}
-        Condition::Never(why) => put("never", json!(why)),
-        Condition::Open(what) => put("when", json!(what)),
+        CallCondition::Always => {}
+        CallCondition::Never(why) => put("never", json!(why)),
+        CallCondition::Open(what) => put("when", json!(what)),
     }
     match &item.rounds {
         Rounds::Once => {}

@@ -32,7 +32,7 @@ impl RemoteProgress {
     pub(crate) fn new(output: Output, several: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let live = (std::io::stderr().is_terminal() && !dumb).then(Live::default);
-        Self { output, zone: TimeZone::system(), live, told: HashMap::new(), phase: String::new(), several }
+        Self { output, zone: clock::local_zone(), live, told: HashMap::new(), phase: String::new(), several }
     }
 
     pub(crate) fn tell(&mut self, object: &Value) {

@@ -32,6 +32,8 @@ pub(crate) struct ExportFile {
     row: RunRow,
     object: Value,
     waiting: Vec<Waiting>,
+    /// The runs that it has made.
+    made: Vec<(RunRow, Value)>,
 }
 
 impl ExportFile {
@@ -46,25 +48,41 @@ impl ExportFile {
         }
         let object = lines.next().ok_or_else(|| wrong("it ends too soon"))??;
         let object = object.get("object").cloned().ok_or_else(|| wrong("it holds no run"))?;
-        let workflow = Workflow::new(&object);
-        let kind = kinds::of_manifest(&object).map_err(|problem| wrong(&problem.message))?.key;
-        let created = workflow.created().unwrap_or_else(clock::now);
-        let mut row =
-            RunRow::new(RunId(0), text(head, "namespace"), kind, text(head, "name"), text(head, "uid"), created);
-        row.phase = workflow.phase().to_owned();
-        row.archived = head["archived"].as_bool().unwrap_or(true);
-        let mut waiting = Vec::new();
+        let row_of = |head: &Value, object: &Value| -> Result<RunRow> {
+            let workflow = Workflow::new(object);
+            let kind = kinds::of_manifest(object).map_err(|problem| wrong(&problem.message))?.key;
+            let created = workflow.created().unwrap_or_else(clock::now);
+            let (namespace, name) = (workflow.namespace(), workflow.name());
+            let mut row = RunRow::new(RunId(0), namespace, kind, name, text(head, "uid"), created);
+            row.phase = workflow.phase().to_owned();
+            row.archived = head["archived"].as_bool().unwrap_or(true);
+            Ok(row)
+        };
+        let mut row = row_of(head, &object)?;
+        text(head, "namespace").clone_into(&mut row.namespace);
+        text(head, "name").clone_into(&mut row.name);
+        let (mut waiting, mut made) = (Vec::new(), Vec::new());
         for value in lines {
             let value = value?;
-            let Some(one) = value.get("waiting") else { break };
-            waiting.push(Waiting {
-                node: text(one, "node").to_owned(),
-                phase: text(one, "phase").to_owned(),
-                why: text(one, "why").to_owned(),
-                wait: one["wait"].clone(),
-            });
+            if let Some(one) = value.get("waiting") {
+                waiting.push(Waiting {
+                    node: text(one, "node").to_owned(),
+                    phase: text(one, "phase").to_owned(),
+                    why: text(one, "why").to_owned(),
+                    wait: one["wait"].clone(),
+                });
+            } else if let Some(one) = value.get("made") {
+                made.push((row_of(one, &one["object"])?, one["object"].clone()));
+            } else {
+                break;
+            }
         }
-        Ok(Self { path: path.to_owned(), row, object, waiting })
+        Ok(Self { path: path.to_owned(), row, object, waiting, made })
+    }
+
+    /// Returns what the file holds of a run that the one in it has made.
+    fn made(&self, row: &RunRow) -> Option<&(RunRow, Value)> {
+        self.made.iter().find(|(made, _)| made.uid == row.uid && row.uid != self.row.uid)
     }
 
     /// Returns the run in the file.
@@ -94,21 +112,23 @@ impl Source for ExportFile {
         Ok((vec![self.row.clone()], false))
     }
 
-    fn look_up(&self, _: &str, _: Option<&str>, name: &str) -> Result<Option<RunRow>> {
-        Ok((name == LATEST || name == self.row.name).then(|| self.row.clone()))
+    fn look_up(&self, _: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>> {
+        let all = std::iter::once(&self.row).chain(self.made.iter().map(|(row, _)| row));
+        let mut named = all.filter(|row| row.name == name && kind.is_none_or(|kind| row.kind == kind));
+        Ok(if name == LATEST { Some(self.row.clone()) } else { named.next().cloned() })
     }
 
-    fn object(&self, _: &RunRow) -> Result<Value> {
-        Ok(self.object.clone())
+    fn object(&self, row: &RunRow) -> Result<Value> {
+        Ok(self.made(row).map_or(&self.object, |(_, object)| object).clone())
     }
 
-    fn waiting(&self, _: &RunRow) -> Result<Vec<Waiting>> {
-        Ok(self.waiting.clone())
+    fn waiting(&self, row: &RunRow) -> Result<Vec<Waiting>> {
+        Ok(if self.made(row).is_some() { Vec::new() } else { self.waiting.clone() })
     }
 
     fn lines(
         &self,
-        _: &RunRow,
+        row: &RunRow,
         query: &LogQuery,
         on_item: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
     ) -> Result<BTreeSet<String>> {
@@ -116,10 +136,11 @@ impl Source for ExportFile {
             .map_err(|error| Failure::usage(format!("--grep: {error}")))?;
         for value in values(&self.path)? {
             let value = value?;
-            let Some(event) = value.get("line") else { continue };
+            let of = if self.made(row).is_some() { Some(row.uid.as_str()) } else { None };
+            let Some(event) = value.get("line").filter(|event| event["of"].as_str() == of) else { continue };
             let line = line_of(event);
             // If the id alone does not tell, the caller filters the nodes, which are all in the object.
-            let view = kind_of(&self.row).dialect().map(|dialect| dialect.view);
+            let view = kind_of(row).dialect().map(|dialect| dialect.view);
             let meant = view.is_none_or(|view| view.is_meant(text(event, "node"), &query.names));
             if meant && filter.matches(&line) {
                 on_item(text(event, "node"), event["number"].as_u64().unwrap_or_default(), &line)?;

@@ -11,7 +11,7 @@ use std::{
 use anyhow::Result;
 use octoflow_control::read::lines::{Frame, Line, Stream};
 use octoflow_engine::kinds;
-use octoflow_model::{RunId, Time};
+use octoflow_model::{RunId, Time, plugin::JOB_KIND};
 use octoflow_store::{Filter, RunRow};
 use serde_json::{Value, json};
 
@@ -164,6 +164,17 @@ impl ServerSource {
         }
     }
 
+    /// Stops a submitted job, or lets it go on where a gate or somebody holds it.
+    fn steer_job(&self, row: &RunRow, word: &str, request: &Request) -> Result<()> {
+        let reason = match request {
+            Request::Stop { message, .. } => message.clone(),
+            Request::Terminate | Request::Suspend | Request::Resume { .. } => None,
+        };
+        let body = without_nulls(json!({"jobID": row.name, "reason": reason}));
+        let answer = self.client.put(&Address::of(&["v1", "job", word, &row.name]), &body)?;
+        crate::commands::payload(answer).map(drop)
+    }
+
     /// Commands a run that Argo's API does not serve, by changing its specification.
     fn steer_object(&self, row: &RunRow, request: &Request) -> Result<()> {
         let (field, value) = match request {
@@ -304,6 +315,11 @@ impl Source for ServerSource {
 
     fn steer(&self, row: &RunRow, request: &Request) -> Result<()> {
         still_open(row, request)?;
+        if row.kind == JOB_KIND
+            && let Some(word) = job_verb(request)
+        {
+            return self.steer_job(row, word, request);
+        }
         if !in_argo_api(row) {
             return self.steer_object(row, request);
         }
@@ -393,6 +409,15 @@ pub(crate) fn without_nulls(mut value: Value) -> Value {
         fields.retain(|_, value| !value.is_null());
     }
     value
+}
+
+/// The verb of the submission pipeline for a request; `None` if it knows none.
+fn job_verb(request: &Request) -> Option<&'static str> {
+    match request {
+        Request::Stop { selector: None, .. } => Some("stop"),
+        Request::Resume { selector: None, supplied } if supplied.is_empty() => Some("resume"),
+        Request::Stop { .. } | Request::Resume { .. } | Request::Terminate | Request::Suspend => None,
+    }
 }
 
 fn row_of(value: &Value) -> RunRow {

@@ -30,6 +30,16 @@ fn every_volcano_job_runs_to_its_end() {
     run_all("volcano", "/status/state/phase", "Completed");
 }
 
+#[test]
+fn every_job_flow_runs_to_its_end() {
+    run_all("jobflow", "/status/state/phase", "Succeed");
+}
+
+#[test]
+fn every_kubernetes_job_runs_to_its_end() {
+    run_all("kubernetes-job", "/status/phase", "Complete");
+}
+
 /// Runs every example of a dialect, whose phase is at `verdict`, and is `good` where nothing else is meant.
 fn run_all(dialect: &str, verdict: &str, good: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(dialect);
@@ -59,15 +69,16 @@ fn run_all(dialect: &str, verdict: &str, good: &str) {
 /// Schedules and bindings do not run by themselves.
 fn is_kept_by_a_server(file: &Path) -> bool {
     let text = fs::read_to_string(file).expect("an example can be read");
-    text.contains("kind: CronWorkflow") || text.contains("kind: WorkflowEventBinding")
+    text.contains("kind: CronWorkflow") || text.contains("kind: CronJob") || text.contains("kind: WorkflowEventBinding")
 }
 
 #[test]
 fn every_example_makes_sense() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/argo");
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let folders = ["argo", "kubernetes-job"].map(|dialect| folder.join(dialect));
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
     let kept: Vec<_> = files.filter(|file| is_kept_by_a_server(file)).collect();
-    assert!(kept.len() >= 3, "there are examples of schedules and bindings");
+    assert!(kept.len() >= 4, "there are examples of schedules and bindings");
     for file in kept {
         let octoflow = |args: &[&str]| {
             let output = Command::new(env!("CARGO_BIN_EXE_octoflow")).args(args).arg(&file).output().unwrap();
@@ -76,7 +87,7 @@ fn every_example_makes_sense() {
             said
         };
         octoflow(&["lint", "--strict"]);
-        if fs::read_to_string(&file).unwrap().contains("kind: CronWorkflow") {
+        if fs::read_to_string(&file).unwrap().contains("kind: Cron") {
             let listed = octoflow(&["cron", "preview", "--count", "3"]);
             assert_eq!(listed.lines().count(), 5, "{listed}");
         }

@@ -6,6 +6,7 @@ use std::{net::SocketAddr, time::Duration};
 use serde_json::{Value, json};
 
 use crate::{
+    pace,
     stage::Stage,
     wire::{
         http::{self, Answer, call},
@@ -76,13 +77,22 @@ fn over(status: &Value) -> bool {
 fn an_expression_never_stops_the_server_also_after_a_restart() {
     let stage = Stage::new();
     let mut server = Server::start(&stage.data_dir(), &[]);
+    let terminate = |name: &str| {
+        pace::once(|| {
+            let ended = ask(server.address, "PUT", &format!("{RUNS}/{name}/terminate"), Some(&json!({})));
+            assert_eq!(ended.status, 200, "{}", ended.body);
+        })
+    };
+    let made = ask(server.address, "POST", RUNS, Some(&suspended("calm")));
+    assert_eq!(made.status, 200, "{}", made.body);
+    let before = terminate("calm");
     for name in ["endless", "ended"] {
         let made = ask(server.address, "POST", RUNS, Some(&endless(name)));
         assert_eq!(made.status, 200, "{}", made.body);
     }
     serves(server.address, "w0");
-    let ended = ask(server.address, "PUT", &format!("{RUNS}/ended/terminate"), Some(&json!({})));
-    assert_eq!(ended.status, 200, "{}", ended.body);
+    let took = terminate("ended");
+    assert!(took < pace::limit(before), "it took {took:?} to terminate it, and {before:?} to terminate a calm one");
     serves(server.address, "w1");
     server.kill();
 

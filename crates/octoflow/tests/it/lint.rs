@@ -1,6 +1,6 @@
 //! `octoflow lint` and `octoflow schema`: what they find, how they say it, and how they end.
 
-use std::{io::Write, process::Stdio};
+use std::{collections::HashSet, io::Write, process::Stdio};
 
 use serde_json::Value;
 
@@ -199,11 +199,37 @@ fn schemas_are_listed_and_printed() {
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         // A test file may leave its kind out, so it has a choice of one there.
         let named = &schema["properties"]["kind"];
-        assert!(named["const"] == kind || named["enum"][0] == kind, "{kind}: {named}");
+        let name = kind.split('.').next().unwrap();
+        assert!(named["const"] == name || named["enum"][0] == name, "{kind}: {named}");
         assert_eq!(schema["additionalProperties"], false);
     }
     assert_eq!(stage.good(&["schema", "workflow"]).out, stage.good(&["schema", "Workflow"]).out);
+    let listed: HashSet<&str> = kinds.lines().collect();
+    assert_eq!(listed.len(), kinds.lines().count(), "{kinds}");
+    let version = |word: &str| stage.json(&["schema", word])["properties"]["apiVersion"]["const"].clone();
+    for word in ["vcjob", "VJ", "jobs.batch.volcano.sh", "Job.batch.volcano.sh", "batch.volcano.sh/v1alpha1/Job"] {
+        assert_eq!(version(word), "batch.volcano.sh/v1alpha1", "{word}");
+    }
+    for word in ["Job", "jobs", "Job.batch", "batch/v1/Job"] {
+        assert_eq!(version(word), "batch/v1", "{word}");
+    }
     let said = stage.octoflow(&["schema", "Pod"]);
     assert!(said.code == 2 && said.err.contains("Workflow"), "{said}");
     assert!(!stage.data_dir().exists());
+}
+
+#[test]
+fn what_is_not_run_here_is_named_and_a_broken_document_hides_no_other() {
+    let stage = Stage::new();
+    let web = stage.file("web.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {}\n");
+    let said = linted(&stage, &[&web]);
+    assert_eq!(said.code, 6, "{said}");
+    assert!(said.err.contains("found nothing to lint") && said.err.contains("a Deployment of apps/v1 ("), "{said}");
+
+    let text = format!("{}---\na: [\n", DIAMOND.replace("entrypoint:", "entrypiont:"));
+    let said = linted(&stage, &[&stage.file("both.yaml", text)]);
+    assert!(said.out.contains("entrypiont") && said.out.contains("OF1002"), "{said}");
+    let text = format!("a: 1\na: 2\n---\n{}", DIAMOND.replace("entrypoint:", "entrypiont:"));
+    let said = linted(&stage, &[&stage.file("after.yaml", text)]);
+    assert!(said.out.contains("entrypiont") && said.out.contains("`a`"), "{said}");
 }

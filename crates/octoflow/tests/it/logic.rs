@@ -586,3 +586,96 @@ fn editors_get_a_schema_of_test_files() {
     assert_eq!(schema["additionalProperties"], json!(false));
     assert!(schema["properties"]["cases"].is_object() && schema.get("required").is_none(), "{schema}");
 }
+
+/// A template of one pod, and a flow in which `b` waits for a condition on `a`.
+const FLOW: &str = "
+manifests:
+- apiVersion: flow.volcano.sh/v1alpha1
+  kind: JobTemplate
+  metadata: {name: a}
+  spec: {tasks: [{name: main, template: {spec: {containers: [{name: main, image: i, command: [c]}]}}}]}
+- apiVersion: flow.volcano.sh/v1alpha1
+  kind: JobFlow
+  metadata: {name: f}
+  spec:
+    flows:
+    - name: a
+    - {name: b, dependsOn: {targets: [a], probe: {tcpSocketList: [{taskName: main, port: 80}]}}}
+";
+
+/// The template of `b`, put in its place later.
+const LATER: &str = "{apiVersion: flow.volcano.sh/v1alpha1, kind: JobTemplate, metadata: {name: b}, \
+     spec: {tasks: [{name: main, template: {spec: {containers: [{name: main, image: i, command: [c]}]}}}]}}";
+
+#[test]
+fn a_flow_makes_its_jobs_waits_for_templates_and_goes_on_after_a_restart() {
+    passes(&format!(
+        "{FLOW}
+stubs:
+- {{node: probe-b-0, after: 15s}}
+- {{run: f-a, after: 2h}}
+commands:
+- {{at: 30m, do: restart}}
+- {{at: 1h, do: put, manifest: {LATER}}}
+expect:
+  phase: Succeed
+  runs:
+    f-a: {{phase: Completed, duration: 2h}}
+    f-b: {{phase: Completed}}
+  moments:
+  - {{at: 10s, nodes: {{b: Pending}}, json: {{'status.entries[1].stage': Waiting}}}}
+  - {{at: 20s, json: {{'status.entries[1].stage': Ordered}}, explain: {{b: {{contains: \"JobTemplate 'b' is missing\"}}}}}}
+  - {{at: 61m, json: {{'status.entries[1].stage': Completed}}}}
+"
+    ));
+}
+
+#[test]
+fn a_condition_that_never_holds_fails_the_flow_and_what_differs_is_told() {
+    let found = misses(&format!(
+        "{FLOW}
+stubs:
+- {{node: 'probe-*', never: true}}
+expect:
+  phase: Succeed
+"
+    ));
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].1.contains("phase: Succeed / Failed: "), "{found:#?}");
+}
+
+#[test]
+fn the_manifest_of_a_job_is_refused_as_it_would_be() {
+    passes(
+        "
+manifests:
+- apiVersion: batch.volcano.sh/v1alpha1
+  kind: Job
+  metadata: {name: j}
+  spec: {minAvailable: 3, tasks: [{name: a, template: {spec: {containers: [{name: main, image: i}]}}}]}
+expect:
+  rejected: [{at: spec.minAvailable}]
+",
+    );
+}
+
+#[test]
+fn a_kubernetes_job_and_a_task_set_are_played_too() {
+    passes(
+        "
+manifests:
+- apiVersion: batch/v1
+  kind: Job
+  metadata: {name: k}
+  spec:
+    completions: 2
+    parallelism: 1
+    template: {spec: {restartPolicy: Never, containers: [{name: main, image: i, command: [c]}]}}
+stubs:
+- {run: k, after: 10s, calls: [{exit: 1}, {exit: 0}]}
+expect:
+  runs:
+    k: {phase: Complete, duration: 40s, tasks: 3, json: {status.failed: 1, status.succeeded: 2}}
+",
+    );
+}

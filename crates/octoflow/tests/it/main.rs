@@ -5,24 +5,31 @@
 #[path = "../wire/wire.rs"]
 mod wire;
 
+#[path = "../wire/samples.rs"]
+mod samples;
+
 mod artifacts;
 mod bad_input;
 mod calls;
 mod clock;
 mod contract;
 mod crowd;
+mod elsewhere;
 mod followers;
 mod full_disk;
 mod hostile;
 mod inspect;
 mod interrupt;
 mod journals;
+mod kubejob;
+mod large;
 mod lint;
 mod linted_corpus;
 mod lists;
 mod logic;
 mod marked;
 mod metrics;
+mod pace;
 mod plan;
 mod pods;
 mod referred;

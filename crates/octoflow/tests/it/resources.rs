@@ -224,9 +224,9 @@ fn aw19_what_cannot_be_done_says_why_and_what_is_known() {
         node["message"].as_str().unwrap().to_owned()
     };
     let job = message(
-        "      action: create\n      successCondition: status.succeeded > 0\n      failureCondition: status.failed > 3\n      manifest: |\n        {apiVersion: batch/v1, kind: Job, metadata: {name: j}}\n",
+        "      action: create\n      manifest: |\n        {apiVersion: batch/v1, kind: Job, metadata: {name: \"{{workflow.name}}\"}, spec: {backoffLimit: -1}}\n",
     );
-    assert!(job.contains("a Job of batch/v1 is not kept here"), "{job}");
+    assert!(job.contains("backoffLimit"), "{job}");
     let custom = message(
         "      action: patch\n      manifest: |\n        {apiVersion: argoproj.io/v1alpha1, kind: WorkflowTemplate, metadata: {name: t}}\n",
     );

@@ -116,3 +116,30 @@ fn behind_a_pipe_output_is_byte_for_byte_and_names_are_harmless() {
     let value = piped(&["get", "hostile", "-o", "jsonpath={.spec.arguments.parameters[0].value}"]);
     assert_eq!(String::from_utf8(value).unwrap(), "a\x1b]0;title\x07b\x1b[2J");
 }
+
+#[test]
+fn the_tree_of_a_flow_shows_its_jobs_tasks_and_pods_while_it_runs() {
+    let stage = Stage::new();
+    let file = stage.file(
+        "flow.yaml",
+        "apiVersion: flow.volcano.sh/v1alpha1
+kind: JobTemplate
+metadata: {name: a}
+spec:
+  tasks:
+  - name: worker
+    template: {spec: {containers: [{name: main, image: busybox, command: [sleep, '1']}]}}
+---
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobFlow
+metadata: {name: f}
+spec: {flows: [{name: a}]}
+",
+    );
+    let shown = on_a_terminal(&stage, &["run", &file]);
+    for part in ["└─", "worker-0", "f-a-worker-0"] {
+        assert!(shown.contains(part), "{part} in {shown:?}");
+    }
+    let pod = shown.find("worker-0").unwrap_or_default();
+    assert!(shown[pod..].contains("Succeed"), "the pod is shown before the end: {shown:?}");
+}

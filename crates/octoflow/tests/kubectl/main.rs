@@ -6,10 +6,14 @@
 mod wire;
 
 mod bad_input;
+mod draining;
 mod finding;
+mod flows;
 mod forms;
+mod jobs;
 mod objects;
 mod rig;
 mod scheduling;
+mod warnings;
 mod watching;
 mod workflows;

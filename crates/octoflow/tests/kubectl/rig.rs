@@ -27,6 +27,16 @@ pub(crate) struct Rig {
 impl Rig {
     /// None where there is no kubectl, which is said aloud; in CI that is a failure.
     pub(crate) fn with_kubectl() -> Option<Self> {
+        Self::isolated_by("none")
+    }
+
+    /// The same with a server that gives tasks views of the file system of their own, for volumes and files in them.
+    #[allow(dead_code, reason = "not every test needs volumes")]
+    pub(crate) fn with_volumes() -> Option<Self> {
+        Self::isolated_by("overlay")
+    }
+
+    fn isolated_by(isolation: &str) -> Option<Self> {
         static THERE: OnceLock<bool> = OnceLock::new();
         let there = THERE.get_or_init(|| {
             let asked = Command::new("kubectl").args(["version", "--client"]).output();
@@ -37,7 +47,9 @@ impl Rig {
             eprintln!("SKIPPED: kubectl is not installed, so nothing was tested; `cargo xtask setup` installs it");
             return None;
         }
-        let rig = Self::start();
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = Server::command(ANYWHERE, &dir.path().join("data"), &["--isolation", isolation]);
+        let rig = Self { server: Server::launch(&mut command), dir };
         let config =
             rig.octoflow(&["kubeconfig", "--server", &format!("http://{}", rig.server.address), "--token", "admin"]);
         assert_eq!(config.code, 0, "{config}");

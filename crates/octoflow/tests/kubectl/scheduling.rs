@@ -200,3 +200,67 @@ fn bad_queues_are_refused_whole_with_every_reason() {
         &["status.capacity.cpu"],
     );
 }
+
+const EXAMPLES: [&str; 4] = [
+    include_str!("../../../../examples/scheduling/queues.yaml"),
+    include_str!("../../../../examples/scheduling/flood.yaml"),
+    include_str!("../../../../examples/scheduling/gang.yaml"),
+    include_str!("../../../../examples/scheduling/never.yaml"),
+];
+
+/// The examples as a new user tries them, on a server with nothing but a declared number of cores.
+#[test]
+fn a_new_user_floods_one_queue_takes_back_with_a_gang_drains_restarts_and_plans() {
+    let Some(mut rig) = Rig::with_kubectl() else { return };
+    let server = format!("http://{}", rig.server.address);
+    let octoflow = |rig: &Rig, words: &[&str]| {
+        let told = rig.octoflow(&[words, &["--server", &server, "--token", "admin"]].concat());
+        assert_eq!(told.code, 0, "octoflow {}\n{told}", words.join(" "));
+        told.out
+    };
+    let node = rig.good(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"]);
+    octoflow(&rig, &["node", "set", &node, "--capacity", "cpu=8"]);
+    let [queues, flood, gang, never] = EXAMPLES;
+    let until = format!("until [ -e {} ]; do sleep 0.05; done", rig.path("gate").display());
+    rig.good(&["apply", "-f", &rig.file("queues.yaml", queues)]);
+    rig.good(&["create", "-f", &rig.file("flood.yaml", &flood.replace("sleep 20", &until))]);
+    let running = |rig: &Rig, queue: &str| {
+        rig.good(&["get", "queue", queue, "-o", "jsonpath={.status.running}"]).parse::<u32>().unwrap()
+    };
+    eventually("the flood has all cores", || running(&rig, "small") == 8);
+
+    rig.good(&["create", "-f", &rig.file("gang.yaml", &gang.replace("sleep 10", &until))]);
+    eventually("the gang has taken its share back", || (running(&rig, "small"), running(&rig, "large")) == (2, 6));
+    let told = octoflow(&rig, &["explain", "flood", "-o", "json"]);
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let waits = told.as_array().into_iter().flatten().chain(told["nodes"].as_array().into_iter().flatten());
+    let waits: Vec<_> = waits.filter(|one| one["wait"].is_object()).collect();
+    assert_eq!(waits.len(), 10, "{told:#}");
+    let path = waits[0]["wait"]["queue"].as_array().unwrap();
+    assert_eq!((&path[0]["name"], &path[1]["name"]), (&"small".into(), &"root".into()), "{told:#}");
+    assert_eq!((&path[0]["used"]["cpu"], &path[0]["deserved"]["cpu"]), (&"2".into(), &"2".into()), "{told:#}");
+    assert!(waits.iter().any(|one| one["wait"]["position"] == 1 && one["wait"]["change"].is_object()), "{told:#}");
+    assert!(told.to_string().contains("gang"), "it says for whom steps were ended: {told:#}");
+
+    // An eviction by kubectl is a failure of a replica, which its own policy answers; a drain of ours lets it wait again.
+    shows(&octoflow(&rig, &["node", "drain", &node]), &["cordoned", "drained"]);
+    eventually("nothing runs", || (running(&rig, "small"), running(&rig, "large")) == (0, 0));
+    shows(&octoflow(&rig, &["explain", "gang"]), &["1 node cordoned", &format!("uncordon node {node}")]);
+    let pods = || rig.good(&["get", "pods", "-o", "jsonpath={.items[*].metadata.name}"]);
+    let pod = pods().split(' ').find(|name| name.starts_with("gang-worker")).unwrap().to_owned();
+    shows(&rig.good(&["describe", "pod", &pod]), &["FailedScheduling", "1 node cordoned"]);
+    rig.restart();
+    assert_eq!((running(&rig, "small"), running(&rig, "large")), (0, 0));
+    shows(&rig.good(&["uncordon", &node]), &["uncordoned"]);
+    eventually("both have their share again", || (running(&rig, "small"), running(&rig, "large")) == (2, 6));
+
+    let never = rig.file("never.yaml", never);
+    shows(&rig.bad(&["create", "--dry-run=server", "-f", &never]), &["cpu", "9", "8"]);
+    let planned = rig.octoflow(&["plan", &never, "--server", &server, "--token", "admin"]);
+    shows(&format!("{}{}", planned.out, planned.err), &["no node has more than 8", "OF1086"]);
+    std::fs::write(rig.path("gate"), "").unwrap();
+    eventually("both are over", || {
+        rig.good(&["get", "wf", "flood", "-o", "jsonpath={.status.phase}"]) == "Succeeded"
+            && rig.good(&["get", "taskset", "gang", "-o", "jsonpath={.status.state}"]) == "Succeeded"
+    });
+}

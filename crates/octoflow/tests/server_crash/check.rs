@@ -6,7 +6,7 @@ use octoflow_store::Reader;
 use serde_json::Value;
 
 use crate::{
-    load::{Ledger, RUNS, SCHEDULE, SETS, TEMPLATES, Word},
+    load::{JOBS, Ledger, MAPS, RUNS, SCHEDULE, SETS, TEMPLATES, Word},
     wire::http::call,
     witness::{Seen, terminal},
 };
@@ -102,6 +102,40 @@ pub(crate) fn task_sets(ledger: &Ledger, found: &BTreeMap<String, Value>) -> Vec
     broken
 }
 
+/// All Volcano Jobs there are, by name, but for those that flows made.
+pub(crate) fn jobs(server: SocketAddr) -> BTreeMap<String, Value> {
+    let answer = call(server, "GET", JOBS, None).expect("the server answers");
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let mut items = answer.body["items"].as_array().cloned().unwrap_or_default();
+    items.retain(|item| item["metadata"]["ownerReferences"][0]["kind"] != "JobFlow");
+    items.into_iter().map(|item| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), item)).collect()
+}
+
+/// Jobs that were acknowledged are there with what they brought along, and are complete unless a pod was lost with the
+/// spawner.
+pub(crate) fn volcano_jobs(ledger: &Ledger, found: &BTreeMap<String, Value>, server: SocketAddr) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (name, word) in &ledger.jobs {
+        match (word, found.get(name)) {
+            (Word::Yes, None) => broken.push(format!("Job {name} was acknowledged and is lost")),
+            (_, Some(job)) => {
+                let lost = ledger.spawner_killed && job["status"].to_string().contains("Lost: ");
+                if job["status"]["state"]["phase"] != "Completed" && !lost {
+                    broken.push(format!("Job {name} ended {}", job["status"]));
+                }
+                let map = call(server, "GET", &format!("{MAPS}/{name}-svc"), None).expect("the server answers");
+                if map.status != 200 || map.body["metadata"]["ownerReferences"][0]["uid"] != job["metadata"]["uid"] {
+                    broken.push(format!("Job {name} is there without its ConfigMap: {}", map.body));
+                }
+            }
+            _ => {}
+        }
+    }
+    let unknown = found.keys().filter(|name| !ledger.jobs.contains_key(*name));
+    broken.extend(unknown.map(|name| format!("Job {name} is there and nobody made it")));
+    broken
+}
+
 /// Objects are what the last acknowledged change made of them, or what a change without an answer would have.
 pub(crate) fn objects(ledger: &Ledger, server: SocketAddr) -> Vec<String> {
     let mut broken = Vec::new();
@@ -123,6 +157,7 @@ pub(crate) fn marks(
     ledger: &Ledger,
     listed: &BTreeMap<String, Value>,
     sets: &BTreeMap<String, Value>,
+    jobs: &BTreeMap<String, Value>,
     host: &Path,
 ) -> Vec<String> {
     let mut marks: BTreeMap<String, usize> = BTreeMap::new();
@@ -146,9 +181,10 @@ pub(crate) fn marks(
         let missing = entry.shape.marks(name).into_iter().filter(|mark| !marks.contains_key(mark));
         broken.extend(missing.map(|mark| format!("{name} ended and its step `{mark}` never ran")));
     }
-    for name in sets.iter().filter(|(_, set)| set["status"]["state"] == "Succeeded").map(|(name, _)| name) {
+    let well = |run: &Value| run["status"]["state"] == "Succeeded" || run["status"]["state"]["phase"] == "Completed";
+    for name in sets.iter().chain(jobs).filter(|(_, run)| well(run)).map(|(name, _)| name) {
         let missing = (0..2).map(|index| format!("{name} r{index} 0")).filter(|mark| !marks.contains_key(mark));
-        broken.extend(missing.map(|mark| format!("TaskSet {name} succeeded and `{mark}` never ran")));
+        broken.extend(missing.map(|mark| format!("{name} succeeded and `{mark}` never ran")));
     }
     broken
 }

@@ -16,7 +16,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    shape::{LIMITS, SHAPES, Shape, schedule, task_set, template},
+    others,
+    shape::{LIMITS, SHAPES, Shape, schedule, task_set, template, volcano_job},
     wire::http::call,
 };
 
@@ -61,6 +62,10 @@ pub(crate) struct Ledger {
     pub(crate) requests: u64,
     /// TaskSets, and what is known of each.
     pub(crate) sets: BTreeMap<String, Word>,
+    /// Volcano Jobs, in the same way.
+    pub(crate) jobs: BTreeMap<String, Word>,
+    /// Kubernetes Jobs and JobFlows, by path and name, in the same way.
+    pub(crate) others: BTreeMap<(&'static str, String), Word>,
     /// Answers that violate a guarantee.
     pub(crate) violations: Vec<String>,
     /// The spawner was killed, so a step may be lost.
@@ -101,7 +106,8 @@ impl Dice {
 pub(crate) const RUNS: &str = "/api/v1/workflows/default";
 pub(crate) const TEMPLATES: &str = "/api/v1/workflow-templates/default";
 pub(crate) const SETS: &str = "/apis/octopus.openi.pcl.cn/v1alpha1/namespaces/default/tasksets";
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(crate) const JOBS: &str = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs";
+pub(crate) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SCHEDULES: &str = "/api/v1/cron-workflows/default";
 
 /// The schedule, and what the names of its runs begin with.
@@ -115,6 +121,7 @@ pub(crate) fn prepare(crowd: usize, town: &Town<'_>) {
     let cron = json!({"cronWorkflow": schedule(SCHEDULE, town.host)});
     let (status, said) = ask(town, "POST", SCHEDULES, Some(&cron)).expect("the server answers");
     assert_eq!(status, 200, "{said}");
+    others::prepare(town);
     thread::scope(|scope| {
         for part in 0..CROWD_CLIENTS {
             scope.spawn(move || {
@@ -164,7 +171,12 @@ pub(crate) fn client(number: u64, town: &Town<'_>) {
             10 => retry(&mut dice, number, town),
             11 => {
                 sets += 1;
-                make_set(&format!("set{number}x{sets}"), town);
+                match sets % 4 {
+                    0 => make_job(&format!("job{number}x{sets}"), town),
+                    1 => make_set(&format!("set{number}x{sets}"), town),
+                    2 => others::make(&format!("kube{number}x{sets}"), others::KUBE_JOBS, town),
+                    _ => others::make(&format!("flow{number}x{sets}"), others::FLOWS, town),
+                }
             }
             9 => {
                 version += 1;
@@ -199,6 +211,16 @@ fn open_runs(client: u64, town: &Town<'_>) -> Vec<String> {
         found.into_iter().any(|item| matches!(item["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Error")))
     };
     names.into_iter().filter(|name| !ended(name)).collect()
+}
+
+fn make_job(name: &str, town: &Town<'_>) {
+    town.ledger.lock().unwrap().jobs.insert(name.to_owned(), Word::Maybe);
+    let Some((status, object)) = ask(town, "POST", JOBS, Some(&volcano_job(name, town.host))) else { return };
+    let mut ledger = town.ledger.lock().unwrap();
+    match status {
+        201 => drop(ledger.jobs.insert(name.to_owned(), Word::Yes)),
+        status => ledger.wrong(format!("a Volcano Job is answered {status}: {object}")),
+    }
 }
 
 fn make_set(name: &str, town: &Town<'_>) {
@@ -323,7 +345,7 @@ fn put_or_take(name: &str, version: u64, take: bool, town: &Town<'_>) {
 }
 
 /// None: no answer came.
-fn ask(town: &Town<'_>, method: &str, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
+pub(crate) fn ask(town: &Town<'_>, method: &str, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
     let address = *town.address.lock().unwrap();
     let answer = call(address, method, path, body);
     town.ledger.lock().unwrap().requests += 1;

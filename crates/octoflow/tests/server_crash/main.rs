@@ -8,6 +8,7 @@ mod wire;
 
 mod check;
 mod load;
+mod others;
 mod preempt;
 mod sabotage;
 mod shape;
@@ -64,15 +65,19 @@ struct Outcome {
     broken: Vec<String>,
     runs: usize,
     sets: usize,
+    jobs: usize,
 }
 
 #[test]
 fn a_server_killed_twenty_times_keeps_every_promise() {
     const KILLS: usize = 20;
     let trial = Trial { kills: KILLS, spawner: Some(7), crowd: 210, sabotage: None };
-    let Outcome { broken, runs, sets } = trial.run();
+    let Outcome { broken, runs, sets, jobs } = trial.run();
     assert!(broken.is_empty(), "{} promises are broken:\n{}", broken.len(), broken.join("\n"));
-    assert!(runs > 210 + KILLS && sets > 3, "so few prove nothing: {runs} workflows, {sets} TaskSets");
+    assert!(
+        runs > 210 + KILLS && sets > 3 && jobs > 3,
+        "so few prove nothing: {runs} workflows, {sets} TaskSets, {jobs} Jobs"
+    );
 }
 
 /// Checks that the checks find this fault.
@@ -107,7 +112,7 @@ impl Trial {
         let (over, unwatched) = (AtomicBool::new(false), AtomicBool::new(false));
         let (ledger, seen) = (Mutex::new(Ledger::default()), Mutex::new(Seen::default()));
         let town = Town { address: &address, over: &over, host: &host, ledger: &ledger };
-        let (mut server, runs, sets) = thread::scope(|scope| {
+        let (mut server, runs, sets, jobs, others) = thread::scope(|scope| {
             let _end = OnDrop(&[&over, &unwatched]);
             scope.spawn(|| witness::watch(&address, &unwatched, &seen));
             load::prepare(self.crowd, &town);
@@ -131,19 +136,24 @@ impl Trial {
                 "the crowd waits until somebody lets it go on"
             );
             load::hold_schedule(server.address);
+            others::hold(server.address);
             let (runs, sets) = until_all_are_over(&server);
             // The watcher gets every end soon or never; the check below reports what was missing.
             within(Duration::from_secs(10), || {
                 check::watched(&seen.lock().unwrap(), &runs, &ledger.lock().unwrap()).is_empty()
             });
             unwatched.store(true, Ordering::Relaxed);
-            (server, runs, sets)
+            let jobs = check::jobs(server.address);
+            let others = others::listed(server.address);
+            (server, runs, sets, jobs, others)
         });
         let (ledger, seen) = (ledger.into_inner().unwrap(), seen.into_inner().unwrap());
         println!(
-            "{} workflows, {} TaskSets, {} requests, {} events, {} lists",
+            "{} workflows, {} TaskSets, {} Jobs, {} Kubernetes Jobs and JobFlows, {} requests, {} events, {} lists",
             runs.len(),
             sets.len(),
+            jobs.len(),
+            others.len(),
             ledger.requests,
             seen.events,
             seen.lists
@@ -151,13 +161,15 @@ impl Trial {
         let mut broken = check::promises(&ledger, &runs);
         broken.extend(check::scheduled(&ledger, &runs));
         broken.extend(check::task_sets(&ledger, &sets));
+        broken.extend(check::volcano_jobs(&ledger, &jobs, server.address));
         broken.extend(check::objects(&ledger, server.address));
         broken.extend(check::watched(&seen, &runs, &ledger));
         server.stop();
-        broken.extend(check::marks(&ledger, &runs, &sets, &host));
+        broken.extend(check::marks(&ledger, &runs, &sets, &jobs, &host));
+        broken.extend(others::check(&ledger, &others, &host));
         broken.extend(check::stored(&data_dir, &runs));
         assert_eq!(left_behind(&data_dir), Vec::<String>::new());
-        Outcome { broken, runs: runs.len(), sets: sets.len() }
+        Outcome { broken, runs: runs.len(), sets: sets.len(), jobs: jobs.len() }
     }
 
     /// Kills the server again and again, at irregular but repeatable times; some kills come while unfinished runs are
@@ -240,7 +252,17 @@ fn until_all_are_over(server: &Server) -> (BTreeMap<String, Value>, BTreeMap<Str
             .map(|(name, _)| name)
             .collect();
         let working = |set: &&Value| !terminal(set["status"]["state"].as_str().unwrap_or_default());
-        if open.is_empty() && !sets.values().any(|set| working(&set)) {
+        let jobs = check::jobs(server.address);
+        let busy = |job: &&Value| {
+            !matches!(job["status"]["state"]["phase"].as_str(), Some("Completed" | "Failed" | "Terminated"))
+        };
+        let others = others::listed(server.address);
+        let unfinished = || others.iter().filter(|((path, _), object)| !others::is_over(path, object));
+        if open.is_empty()
+            && !sets.values().any(|set| working(&set))
+            && !jobs.values().any(|job| busy(&job))
+            && unfinished().next().is_none()
+        {
             return (runs, sets);
         }
         for name in &open {
@@ -252,7 +274,8 @@ fn until_all_are_over(server: &Server) -> (BTreeMap<String, Value>, BTreeMap<Str
             "these are stuck:\n{}",
             open.iter()
                 .map(|name| runs[*name].to_string())
-                .chain(sets.values().filter(working).map(Value::to_string))
+                .chain(sets.values().filter(working).chain(jobs.values().filter(busy)).map(Value::to_string))
+                .chain(unfinished().map(|(_, object)| object.to_string()))
                 .collect::<Vec<_>>()
                 .join("\n")
         );

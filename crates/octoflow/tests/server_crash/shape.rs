@@ -152,6 +152,21 @@ pub(crate) fn task_set(name: &str, host: &Path) -> Value {
     })
 }
 
+/// A Volcano Job of two pods that start together and find each other by name; each leaves a line.
+pub(crate) fn volcano_job(name: &str, host: &Path) -> Value {
+    let script = format!("echo {name} r$VC_TASK_INDEX 0 >> /out/marks; sleep 0.05");
+    json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name},
+        "spec": {"plugins": {"env": [], "svc": []}, "tasks": [{
+            "name": "worker", "replicas": 2,
+            "template": {"spec": {
+                "volumes": [{"name": "out", "hostPath": {"path": host}}],
+                "containers": [{"name": "main", "image": "bash", "command": ["bash", "-c", script],
+                    "volumeMounts": [{"name": "out", "mountPath": "/out"}]}]}},
+        }]},
+    })
+}
+
 /// A schedule whose runs leave a line each.
 pub(crate) fn schedule(name: &str, host: &Path) -> Value {
     let tick = leaf("mark", "true");

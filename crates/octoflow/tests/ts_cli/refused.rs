@@ -85,5 +85,13 @@ fn parameters_are_not_for_task_sets() {
     let stage = Stage::new();
     let file = stage.set("plain", json!([role("w", 1, "true")]));
     shows(&stage.ends(2, &["run", &file, "-p", "a=b"]).err, &["a TaskSet has neither parameters nor an entrypoint"]);
-    shows(&stage.ends(2, &["plan", &file]).err, &["a plan is made of workflows"]);
+    shows(
+        &stage.ends(0, &["plan", &file]).out,
+        &["plain", "1 × spec.roles[0].template.spec in queue default", "it can run"],
+    );
+    let mut larger = role("w", 1, "true");
+    larger["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "2"}});
+    let large = stage.set("large", json!([larger]));
+    let never = stage.ends(6, &["plan", &large, "--node-capacity", "cpu=1"]);
+    shows(&never.err, &["OF1086"]);
 }

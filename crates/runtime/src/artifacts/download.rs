@@ -35,8 +35,8 @@ impl ArtifactClient {
             return Err(Error::Absent("it was deleted".to_owned()));
         }
         match self.store().open(artifact) {
-            Err(StoreError::Missing { .. }) => {
-                Err(Error::Absent("its content is not in the store any more".to_owned()))
+            Err(error @ (StoreError::Missing { .. } | StoreError::Incomplete { .. })) => {
+                Err(Error::Absent(error.to_string()))
             }
             Err(error) => Err(Error::Failed(describe(error))),
             Ok(_) => self.to_download(ArtifactFile::stored(self.store(), artifact).map_err(Error::Failed)?, inner),

@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, Write},
     path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -11,7 +11,10 @@ use std::{
 use octoflow_model::{location::LocalKey, task::StoredArtifact};
 use sha2::{Digest, Sha256};
 
-use super::store::{Error, Store, hex};
+use super::{
+    medium::DiskFiles,
+    store::{Error, Store, hex},
+};
 use crate::process::plan::as_file_name;
 
 /// Limit of a file name, with room for a prefix.
@@ -28,7 +31,7 @@ const UNKNOWN: &str = "unknown";
 impl Store {
     /// Returns the artifact that was saved last under a key.
     pub fn get(&self, at: &LocalKey) -> Result<Option<StoredArtifact>, Error> {
-        match fs::read(self.key_path(at)) {
+        match self.disk.read(&self.key_path(at)) {
             Ok(text) => serde_json::from_slice(&text)
                 .map(Some)
                 .map_err(|error| Error::Damaged { key: at.key.clone(), why: error.to_string() }),
@@ -72,32 +75,56 @@ impl Store {
     pub fn discard(&self, at: &LocalKey, digest: &str) -> Result<(), Error> {
         let failed = |source| Error::Disk { verb: "delete an artifact", source };
         let _guard = self.lock()?;
-        if self.get(at)?.is_some_and(|found| found.digest == digest) {
-            absent_is_fine(fs::remove_file(self.key_path(at))).map_err(failed)?;
+        let points_here = match self.get(at) {
+            Ok(found) => found.is_some_and(|found| found.digest == digest),
+            // It finds nothing any more, so nobody misses it.
+            Err(Error::Damaged { .. }) => true,
+            Err(error) => return Err(error),
+        };
+        if points_here {
+            absent_is_fine(self.disk.remove_file(&self.key_path(at))).map_err(failed)?;
         }
         self.drop_reference(at, digest)
     }
 
-    /// Points a key to stored content. The caller holds the lock.
-    pub(super) fn set_key(&self, at: &LocalKey, artifact: &StoredArtifact) -> Result<(), Error> {
+    /// Writes the file of a key, durable and without its name yet.
+    pub(super) fn write_key(&self, at: &LocalKey, artifact: &StoredArtifact) -> Result<KeyFile<'_>, Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let failed = |source| Error::Disk { verb: "keep a key", source };
-        let before = self.get(at)?;
-        let holders = self.holders(&artifact.digest)?;
-        let fresh = !holders.exists();
-        fs::create_dir_all(&holders).map_err(failed)?;
-        // Content without references that is older than the lock file was saved without a key.
-        if fresh && self.is_older(&artifact.digest)? {
-            File::create(holders.join(UNKNOWN)).map_err(failed)?;
-        }
-        File::create(holders.join(reference_name(at))).map_err(failed)?;
-        let path = self.key_path(at);
-        fs::create_dir_all(path.parent().expect("a key lies in a directory")).map_err(failed)?;
         let name = format!("key-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let incoming = self.dir.join("incoming").join(name);
         let about = StoredArtifact { key: at.key.clone(), ..artifact.clone() };
         let text = serde_json::to_vec(&about).expect("a stored artifact is plain data");
-        fs::write(&incoming, text).and_then(|()| fs::rename(&incoming, &path)).map_err(failed)?;
+        let key_file = KeyFile { disk: &self.disk, path: self.dir.join("incoming").join(name) };
+        let mut file = self.disk.create(&key_file.path).map_err(failed)?;
+        file.write_all(&text).and_then(|()| file.sync()).map_err(failed)?;
+        Ok(key_file)
+    }
+
+    /// Points a key to stored content, durably. The caller holds the lock. The reference is durable before the key and
+    /// the key before the earlier content goes, so that at any time a key finds what it names.
+    pub(super) fn set_key(&self, at: &LocalKey, artifact: &StoredArtifact, key_file: KeyFile<'_>) -> Result<(), Error> {
+        let failed = |source| Error::Disk { verb: "keep a key", source };
+        let before = match self.get(at) {
+            Ok(before) => before,
+            // A damaged key is replaced like any other.
+            Err(Error::Damaged { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let holders = self.holders(&artifact.digest)?;
+        let fresh = fs::read_dir(&holders).map_or(true, |mut entries| entries.next().is_none());
+        // Content without references that is older than the lock file was saved without a key.
+        let unknown = fresh && self.is_older(&artifact.digest)?;
+        self.disk.create_dirs(&holders).map_err(failed)?;
+        if unknown {
+            self.disk.create(&holders.join(UNKNOWN)).map_err(failed)?;
+        }
+        self.disk.create(&holders.join(reference_name(at))).map_err(failed)?;
+        self.disk.sync_names(&holders, false).map_err(failed)?;
+        let path = self.key_path(at);
+        let dir = path.parent().expect("a key lies in a directory");
+        self.disk.create_dirs(dir).map_err(failed)?;
+        self.disk.rename(&key_file.path, &path).map_err(failed)?;
+        self.disk.sync_names(dir, true).map_err(failed)?;
         match before {
             Some(before) if before.digest != artifact.digest => self.drop_reference(at, &before.digest),
             _ => Ok(()),
@@ -108,7 +135,7 @@ impl Store {
     fn drop_reference(&self, at: &LocalKey, digest: &str) -> Result<(), Error> {
         let failed = |source| Error::Disk { verb: "delete an artifact", source };
         let holders = self.holders(digest)?;
-        let held = match fs::remove_file(holders.join(reference_name(at))) {
+        let held = match self.disk.remove_file(&holders.join(reference_name(at))) {
             Ok(()) => true,
             Err(error) if is_absent(&error) => false,
             Err(source) => return Err(failed(source)),
@@ -117,8 +144,8 @@ impl Store {
         if !held {
             return Ok(());
         }
-        match fs::remove_dir(&holders) {
-            Ok(()) => absent_is_fine(fs::remove_file(self.path(digest)?)).map_err(failed),
+        match self.disk.remove_dir(&holders) {
+            Ok(()) => absent_is_fine(self.disk.remove_file(&self.path(digest)?)).map_err(failed),
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
             Err(source) => Err(failed(source)),
         }
@@ -134,10 +161,13 @@ impl Store {
     /// Locks the store while keys and content change together, also against other processes.
     pub(super) fn lock(&self) -> Result<File, Error> {
         let failed = |source| Error::Disk { verb: "be locked", source };
-        fs::create_dir_all(&self.dir).map_err(failed)?;
-        let path = self.dir.join("lock");
-        let file = File::options().write(true).create(true).truncate(false).open(path).map_err(failed)?;
-        file.lock().map_err(failed)?;
+        self.disk.create_dirs(&self.dir).map_err(failed)?;
+        let file = self.disk.open_lock(&self.dir.join("lock")).map_err(failed)?;
+        while let Err(error) = file.lock() {
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(failed(error));
+            }
+        }
         Ok(file)
     }
 
@@ -183,6 +213,18 @@ impl Store {
     }
 }
 
+/// The file of a key before it has its name. Dropped without one it leaves nothing.
+pub(super) struct KeyFile<'a> {
+    disk: &'a DiskFiles,
+    path: PathBuf,
+}
+
+impl Drop for KeyFile<'_> {
+    fn drop(&mut self) {
+        let _ = self.disk.remove_file(&self.path);
+    }
+}
+
 fn pieces(name: &str) -> impl Iterator<Item = &str> {
     name.as_bytes().chunks(MAX_PART).map(|piece| std::str::from_utf8(piece).expect("file names of ours are ASCII"))
 }
@@ -210,8 +252,6 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
     use super::*;
 
     fn at(key: &str) -> LocalKey {
@@ -275,6 +315,22 @@ mod tests {
             store.discard(&at(&key), &digest).unwrap();
             assert_eq!(store.get(&at(&key)).unwrap(), None);
         }
+    }
+
+    #[test]
+    fn a_key_whose_file_is_empty_is_said_to_be_lost_and_is_saved_and_deleted_like_any_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        let saved = save(&store, "a", "1");
+        File::create(store.key_path(&at("a"))).unwrap();
+        let lost = store.get(&at("a")).unwrap_err();
+        assert!(lost.to_string().contains("is lost"), "{lost}");
+        assert_eq!(store.get(&at("a")).ok(), None);
+        let again = save(&store, "a", "1");
+        assert_eq!((store.get(&at("a")).unwrap(), &again), (Some(again.clone()), &saved));
+        File::create(store.key_path(&at("a"))).unwrap();
+        store.discard(&at("a"), &saved.digest).unwrap();
+        assert_eq!(store.get(&at("a")).unwrap(), None);
     }
 
     #[test]

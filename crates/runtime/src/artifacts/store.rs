@@ -12,23 +12,27 @@ use std::{
 use octoflow_model::{location::LocalKey, task::StoredArtifact};
 use sha2::{Digest, Sha256};
 
+use super::medium::{DiskFiles, FileWriter};
 use crate::space::{Free, Space};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("`{0}` is not a digest of the form sha256:<64 hex digits>")]
     NotADigest(String),
-    #[error("the artifact {digest} is not in the store")]
+    #[error("the artifact {digest} is lost: it is not in the store")]
     Missing { digest: String },
+    #[error("the artifact {digest} is lost: {found} of its {size} bytes are in the store")]
+    Incomplete { digest: String, size: u64, found: u64 },
     #[error("the artifact store could not {verb}")]
     Disk { verb: &'static str, source: io::Error },
-    #[error("what the artifact store knows about the key `{key}` cannot be read: {why}")]
+    #[error("the artifact with the key `{key}` is lost: what the store knows about it cannot be read: {why}")]
     Damaged { key: String, why: String },
 }
 
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(super) dir: PathBuf,
+    pub(super) disk: DiskFiles,
     /// Bytes of the file system that are left free; `None` means the default.
     floor: Option<u64>,
 }
@@ -44,7 +48,12 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Store {
     pub fn new(data_dir: &Path) -> Self {
-        Self { dir: data_dir.join("artifacts"), floor: None }
+        Self { dir: data_dir.join("artifacts"), disk: DiskFiles::new(data_dir), floor: None }
+    }
+
+    #[cfg(test)]
+    pub(super) fn over(data_dir: &Path, disk: DiskFiles) -> Self {
+        Self { dir: data_dir.join("artifacts"), disk, floor: Some(0) }
     }
 
     pub(super) fn set_floor(&mut self, floor: Option<u64>) {
@@ -53,12 +62,17 @@ impl Store {
 
     /// Opens the stored content.
     pub fn open(&self, artifact: &StoredArtifact) -> Result<File, Error> {
+        let failed = |source| Error::Disk { verb: "open an artifact", source };
         match File::open(self.path(&artifact.digest)?) {
-            Ok(file) => Ok(file),
+            Ok(file) => {
+                let (digest, size) = (&artifact.digest, artifact.size);
+                let found = file.metadata().map_err(failed)?.len();
+                if found == size { Ok(file) } else { Err(Error::Incomplete { digest: digest.clone(), size, found }) }
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(Error::Missing { digest: artifact.digest.clone() })
             }
-            Err(source) => Err(Error::Disk { verb: "open an artifact", source }),
+            Err(source) => Err(failed(source)),
         }
     }
 
@@ -82,7 +96,7 @@ impl Store {
     /// Returns the directory of incomplete files.
     pub(super) fn incoming(&self) -> io::Result<PathBuf> {
         let dir = self.dir.join("incoming");
-        fs::create_dir_all(&dir)?;
+        self.disk.create_dirs(&dir)?;
         Ok(dir)
     }
 
@@ -105,9 +119,9 @@ impl Store {
         let space = Space::of(&dir, self.floor).map_err(failed)?;
         has_room(&space).map_err(failed)?;
         // Older than any content that gets a key; see `keys`.
-        File::options().write(true).create(true).truncate(false).open(self.dir.join("lock")).map_err(failed)?;
+        self.disk.open_lock(&self.dir.join("lock")).map_err(failed)?;
         let path = dir.join(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).map_err(failed)?;
+        let file = self.disk.create(&path).map_err(failed)?;
         Ok(ArtifactWriter {
             store: self,
             path,
@@ -124,7 +138,7 @@ impl Store {
 pub(crate) struct ArtifactWriter<'a> {
     store: &'a Store,
     path: PathBuf,
-    file: io::BufWriter<File>,
+    file: io::BufWriter<FileWriter>,
     hash: Sha256,
     size: u64,
     space: Space,
@@ -148,10 +162,11 @@ impl ArtifactWriter<'_> {
     /// Makes the content durable and points a key to it. Nobody can delete the content in between.
     pub(crate) fn finish_as(mut self, at: &LocalKey, about: StoredArtifact) -> Result<StoredArtifact, Error> {
         let digest = self.sync_content()?;
-        let _guard = self.store.lock()?;
-        self.publish(&digest)?;
         let artifact = StoredArtifact { digest, size: self.size, ..about };
-        self.store.set_key(at, &artifact)?;
+        let key_file = self.store.write_key(at, &artifact)?;
+        let _guard = self.store.lock()?;
+        self.publish(&artifact.digest)?;
+        self.store.set_key(at, &artifact, key_file)?;
         Ok(artifact)
     }
 
@@ -160,7 +175,7 @@ impl ArtifactWriter<'_> {
         let failed = |source| Error::Disk { verb: "write down what was fetched", source };
         self.file.flush().map_err(failed)?;
         let digest = self.digest();
-        let file = self.file.get_ref().try_clone().map_err(failed)?;
+        let file = self.file.get_ref().file().try_clone().map_err(failed)?;
         Ok(TempArtifact { file, digest, size: self.size })
     }
 
@@ -173,22 +188,31 @@ impl ArtifactWriter<'_> {
         let failed = |source| Error::Disk { verb: "keep an artifact", source };
         self.file.flush().map_err(failed)?;
         let digest = self.digest();
-        if !self.store.path(&digest)?.exists() {
+        if !self.is_stored(&self.store.path(&digest)?) {
             // Once the digest is returned the content must survive a power cut.
-            self.file.get_ref().sync_data().map_err(failed)?;
+            self.file.get_ref().sync().map_err(failed)?;
         }
         Ok(digest)
     }
 
+    /// Returns whether the content is there in full. Whatever else has its name is the rest of a damage.
+    fn is_stored(&self, target: &Path) -> bool {
+        fs::metadata(target).is_ok_and(|about| about.is_file() && about.len() == self.size)
+    }
+
+    /// Gives the content its name, and makes the name durable.
     fn publish(&mut self, digest: &str) -> Result<(), Error> {
         let failed = |source| Error::Disk { verb: "keep an artifact", source };
         let target = self.store.path(digest)?;
-        if !target.exists() {
-            self.file.get_ref().sync_data().map_err(failed)?;
-            fs::create_dir_all(target.parent().expect("a path in the store has a parent")).map_err(failed)?;
-            fs::rename(&self.path, &target).map_err(failed)?;
+        let dir = target.parent().expect("a path in the store has a parent");
+        let disk = &self.store.disk;
+        if !self.is_stored(&target) {
+            self.file.get_ref().sync().map_err(failed)?;
+            disk.create_dirs(dir).map_err(failed)?;
+            disk.rename(&self.path, &target).map_err(failed)?;
         }
-        Ok(())
+        // Also for content that was there: whoever named it may have died before its name was durable.
+        disk.sync_names(dir, true).map_err(failed)
     }
 }
 
@@ -220,7 +244,7 @@ impl Write for ArtifactWriter<'_> {
 impl Drop for ArtifactWriter<'_> {
     fn drop(&mut self) {
         // Gone already if it was renamed; otherwise an incomplete file belongs to nobody.
-        let _ = fs::remove_file(&self.path);
+        let _ = self.store.disk.remove_file(&self.path);
     }
 }
 
@@ -244,6 +268,22 @@ mod tests {
         store.open(&artifact).unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "hello");
         assert_eq!(fs::read_dir(dir.path().join("artifacts/incoming")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn content_that_is_missing_or_cut_is_said_to_be_lost_and_is_repaired_by_the_next_to_save_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        let (digest, size) = store.keep(&mut &b"hello"[..]).unwrap();
+        let artifact = StoredArtifact { digest: digest.clone(), size, ..StoredArtifact::default() };
+        File::create(store.path(&digest).unwrap()).unwrap();
+        let lost = store.open(&artifact).unwrap_err();
+        assert!(matches!(lost, Error::Incomplete { size: 5, found: 0, .. }), "{lost}");
+        assert!(lost.to_string().contains("is lost"), "{lost}");
+        store.keep(&mut &b"hello"[..]).unwrap();
+        assert!(store.open(&artifact).is_ok());
+        fs::remove_file(store.path(&digest).unwrap()).unwrap();
+        assert!(store.open(&artifact).unwrap_err().to_string().contains("is lost"));
     }
 
     #[test]

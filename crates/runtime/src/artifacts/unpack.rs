@@ -15,7 +15,7 @@ use octoflow_model::task::{Archive, ArtifactInput, StoredArtifact};
 use super::{
     budget::Budget,
     items::{self, ArchiveEntry, ArchiveFormat, EntryKind, said},
-    pack::TREE,
+    pack::{TREE, describe},
     store::Store,
 };
 use crate::process::view::{Inside, View, by_handle};
@@ -37,7 +37,7 @@ impl ArtifactFile {
             return Err("it was deleted".to_owned());
         }
         Ok(Self {
-            file: store.open(artifact).map_err(|error| error.to_string())?,
+            file: store.open(artifact).map_err(describe)?,
             size: artifact.size,
             own: artifact.archive != Archive::None,
             maybe_tree: artifact.archive == Archive::Tar { level: Some(0) },

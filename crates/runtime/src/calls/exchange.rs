@@ -22,7 +22,7 @@ pub const MAX_BODY: u64 = 4 * 1024 * 1024;
 
 pub(super) fn exchange(agent: &Agent, request: HttpRequest) -> Answer {
     let url = request.url.clone();
-    let seconds = request.timeout.as_secs();
+    let seconds = request.timeout.as_secs_f64();
     let explain = |error: &Error| match (egress::refusal(error), error) {
         (Some(refused), _) => refused.to_string(),
         (None, Error::Timeout(_)) => format!("{url} did not answer within {seconds} s"),
@@ -31,7 +31,8 @@ pub(super) fn exchange(agent: &Agent, request: HttpRequest) -> Answer {
         }
         (None, error) => format!("the request to {url} failed: {error}"),
     };
-    match send(agent, request).and_then(received) {
+    let limit = request.max_body.unwrap_or(MAX_BODY);
+    match send(agent, request).and_then(|response| received(response, limit)) {
         Ok(response) => Answer::Http(response),
         Err(error) => Answer::Refused(explain(&error)),
     }
@@ -43,6 +44,9 @@ fn send(agent: &Agent, request: HttpRequest) -> Result<Response<Body>, Error> {
         let mut text = HeaderValue::from_str(value.reveal()).map_err(|error| Error::Http(error.into()))?;
         text.set_sensitive(matches!(value, EnvValue::Secret(_)));
         head = head.header(name, text);
+    }
+    if let Some(key) = &request.idempotency_key {
+        head = head.header("Idempotency-Key", key);
     }
     // A method without a body must not announce an empty one.
     if request.body.is_empty() && !matches!(request.method.as_str(), "POST" | "PUT" | "PATCH") {
@@ -59,6 +63,9 @@ fn run(agent: &Agent, request: http::Request<impl AsSendBody>, asked: &HttpReque
     let (parts, body) = request.into_parts();
     let hop = Hop::new(&parts)?;
     let answer = run_once(agent, http::Request::from_parts(parts, body), asked, until)?;
+    if !asked.follow {
+        return Ok(answer);
+    }
     redirect::follow(hop, answer, |next| run_once(agent, next, asked, until))
 }
 
@@ -79,12 +86,12 @@ fn run_once(
     agent.run(config.build())
 }
 
-fn received(mut response: Response<Body>) -> Result<HttpResponse, Error> {
+fn received(mut response: Response<Body>, limit: u64) -> Result<HttpResponse, Error> {
     let headers = response.headers().iter();
     let headers =
         headers.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
     let headers = headers.collect();
-    let body = response.body_mut().with_config().limit(MAX_BODY).read_to_vec()?;
+    let body = response.body_mut().with_config().limit(limit).read_to_vec()?;
     let body = String::from_utf8(body).unwrap_or_else(|raw| String::from_utf8_lossy(raw.as_bytes()).into_owned());
     Ok(HttpResponse { status: response.status().as_u16(), headers, body })
 }

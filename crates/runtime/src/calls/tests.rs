@@ -4,11 +4,14 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpListener,
     sync::mpsc::{self, Receiver},
+    thread,
 };
 
 use octoflow_model::{ids::NodeIx, task::EnvValue};
 
 use super::*;
+
+mod faults;
 
 /// Answers each connection with the next of `answers`; returns the requests it got.
 fn server(answers: Vec<String>) -> (String, Receiver<String>) {
@@ -45,14 +48,7 @@ fn response(status: &str, body: &str) -> String {
 }
 
 fn get(url: String) -> HttpRequest {
-    HttpRequest {
-        method: "GET".to_owned(),
-        url,
-        headers: Vec::new(),
-        body: Vec::new(),
-        timeout: Duration::from_secs(20),
-        verify: true,
-    }
+    HttpRequest::new("GET", url, Duration::from_secs(20))
 }
 
 fn task(request: HttpRequest) -> Box<Task> {
@@ -64,9 +60,38 @@ fn attempt(task: u32) -> AttemptId {
 }
 
 fn place(policy: &Policy) -> (HttpRuntime, Receiver<Vec<Report>>) {
+    owned_place(policy, &ThreadOwner::default())
+}
+
+fn owned_place(policy: &Policy, owner: &ThreadOwner) -> (HttpRuntime, Receiver<Vec<Report>>) {
     let (report, told) = mpsc::channel();
     // Once the test has ended, reports are dropped.
-    (HttpRuntime::new(policy, Box::new(move |batch| drop(report.send(batch)))), told)
+    (HttpRuntime::new(policy, policy, Box::new(move |batch| drop(report.send(batch))), owner).unwrap(), told)
+}
+
+#[test]
+fn requests_are_answered_also_while_no_thread_can_be_started() {
+    let (base, _asked) = server(vec![response("200 OK", "one"), response("200 OK", "two")]);
+    let owner = ThreadOwner::default();
+    let (mut calls, told) = owned_place(&Policy::local(), &owner);
+    owner.refuse_threads(true);
+    for task_number in [1, 2] {
+        let task = task(get(base.clone()));
+        calls.send(vec![Order::Start { attempt: attempt(task_number), task }]);
+    }
+    for _ in 0..2 {
+        assert!(matches!(answer_of(&told), Answer::Http(response) if response.status == 200));
+    }
+}
+
+#[test]
+fn the_owner_hears_of_a_thread_that_panicked() {
+    let (tell, told) = mpsc::channel();
+    let owner = ThreadOwner::new(move |name, why| tell.send(format!("{name}: {why}")).unwrap());
+    let sink = Box::new(|_| panic!("out of luck"));
+    let mut calls = HttpRuntime::new(&Policy::local(), &Policy::local(), sink, &owner).unwrap();
+    calls.send(vec![Order::Start { attempt: attempt(1), task: task(get("http://127.0.0.1:1/".to_owned())) }]);
+    assert_eq!(told.recv().unwrap(), "call: it panicked: out of luck");
 }
 
 fn answer_of(told: &Receiver<Vec<Report>>) -> Answer {

@@ -21,7 +21,8 @@ pub(crate) type Pressure = Arc<AtomicBool>;
 
 pub(crate) struct Writer {
     path: PathBuf,
-    file: Option<File>,
+    create: Box<Create>,
+    file: Option<Box<dyn LogFile>>,
     /// Spare descriptor, held until the file is opened.
     reserve: Option<OwnedFd>,
     pressure: Pressure,
@@ -36,6 +37,23 @@ pub(crate) struct Writer {
     truncated: bool,
 }
 
+/// The file of a log. A trait, so that tests can make every single call fail.
+trait LogFile: Write + Send {
+    /// Cuts the file to this length and goes on writing there.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+}
+
+impl LogFile for File {
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        let cut = self.set_len(length);
+        // If it cannot be cut, it is overwritten.
+        self.seek(SeekFrom::Start(length))?;
+        cut
+    }
+}
+
+type Create = dyn Fn(&Path) -> io::Result<Box<dyn LogFile>> + Send;
+
 struct Gap {
     bytes: u64,
     why: String,
@@ -43,7 +61,18 @@ struct Gap {
 
 impl Writer {
     pub(crate) fn new(path: PathBuf, limit: u64, pressure: Pressure, reserve: Option<OwnedFd>) -> Self {
-        Self { path, file: None, reserve, pressure, length: 0, limit, full: false, gap: None, truncated: false }
+        Self {
+            path,
+            create: Box::new(create),
+            file: None,
+            reserve,
+            pressure,
+            length: 0,
+            limit,
+            full: false,
+            gap: None,
+            truncated: false,
+        }
     }
 
     pub(crate) fn truncated(&self) -> bool {
@@ -127,7 +156,7 @@ impl Writer {
             Some(file) => file,
             None => {
                 self.reserve = None;
-                self.file.insert(create(&self.path)?)
+                self.file.insert((self.create)(&self.path)?)
             }
         };
         let name = container.map_or(&[][..], |name| &name.as_bytes()[..name.len().min(MAX_NAME - 1)]);
@@ -145,7 +174,13 @@ impl Writer {
         }
         let parts = [io::IoSlice::new(&header), io::IoSlice::new(bytes)];
         let whole = header.len() + bytes.len();
-        let outcome = match file.write_vectored(&parts) {
+        let sent = loop {
+            match file.write_vectored(&parts) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                sent => break sent,
+            }
+        };
+        let outcome = match sent {
             Ok(sent) if sent == whole => Ok(()),
             Ok(sent) if sent < header.len() => file.write_all(&header[sent..]).and_then(|()| file.write_all(bytes)),
             Ok(sent) => file.write_all(&bytes[sent - header.len()..]),
@@ -154,27 +189,33 @@ impl Writer {
         match outcome {
             Ok(()) => self.length += whole as u64,
             // A partial frame would make the rest unreadable. If it cannot be cut off, the next frame overwrites it.
-            Err(_) => {
-                let _ = file.set_len(self.length);
-                let _ = file.seek(SeekFrom::Start(self.length));
-            }
+            Err(_) => drop(file.cut(self.length)),
         }
         outcome
     }
 }
 
-fn create(path: &Path) -> io::Result<File> {
-    match File::create(path) {
+fn create(path: &Path) -> io::Result<Box<dyn LogFile>> {
+    let open = || loop {
+        match File::create(path) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    };
+    let file = match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs::create_dir_all(path.parent().unwrap_or(path))?;
-            File::create(path)
+            open()
         }
         other => other,
-    }
+    };
+    Ok(Box::new(file?))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use octoflow_model::ids::{AttemptId, NodeIx, RunId};
 
     use super::*;
@@ -225,5 +266,94 @@ mod tests {
         let frames = frames(&logs);
         assert!(String::from_utf8_lossy(&frames[0].bytes).starts_with("4 bytes of output are missing here"));
         assert_eq!(frames.len(), 1);
+    }
+
+    /// A file that fails its n-th call, after a part of the bytes was written.
+    struct Faulty {
+        file: File,
+        calls: Arc<Mutex<usize>>,
+        fault: (usize, i32),
+        torn: usize,
+    }
+
+    fn fails(calls: &Mutex<usize>, (nth, code): (usize, i32)) -> io::Result<()> {
+        let mut calls = calls.lock().unwrap();
+        *calls += 1;
+        if *calls == nth { Err(io::Error::from_raw_os_error(code)) } else { Ok(()) }
+    }
+
+    impl Write for Faulty {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if let Err(error) = fails(&self.calls, self.fault) {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    self.file.write_all(&bytes[..self.torn.min(bytes.len())]).unwrap();
+                }
+                return Err(error);
+            }
+            // A disk may take less than it was given.
+            self.file.write(&bytes[..bytes.len().min(self.torn + 7)])
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl LogFile for Faulty {
+        fn cut(&mut self, length: u64) -> io::Result<()> {
+            self.file.seek(SeekFrom::Start(length))?;
+            fails(&self.calls, self.fault)?;
+            self.file.set_len(length)
+        }
+    }
+
+    /// Writes a log of ten lines whose n-th call fails; returns its frames and the number of calls.
+    fn play(fault: (usize, i32), torn: usize) -> (Vec<Frame>, bool, usize) {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = Logs::new(dir.path());
+        let calls = Arc::new(Mutex::new(0));
+        let mut writer = Writer::new(logs.path(attempt()), u64::MAX, Pressure::default(), None);
+        let counted = calls.clone();
+        writer.create = Box::new(move |path| {
+            fails(&counted, fault)?;
+            fs::create_dir_all(path.parent().unwrap())?;
+            Ok(Box::new(Faulty { file: File::create(path)?, calls: counted.clone(), fault, torn }))
+        });
+        for line in 0..10 {
+            writer.append(Stream::Stdout, Time(line), format!("line {line}\n").as_bytes());
+        }
+        assert!(writer.close(Time(10)) || writer.close(Time(11)));
+        let length = fs::metadata(logs.path(attempt())).unwrap().len();
+        assert!(writer.length() <= length, "{} and {length}", writer.length());
+        let calls = *calls.lock().unwrap();
+        (frames(&logs), writer.truncated(), calls)
+    }
+
+    #[test]
+    fn whatever_call_fails_the_log_is_whole_or_says_how_much_is_missing_where() {
+        let (sound, truncated, calls) = play((0, 0), 3);
+        assert!(sound.len() == 10 && !truncated);
+        for code in [libc::EIO, libc::ENOSPC, libc::EINTR] {
+            for nth in 1..=calls {
+                for torn in [0, 1, 12, 20] {
+                    let (frames, truncated, _) = play((nth, code), torn);
+                    let mut bytes = 0;
+                    for frame in &frames {
+                        let text = String::from_utf8_lossy(&frame.bytes);
+                        if frame.stream == Stream::Note {
+                            let (missing, _) = text.split_once(" bytes of output are missing here").unwrap();
+                            bytes += missing.parse::<usize>().unwrap();
+                        } else {
+                            assert!(text.starts_with("line ") && text.len() == 7, "{text}");
+                            bytes += text.len();
+                        }
+                    }
+                    assert_eq!(bytes, 70, "call {nth} failed with {code} after {torn} bytes");
+                    let missing = frames.iter().any(|frame| frame.stream == Stream::Note);
+                    assert_eq!(truncated, missing, "call {nth} failed with {code}");
+                    assert!(code != libc::EINTR || nth == 1 || !missing, "an interrupted call {nth} lost a line");
+                }
+            }
+        }
     }
 }

@@ -14,10 +14,12 @@ use std::{
     time::Duration,
 };
 
-use super::sys::{checked, pid};
+use super::sys::{capability, checked, pid};
 
 /// What the child does before it becomes the task.
 pub(crate) struct Plan<'a> {
+    /// Name that the child gives the machine in a namespace of its own, where the kernel lets it.
+    pub(crate) hostname: Option<&'a CStr>,
     /// Mount namespace to enter.
     pub(crate) namespace: Option<BorrowedFd<'a>>,
     /// Init process of the PID namespace to create the child in, and a process of our own namespace to return to, if we
@@ -34,6 +36,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) inherited: &'a [RawFd],
     /// Limit of private writable memory in bytes, for the child and each of its children.
     pub(crate) data_limit: Option<u64>,
+    /// True if the child gives up the capabilities that lead out of its namespaces.
+    pub(crate) confined: bool,
     pub(crate) dir: &'a CStr,
     /// Paths tried in order; the first that exists and may be executed wins.
     pub(crate) programs: &'a [CString],
@@ -49,6 +53,7 @@ pub(crate) enum Step {
     Streams,
     Directory,
     Memory,
+    Privileges,
     Exec,
 }
 
@@ -95,6 +100,8 @@ impl Drop for Stack {
 
 /// Everything the child reads, as plain pointers, and the two words it writes when it fails.
 struct Shared {
+    hostname: *const c_char,
+    hostname_length: usize,
     namespace: c_int,
     streams: [c_int; 3],
     terminal: bool,
@@ -102,6 +109,7 @@ struct Shared {
     inherited: *const c_int,
     inherited_count: usize,
     data_limit: Option<u64>,
+    confined: bool,
     dir: *const c_char,
     programs: *const *const c_char,
     args: *const *const c_char,
@@ -119,6 +127,8 @@ pub(crate) fn spawn(plan: &Plan<'_>, stack: &mut Stack) -> Result<i32, Failure> 
     };
     let (programs, args, env) = (pointers(plan.programs), pointers(plan.args), pointers(plan.env));
     let mut shared = Shared {
+        hostname: plan.hostname.map_or(ptr::null(), CStr::as_ptr),
+        hostname_length: plan.hostname.map_or(0, |name| name.count_bytes()),
         namespace: plan.namespace.map_or(-1, |fd| fd.as_raw_fd()),
         streams: [plan.stdin.as_raw_fd(), plan.stdout.as_raw_fd(), plan.stderr.as_raw_fd()],
         terminal: plan.terminal,
@@ -126,6 +136,7 @@ pub(crate) fn spawn(plan: &Plan<'_>, stack: &mut Stack) -> Result<i32, Failure> 
         inherited: plan.inherited.as_ptr(),
         inherited_count: plan.inherited.len(),
         data_limit: plan.data_limit,
+        confined: plan.confined,
         dir: plan.dir.as_ptr(),
         programs: programs.as_ptr(),
         args: args.as_ptr(),
@@ -199,6 +210,10 @@ unsafe fn become_task(shared: &Shared) -> (Step, c_int) {
         if shared.namespace >= 0 && libc::setns(shared.namespace, libc::CLONE_NEWNS) < 0 {
             return (Step::Namespace, errno());
         }
+        // A name is a convenience: a task that cannot have one of its own sees the machine's.
+        if shared.hostname_length > 0 && libc::unshare(libc::CLONE_NEWUTS) == 0 {
+            libc::sethostname(shared.hostname, shared.hostname_length);
+        }
         for (target, source) in shared.streams.iter().enumerate() {
             if libc::dup2(*source, target as c_int) < 0 {
                 return (Step::Streams, errno());
@@ -214,6 +229,10 @@ unsafe fn become_task(shared: &Shared) -> (Step, c_int) {
             && limit_data(bytes) < 0
         {
             return (Step::Memory, errno());
+        }
+        // Everything above needs them.
+        if shared.confined && capability::give_up() < 0 {
+            return (Step::Privileges, errno());
         }
         let mut none: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&raw mut none);
@@ -278,6 +297,7 @@ mod tests {
     fn try_spawn(programs: &[&str], dir: &CStr) -> Result<i32, Failure> {
         let null = File::options().read(true).write(true).open("/dev/null").unwrap();
         let plan = Plan {
+            hostname: None,
             namespace: None,
             processes: None,
             stdin: null.as_fd(),
@@ -287,6 +307,7 @@ mod tests {
             group: None,
             inherited: &[],
             data_limit: None,
+            confined: false,
             dir,
             programs: &texts(programs),
             args: &texts(&["true"]),

@@ -374,7 +374,7 @@ pub(super) mod tests {
 
     use octoflow_model::{
         ids::NodeIx,
-        task::{Container, WantedOutputs},
+        task::{TaskContainer, WantedOutputs},
         time::Time,
     };
 
@@ -420,7 +420,7 @@ pub(super) mod tests {
     }
 
     fn start(task: u32) -> Order {
-        let main = Container { command: vec!["true".to_owned()], ..Container::default() };
+        let main = TaskContainer { command: vec!["true".to_owned()], ..TaskContainer::default() };
         Order::Start { attempt: attempt(task), task: Box::new(Task { main, ..Task::default() }) }
     }
 

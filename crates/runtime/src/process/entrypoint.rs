@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use octoflow_model::task::Container;
+use octoflow_model::task::TaskContainer;
 
 /// Programs that images run if no command is given. Configuration extends and overrides it.
 const KNOWN: [(&str, &str); 24] = [
@@ -57,7 +57,7 @@ impl ProgramTable {
     }
 
     /// Returns the arguments of a container, its entrypoint first. `Err` says what the user can do.
-    pub(crate) fn args(&self, container: &Container) -> Result<Vec<String>, String> {
+    pub(crate) fn args(&self, container: &TaskContainer) -> Result<Vec<String>, String> {
         let mut args =
             if container.command.is_empty() { self.entrypoint(&container.image)? } else { container.command.clone() };
         args.extend(container.args.iter().cloned());
@@ -128,9 +128,14 @@ mod tests {
         ProgramTable { configured, better_shell: Some("/bin/bash".into()) }
     }
 
-    fn container(image: &str, command: &[&str], args: &[&str]) -> Container {
+    fn container(image: &str, command: &[&str], args: &[&str]) -> TaskContainer {
         let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
-        Container { image: image.to_owned(), command: texts(command), args: texts(args), ..Container::default() }
+        TaskContainer {
+            image: image.to_owned(),
+            command: texts(command),
+            args: texts(args),
+            ..TaskContainer::default()
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub struct NotAbsolute(pub String);
 
 /// A refused host path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum HostPathRefused {
     #[error("hostPath `{}` is the data directory or lies in it, which no task may see", path.display())]
     Data { path: PathBuf },
     #[error(
@@ -63,17 +63,17 @@ impl HostPaths {
     }
 
     /// Checks a path as a manifest names it, with links resolved as they are now.
-    pub fn check(&self, path: &Path, data: &Path) -> Result<(), Refused> {
+    pub fn check(&self, path: &Path, data: &Path) -> Result<(), HostPathRefused> {
         let (real, data) = (resolved(path), resolved(data));
         if real.starts_with(&data) {
-            return Err(Refused::Data { path: path.to_owned() });
+            return Err(HostPathRefused::Data { path: path.to_owned() });
         }
         match self {
             Self::Any => Ok(()),
             // Hiding it is not enough here: manifests come from others, and a task of root can undo a mount.
-            Self::Below(_) if data.starts_with(&real) => Err(Refused::AroundData { path: path.to_owned() }),
+            Self::Below(_) if data.starts_with(&real) => Err(HostPathRefused::AroundData { path: path.to_owned() }),
             Self::Below(prefixes) if prefixes.iter().any(|prefix| real.starts_with(resolved(prefix))) => Ok(()),
-            Self::Below(_) => Err(Refused::NotAllowed { path: path.to_owned() }),
+            Self::Below(_) => Err(HostPathRefused::NotAllowed { path: path.to_owned() }),
         }
     }
 
@@ -86,7 +86,7 @@ impl HostPaths {
         // The data directory may have a second name by another mount.
         let (opened, own) = (file.metadata().map_err(failed)?, fs::metadata(data).map_err(failed)?);
         if (opened.dev(), opened.ino()) == (own.dev(), own.ino()) {
-            return Err(Refused::Data { path: real }.to_string());
+            return Err(HostPathRefused::Data { path: real }.to_string());
         }
         Ok(resolved(data).strip_prefix(&real).ok().map(Path::to_owned))
     }
@@ -118,7 +118,11 @@ mod tests {
         symlink(&data, beside.join("link")).unwrap();
         let inside = data.join("claims/ns");
         for path in [&data, &inside, &beside.join("link"), &beside.join("link/logs")] {
-            assert!(matches!(HostPaths::Any.check(path, &data), Err(Refused::Data { .. })), "{}", path.display());
+            assert!(
+                matches!(HostPaths::Any.check(path, &data), Err(HostPathRefused::Data { .. })),
+                "{}",
+                path.display()
+            );
         }
         for path in [&beside, &dir.path().join("data2"), Path::new("/nowhere"), dir.path()] {
             assert_eq!(HostPaths::Any.check(path, &data), Ok(()), "{}", path.display());
@@ -130,7 +134,7 @@ mod tests {
         let server = HostPaths::Below(vec![dir.path().to_owned()]);
         symlink(dir.path(), beside.join("up")).unwrap();
         for path in [dir.path(), Path::new("/"), &beside.join("up")] {
-            assert!(matches!(server.check(path, &data), Err(Refused::AroundData { .. })), "{}", path.display());
+            assert!(matches!(server.check(path, &data), Err(HostPathRefused::AroundData { .. })), "{}", path.display());
         }
         assert_eq!(server.check(&beside, &data), Ok(()));
         assert!(server.check_opened(&File::open(dir.path()).unwrap(), &data).is_err());

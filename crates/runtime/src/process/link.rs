@@ -43,7 +43,12 @@ pub(crate) struct Connected {
 }
 
 /// Connects to the spawner of the data directory, or starts one.
-pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Result<Connected, Error> {
+pub(crate) fn connect(
+    data: &Path,
+    command: &[OsString],
+    visible: &[String],
+    hello: &Hello,
+) -> Result<Connected, Error> {
     let dir = data.join("spawner");
     fs::DirBuilder::new()
         .recursive(true)
@@ -62,7 +67,7 @@ pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Resul
         }
     }
     let (socket, theirs) = UnixStream::pair().map_err(|source| Error::Start { source })?;
-    let mut child = start(data, &dir, command, theirs.into())?;
+    let mut child = start(data, &dir, command, visible, theirs.into())?;
     match handshake(&socket, hello) {
         Ok(welcome) => {
             let pid = Some(child.id());
@@ -89,12 +94,19 @@ fn connect_existing(dir: &Path) -> Option<UnixStream> {
     UnixStream::connect(format!("/proc/self/fd/{}/sock", handle.as_raw_fd())).ok()
 }
 
-fn start(data: &Path, dir: &Path, command: &[OsString], connection: OwnedFd) -> Result<Child, Error> {
+fn start(
+    data: &Path,
+    dir: &Path,
+    command: &[OsString],
+    visible: &[String],
+    connection: OwnedFd,
+) -> Result<Child, Error> {
     let log = File::options().create(true).append(true).mode(0o600).open(dir.join("log"));
     let (program, args) = command.split_first().ok_or(Error::NoCommand)?;
     Command::new(program)
         .args(args)
         .arg(data)
+        .args(visible)
         .stdin(connection)
         .stdout(Stdio::null())
         .stderr(log.map_or_else(|_| Stdio::null(), Stdio::from))

@@ -11,7 +11,7 @@ use std::{
 use octoflow_model::{
     ids::AttemptId,
     order::Exit,
-    task::{Archive, ArtifactSource, Container, File, Mount, MountSource, Task},
+    task::{Archive, ArtifactSource, File, Mount, MountSource, Task, TaskContainer},
 };
 
 use super::{
@@ -81,6 +81,7 @@ pub(crate) fn plan(
     launch.termination = termination(task, isolated)?;
     launch.storage_limit = storage_limit(task).or(context.storage_limit);
     launch.keep = !task.wanted.parameters.is_empty() || !task.wanted.artifacts.is_empty();
+    launch.hostname = task.hostname.clone().filter(|_| isolated);
     launch.progress = progress.map(|(_, path)| path.to_owned());
     if task.pod.is_none() {
         launch.grace_ms = millis(task.grace);
@@ -177,7 +178,7 @@ fn own_env(progress: Option<(&str, &str)>, hosts: Option<&str>, isolated: bool) 
 /// Plans the start of one container: program, environment and directory. Files and mounts belong to the attempt.
 fn run(
     attempt: AttemptId,
-    container: &Container,
+    container: &TaskContainer,
     own_env: &[(String, String)],
     isolated: bool,
     context: &PlanContext,
@@ -207,6 +208,7 @@ fn run(
         mounts: Vec::new(),
         progress: None,
         hosts: None,
+        hostname: None,
         termination: None,
         pod_plan: None,
         host: None,
@@ -269,7 +271,7 @@ fn host_mounts(mounts: &[Mount], context: &PlanContext) -> Result<Option<Box<Hos
     let mut points = Vec::new();
     for mount in mounts {
         if let MountSource::Host { path } = &mount.source {
-            let refused = |error: hostpath::Refused| Exit::Environment(error.to_string());
+            let refused = |error: hostpath::HostPathRefused| Exit::Environment(error.to_string());
             context.host_paths.check(Path::new(path), &context.data).map_err(refused)?;
             points.push(mount_path(mount)?);
         }
@@ -336,7 +338,7 @@ mod tests {
 
     use octoflow_model::{
         ids::{NodeIx, RunId},
-        task::{ArtifactInput, Container, TerminationMessage},
+        task::{ArtifactInput, TaskContainer, TerminationMessage},
     };
 
     use super::*;
@@ -360,7 +362,7 @@ mod tests {
     fn script() -> Task {
         let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
         Task {
-            main: Container { command: texts(&["python", "/argo/staging/script"]), ..Container::default() },
+            main: TaskContainer { command: texts(&["python", "/argo/staging/script"]), ..TaskContainer::default() },
             files: vec![File { path: "/argo/staging/script".to_owned(), contents: b"1".to_vec(), mode: 0o755 }],
             ..Task::default()
         }

@@ -2,6 +2,7 @@
 //! system. For the spawner it is the task; for the containers it is the parent, whose death ends them. Reads its plan
 //! from standard input and writes frames to standard output. Knows nothing of engines or reports.
 
+mod probe;
 mod run;
 
 use std::{

@@ -83,6 +83,11 @@ impl Dispatcher {
                     reports.push(Report::Progress { attempt, at, done, total });
                 }
             }
+            FromSpawner::Ready(attempt, at, ready) => {
+                if lock(&self.in_flight).contains_key(&attempt) {
+                    reports.push(Report::Ready { attempt, at, ready });
+                }
+            }
             FromSpawner::Prepared(attempt, has_root) => match take_descriptor(has_root, descriptors) {
                 Ok(root) => self.stage(attempt, root, generation),
                 Err(DescriptorLost) => self.ask_again(attempt, generation),
@@ -226,19 +231,19 @@ impl EndedAttempt {
     }
 }
 
-/// Returns whether something could not be collected for lack of space or descriptors, which may become free.
+/// Returns whether something could not be collected for lack of space, descriptors or a disk that answers, which pass.
 fn met_shortage(collected: &Collected) -> bool {
     let parameters = collected.parameters.iter().filter_map(|(_, found)| failure(found));
     let artifacts = collected.artifacts.iter().map(|(_, found)| found).chain(&collected.log).filter_map(failure);
     parameters.chain(artifacts).any(|why| Shortage::of_files(why).is_some())
 }
 
-/// Marks failures for lack of space at the start of their message, so that people and rules can tell them from other
+/// Marks failures of the disk at the start of their message, so that people and rules can tell them from other
 /// failures.
 fn classify(mut collected: Collected) -> Collected {
     fn class<T>(found: &mut Found<T>) {
         if let Found::Failed(why) = found
-            && Shortage::of_files(why) == Some(Shortage::Space)
+            && Shortage::of_files(why).is_some_and(Shortage::is_of_the_disk)
         {
             *why = format!("disk: {why}");
         }
@@ -265,5 +270,27 @@ fn take_descriptor(has: bool, descriptors: &mut VecDeque<Option<OwnedFd>>) -> Re
         None => Ok(None),
         Some(Some(root)) => Ok(Some(root)),
         Some(None) => Err(DescriptorLost),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_that_met_a_full_or_broken_disk_are_collected_again_and_others_are_not() {
+        let collected = |code| {
+            let why = format!("`/out`: {}", std::io::Error::from_raw_os_error(code));
+            Collected { parameters: vec![("p".to_owned(), Found::Failed(why))], ..Collected::default() }
+        };
+        for code in [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::EMFILE] {
+            assert!(met_shortage(&collected(code)), "{code}");
+        }
+        assert!(!met_shortage(&collected(libc::EACCES)));
+        let failed = |code| classify(collected(code)).parameters.remove(0).1;
+        for code in [libc::EIO, libc::ENOSPC] {
+            assert!(matches!(failed(code), Found::Failed(why) if why.starts_with("disk: ")), "{code}");
+        }
+        assert!(matches!(failed(libc::EMFILE), Found::Failed(why) if !why.starts_with("disk: ")));
     }
 }

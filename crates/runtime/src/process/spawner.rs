@@ -64,13 +64,17 @@ pub(crate) const MARK: &str = "OCTOFLOW_ATTEMPT";
 /// for good.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs a spawner. The engine starts it with the data directory as its only argument and one end of the connection as
-/// standard input.
+/// Runs a spawner. The engine starts it with the data directory as its first argument and one end of the connection as
+/// standard input. Further arguments are the folders that its first tasks see at their paths: the file system that
+/// tests isolation shows them, so that the first task can use it.
 ///
 /// It must run on the main thread of its process: that is where the kernel reparents orphans to.
 pub fn spawner_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let data = arguments.into_iter().next().map(PathBuf::from);
-    let outcome = data.ok_or_else(|| io::Error::other("the data directory is missing")).and_then(|data| live(&data));
+    let mut arguments = arguments.into_iter();
+    let data = arguments.next().map(PathBuf::from);
+    let visible: Vec<String> = arguments.filter_map(|folder| folder.into_string().ok()).collect();
+    let missing = || io::Error::other("the data directory is missing");
+    let outcome = data.ok_or_else(missing).and_then(|data| live(&data, &visible));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -81,7 +85,7 @@ pub fn spawner_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn live(data: &Path) -> io::Result<()> {
+fn live(data: &Path, visible: &[String]) -> io::Result<()> {
     // Descriptors that the engine's caller left open must not reach a task.
     sys::pid::set_inherited_cloexec();
     sys::new_session();
@@ -130,7 +134,7 @@ fn live(data: &Path) -> io::Result<()> {
     let listener = open_listener(&dir)?;
     let workers = Workers::new(data, maker, &instance)?;
     if hello.isolate && obstacle.is_none() {
-        obstacle = workers.probe().err();
+        obstacle = workers.probe(visible).err();
     }
     workers.start()?;
     let isolated = hello.isolate && obstacle.is_none();

@@ -98,7 +98,7 @@ impl Dispatcher {
     fn reconnect(&self) -> Option<Connected> {
         let mut backoff = Backoff::default();
         loop {
-            match connect(&self.context.data, &self.command, &self.hello) {
+            match connect(&self.context.data, &self.command, &self.context.visible, &self.hello) {
                 Ok(connected) => return Some(connected),
                 Err(error) => {
                     self.monitor.down(format!("the spawner died and could not be started: {}", chain(&error)))

@@ -2,6 +2,7 @@
 //! Nothing here decides anything; every function is one call, its arguments checked by types.
 #![expect(unsafe_code, reason = "this file is the border to the kernel; every call states why it is sound")]
 
+pub(crate) mod capability;
 pub(crate) mod dir;
 pub(crate) mod pid;
 mod socket;

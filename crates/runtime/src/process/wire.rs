@@ -11,7 +11,7 @@ use octoflow_model::{
 use crate::port::{Condition, ConditionKind};
 
 /// Protocol version. Only `Hello`, `Welcome` and `Refused` must be readable by every version.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 7;
 
 /// Placeholder for the directory of an attempt without isolation, which only the spawner knows. No text of a user that
 /// can be executed contains a NUL.
@@ -233,6 +233,8 @@ records! {
         /// Its hosts file. Separate from other mounts, because a workspace that has it serves every task with the same
         /// hosts.
         hosts: Option<Bind>,
+        /// Name of the machine as it sees it, if it is isolated.
+        hostname: Option<String>,
         /// Where its termination message is found, if it is wanted.
         termination: Option<TerminationSource>,
         /// Its containers, if there are several; the program is then the supervisor.
@@ -271,7 +273,19 @@ records! {
         label: Option<String>,
         /// Members that must have succeeded before it starts.
         after: Vec<u32>,
+        /// How to see that it is ready.
+        probe: Option<Box<WireProbe>>,
         launch: Launch,
+    }
+    /// A check that is repeated while a container runs.
+    WireProbe {
+        check: WireCheck,
+        delay_ms: u64,
+        period_ms: u64,
+        timeout_ms: u64,
+        /// Consecutive successes that make it ready, and failures that end that.
+        successes: u32,
+        failures: u32,
     }
     /// End of one container; all fields are `None` if it was never started.
     MemberEnding {
@@ -413,12 +427,25 @@ choices! {
         10 = Pong(),
         /// All conditions that keep it from starting tasks right now; empty if there are none.
         11 = Conditions(conditions: Vec<WireCondition>),
+        /// Whether all probed containers of the attempt are ready.
+        12 = Ready(attempt: AttemptId, at: Time, ready: bool),
+    }
+    /// One check of a container.
+    WireCheck {
+        /// Candidates for the program, and its arguments.
+        1 = Exec(programs: Vec<String>, args: Vec<String>),
+        /// Address with port, and the request.
+        2 = Http(address: String, request: String),
+        /// Address with port.
+        3 = Tcp(address: String),
     }
     /// Messages of a supervisor about its containers, by index.
     FromPod {
         1 = Output(member: u32, stderr: bool, bytes: Bytes),
         2 = Began(member: u32, at: Time),
         3 = Over(member: u32, at: Time, exit: Ended),
+        /// Whether all probed containers are ready.
+        4 = Ready(ready: bool),
     }
 }
 
@@ -432,7 +459,8 @@ impl FromSpawner {
             | Self::Fresh(attempt)
             | Self::Lost(attempt, ..)
             | Self::Progressed(attempt, ..)
-            | Self::Member(attempt, ..) => Some(*attempt),
+            | Self::Member(attempt, ..)
+            | Self::Ready(attempt, ..) => Some(*attempt),
             Self::Welcome(_) | Self::Refused(_) | Self::Pong() | Self::Conditions(_) => None,
         }
     }

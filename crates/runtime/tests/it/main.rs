@@ -60,6 +60,7 @@ tests! {
         writes_do_not_reach_the_machine,
         a_used_file_system_is_as_new_for_the_next_task,
         the_data_directory_is_hidden,
+        a_task_of_root_cannot_undo_its_mounts_and_does_what_containers_do,
         folders_that_are_named_stay_visible_below_tmp,
         file_systems_with_folders_shown_are_used_again_and_are_as_new,
         a_path_of_the_machine_is_mounted_only_where_it_is_allowed,

@@ -5,12 +5,12 @@ use std::time::Duration;
 use octoflow_model::{
     order::Exit,
     pod::{Member, Part, Pod},
-    task::{Container, Task},
+    task::{Task, TaskContainer},
 };
 
 use octoflow_runtime::process;
 
-use crate::rig::{Rig, sh};
+use crate::rig::{Rig, sh, skip};
 
 const MEBIBYTE: u64 = 1024 * 1024;
 /// `dd` has a buffer as large as the block it copies.
@@ -84,8 +84,7 @@ pub(crate) fn a_limit_holds_for_the_children_of_a_process() {
 
 pub(crate) fn a_limit_holds_for_all_processes_of_a_container_together() {
     if let Err(why) = process::memory_limits() {
-        eprintln!("SKIPPED: limits hold for single processes only: {why}");
-        return;
+        return skip(&format!("limits hold for single processes only: {why}"));
     }
     // Each stays far below the limit, and all of them hold their memory at the same time.
     let script = "for i in 1 2 3 4; do dd if=/dev/zero bs=40M count=1 2>/dev/null | sleep 2 & done; wait; exit 1";
@@ -99,13 +98,20 @@ pub(crate) fn a_limit_is_of_one_container_and_not_of_its_siblings() {
     in_both_isolations(|rig| {
         let members = [("free", None), ("bound", Some(50 * MEBIBYTE)), ("roomy", Some(2048 * MEBIBYTE))];
         let member = |(name, limit): (&str, Option<u64>)| {
-            let container = Container { name: name.to_owned(), ..limited(LARGE, limit).main };
-            Member { part: Part::Main, container, files: Vec::new(), mounts: Vec::new(), after: Vec::new() }
+            let container = TaskContainer { name: name.to_owned(), ..limited(LARGE, limit).main };
+            Member {
+                part: Part::Main,
+                container,
+                files: Vec::new(),
+                mounts: Vec::new(),
+                after: Vec::new(),
+                probe: None,
+            }
         };
         let members: Vec<Member> = members.into_iter().map(member).collect();
         let task = Task {
             name: "test".to_owned(),
-            main: Container { name: "main".to_owned(), ..members[0].container.clone() },
+            main: TaskContainer { name: "main".to_owned(), ..members[0].container.clone() },
             grace: Duration::from_secs(30),
             pod: Some(Box::new(Pod { members, ..Pod::default() })),
             ..Task::default()

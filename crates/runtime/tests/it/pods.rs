@@ -6,7 +6,7 @@ use octoflow_model::{
     ids::AttemptId,
     order::{End, Exit, Order, Report},
     pod::{Member, Part, Pod},
-    task::{Container, Mount, MountSource, Task, WantedOutputs},
+    task::{Mount, MountSource, Task, TaskContainer, WantedOutputs},
 };
 use octoflow_runtime::{
     logs::{Logs, Stream},
@@ -19,13 +19,13 @@ use crate::rig::{Rig, eventually, processes_with};
 const FOREVER: &str = "while :; do sleep 0.02; done";
 
 fn member(part: Part, name: &str, script: &str) -> Member {
-    let container = Container {
+    let container = TaskContainer {
         name: name.to_owned(),
         image: "test".to_owned(),
         command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-        ..Container::default()
+        ..TaskContainer::default()
     };
-    Member { part, container, files: Vec::new(), mounts: Vec::new(), after: Vec::new() }
+    Member { part, container, files: Vec::new(), mounts: Vec::new(), after: Vec::new(), probe: None }
 }
 
 fn init(name: &str, script: &str) -> Member {
@@ -46,7 +46,7 @@ fn after(name: &str, script: &str, after: &[u32]) -> Member {
 
 fn pod(members: Vec<Member>) -> Task {
     let main = members.iter().find(|member| member.part == Part::Main).unwrap().container.clone();
-    let main = Container { name: "main".to_owned(), ..main };
+    let main = TaskContainer { name: "main".to_owned(), ..main };
     let pod = Some(Box::new(Pod { members, ..Pod::default() }));
     Task { name: "test".to_owned(), main, grace: Duration::from_secs(30), pod, ..Task::default() }
 }

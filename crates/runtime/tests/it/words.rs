@@ -7,7 +7,7 @@ use octoflow_model::{
 };
 use octoflow_runtime::port::Runtime as _;
 
-use crate::rig::{Rig, command, eventually, fresh_dir, sh, spawner_of};
+use crate::rig::{Rig, command, eventually, fresh_dir, sh, skip, spawner_of};
 
 const LOG: &str = "/dev/termination-log";
 
@@ -27,7 +27,7 @@ fn message(rig: &mut Rig, task: Task) -> Option<String> {
 fn isolated() -> Option<Rig> {
     let rig = Rig::new();
     if !rig.isolated {
-        eprintln!("this machine refuses isolation; nothing to check");
+        skip("this machine refuses isolation");
     }
     rig.isolated.then_some(rig)
 }
@@ -105,7 +105,7 @@ fn several(members: &[(Part, &str, &str)]) -> Task {
     let member = |(part, name, script): &(Part, &str, &str)| {
         let mut container = sh(script).main;
         container.name = (*name).to_owned();
-        Member { part: *part, container, files: Vec::new(), mounts: Vec::new(), after: Vec::new() }
+        Member { part: *part, container, files: Vec::new(), mounts: Vec::new(), after: Vec::new(), probe: None }
     };
     let members: Vec<Member> = members.iter().map(member).collect();
     let mut task = asked("");

@@ -9,6 +9,9 @@ pub(crate) use octoflow_control::registry::Cause;
 /// `Retry-After` during a storage outage, in seconds: the interval of the repair attempts.
 const AFTER_OUTAGE: u32 = 5;
 
+/// `Retry-After` while many large runs are shown, in seconds: some of them are sent by then.
+const WHILE_BUSY: u32 = 5;
+
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub status: StatusCode,
@@ -128,6 +131,10 @@ impl From<registry::Fault> for Fault {
             }
             From::TooLarge { kind, name, .. } => {
                 Self { about: Some((kind.plural, name)), ..of(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge") }
+            }
+            From::Busy { kind, name } => {
+                let fault = of(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable");
+                Self { about: Some((kind.plural, name)), retry_after: Some(WHILE_BUSY), ..fault }
             }
             From::BadRequest(_) => of(StatusCode::BAD_REQUEST, "BadRequest"),
             From::ReadOnly { .. } => of(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),

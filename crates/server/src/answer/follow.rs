@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 
-use octoflow_control::registry::{Fault as RegistryFault, Registry};
+use octoflow_control::{
+    Supervisor,
+    registry::{Fault as RegistryFault, Registry},
+};
 use octoflow_model::{Revision, RunId};
 use rustix::{
     fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags},
@@ -116,6 +119,18 @@ enum ReadState<L: Log> {
     Over,
 }
 
+/// Starts a task that must not end by a panic; the supervisor hears of one, as of a thread's.
+fn own(supervisor: Supervisor, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+    let task = tokio::spawn(task);
+    tokio::spawn(async move {
+        if let Err(error) = task.await
+            && error.is_panic()
+        {
+            supervisor.failed(name, &error.to_string());
+        }
+    });
+}
+
 impl Followers {
     /// Must be called within a tokio runtime. Runs until `closing` is cancelled.
     pub(crate) fn new(registry: Registry, changes: watch::Receiver<Revision>, closing: CancellationToken) -> Self {
@@ -128,7 +143,8 @@ impl Followers {
             arrived: Notify::new(),
             reads: Arc::new(Semaphore::new(MAX_READS)),
         }));
-        tokio::spawn(followers.clone().listen(changes, closing));
+        let supervisor = followers.0.registry.controller().supervisor().clone();
+        own(supervisor, "followers", followers.clone().listen(changes, closing));
         followers
     }
 
@@ -349,5 +365,21 @@ impl<L: Log> Follower<L> {
             (log, reading)
         }));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_supervisor_hears_of_a_task_that_panicked_and_not_of_one_that_ended() {
+        let supervisor = Supervisor::default();
+        own(supervisor.clone(), "quiet", async {});
+        own(supervisor.clone(), "loud", async { panic!("out of luck") });
+        while supervisor.failure().is_none() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(supervisor.failure().unwrap().thread, "loud");
     }
 }

@@ -30,7 +30,6 @@ mod strategic;
 mod strict;
 mod table;
 mod target;
-mod warning;
 mod watch;
 mod whole;
 mod wire;
@@ -66,6 +65,7 @@ fn needs(kind: &Kind) -> (Need, Need) {
     match kind.name {
         // Reading a secret grants what the secret grants.
         "Secret" => (Need::WriteJob, Need::WriteJob),
+        "Feature" => (Need::ReadFeature, Need::WriteFeature),
         // What all namespaces share.
         "Namespace" | "Node" | "Queue" | "PriorityClass" => (Need::ReadJob, Need::Admin),
         _ => (Need::ReadJob, Need::WriteJob),

@@ -71,11 +71,12 @@ fn document(routes: &[Route]) -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "Octoflow", "version": env!("CARGO_PKG_VERSION"),
-            "description": "Workflows and TaskSets: in the words of the Kubernetes API, of Argo Server, and our own.",
+            "description": "Workflows, TaskSets and submitted jobs: in the words of the Kubernetes API, of Argo Server, of the submission \
+                pipeline, and our own.",
         },
         "servers": [{"url": "/"}],
         "paths": paths(routes, |_| true),
-        "components": components(schemas, &[Face::Kube, Face::Argo, Face::Own]),
+        "components": components(schemas, &[Face::Kube, Face::Argo, Face::Own, Face::Submission]),
         "x-octoflow-not-offered": refused,
     })
 }
@@ -172,6 +173,11 @@ fn path_parameter(name: &str) -> Value {
         "side" => (json!({"type": "string", "enum": ["outputs", "inputs"]}), "Outputs or inputs of the node"),
         "sort" => (json!({"type": "string", "enum": ["workflows", "archived-workflows"]}), "What the id is an id of"),
         "discriminator" => (json!({"type": "string", "minLength": 1}), "A word that bindings can ask for"),
+        "feature" => (json!({"type": "string", "minLength": 1}), "The name of the feature"),
+        "plugin" => (json!({"type": "string", "minLength": 1}), "The key of the plugin: TYPE.FEATURE.AUTHOR"),
+        "author" => (json!({"type": "string", "minLength": 1}), "The author; `all` for everybody"),
+        "type" => (json!({"type": "string", "minLength": 1}), "The type of plugin"),
+        "jobID" => (json!({"type": "string", "minLength": 1}), "The id of the job"),
         _ => (json!({"type": "string", "minLength": 1}), "The rest of the path"),
     };
     json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema})
@@ -205,6 +211,7 @@ fn face_name(face: Face) -> &'static str {
         Face::Kube => "Kubernetes",
         Face::Argo => "Argo",
         Face::Own => "Octoflow",
+        Face::Submission => "Submission",
     }
 }
 

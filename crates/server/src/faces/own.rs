@@ -22,6 +22,7 @@ use crate::{
 
 mod audit;
 mod health;
+mod hooks;
 pub(crate) mod metrics;
 mod tokens;
 
@@ -51,6 +52,7 @@ pub(crate) fn routes() -> Table {
     health::routes(&mut table);
     tokens::routes(&mut table);
     audit::routes(&mut table);
+    hooks::routes(&mut table);
     table
 }
 

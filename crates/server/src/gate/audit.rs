@@ -39,12 +39,12 @@ pub(crate) struct Audit {
 }
 
 enum Message {
-    Entry(Box<Entry>),
+    Entry(Box<AuditEntry>),
     /// Answered once everything before it is in the file.
     Flush(Sender<()>),
 }
 
-pub(crate) struct Entry {
+pub(crate) struct AuditEntry {
     pub request: String,
     pub peer: String,
     /// Name and id of the token.
@@ -84,7 +84,7 @@ impl Audit {
         Ok(Self { folder, entries, writer: Some(writer) })
     }
 
-    pub(crate) fn write(&self, entry: Entry) {
+    pub(crate) fn write(&self, entry: AuditEntry) {
         // The writer ends only after the last sender.
         let _ = self.entries.send(Message::Entry(Box::new(entry)));
     }
@@ -200,7 +200,7 @@ impl AuditWriter {
         self.rotate()
     }
 
-    fn line(&mut self, entry: Entry, to: &mut Vec<u8>) {
+    fn line(&mut self, entry: AuditEntry, to: &mut Vec<u8>) {
         let (who, token) = entry.who.unzip();
         let line = SerializedEntry {
             dry_run: entry.dry_run,
@@ -313,8 +313,8 @@ mod tests {
 
     use super::*;
 
-    fn entry(path: &str, made: Option<&str>) -> Entry {
-        Entry {
+    fn entry(path: &str, made: Option<&str>) -> AuditEntry {
+        AuditEntry {
             request: "r".to_owned(),
             peer: "127.0.0.1".to_owned(),
             who: Some(("ann".to_owned(), "id".to_owned())),

@@ -23,7 +23,7 @@ pub(crate) struct Meter {
     next: AtomicU64,
     /// Counts by face, method and status. Bounded, because all three are.
     requests: Mutex<BTreeMap<(&'static str, &'static str, u16), u64>>,
-    seconds: [Histogram; 3],
+    seconds: [Histogram; 4],
     connections: Arc<AtomicUsize>,
     connection_refused: AtomicU64,
 }
@@ -37,7 +37,7 @@ impl Meter {
             start,
             next: AtomicU64::new(1),
             requests: Mutex::default(),
-            seconds: [Histogram::new(SECONDS), Histogram::new(SECONDS), Histogram::new(SECONDS)],
+            seconds: std::array::from_fn(|_| Histogram::new(SECONDS)),
             connections: Arc::default(),
             connection_refused: AtomicU64::new(0),
         }
@@ -75,8 +75,8 @@ impl Meter {
         requests.iter().map(|(key, count)| (*key, *count)).collect()
     }
 
-    pub(crate) fn seconds(&self) -> [(&'static str, &Histogram); 3] {
-        [Face::Kube, Face::Argo, Face::Own].map(|face| (word(face), &self.seconds[place(face)]))
+    pub(crate) fn seconds(&self) -> [(&'static str, &Histogram); 4] {
+        [Face::Kube, Face::Argo, Face::Own, Face::Submission].map(|face| (word(face), &self.seconds[place(face)]))
     }
 }
 
@@ -91,6 +91,7 @@ fn place(face: Face) -> usize {
         Face::Kube => 0,
         Face::Argo => 1,
         Face::Own => 2,
+        Face::Submission => 3,
     }
 }
 
@@ -99,6 +100,7 @@ fn word(face: Face) -> &'static str {
         Face::Kube => "kube",
         Face::Argo => "argo",
         Face::Own => "own",
+        Face::Submission => "submission",
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use octoflow_control::gauge::{Gauges, Histogram, PhaseEntry, PreemptionKind, Quantities, QueueReport};
+use octoflow_control::{
+    gauge::{Gauges, Histogram, PhaseEntry, PreemptionKind, Quantities, QueueReport},
+    hooks::registry::HookSummary,
+};
 use octoflow_model::Revision;
 
 use crate::app::App;
@@ -18,6 +21,8 @@ pub(crate) struct Scrape {
     pub revision: Revision,
     /// Custom metrics of runs, already rendered.
     pub custom: String,
+    /// Life hooks with their deliveries.
+    pub hooks: Vec<HookSummary>,
 }
 
 pub(crate) fn text(app: &App, scrape: &Scrape) -> String {
@@ -27,8 +32,34 @@ pub(crate) fn text(app: &App, scrape: &Scrape) -> String {
     of_scheduling(&mut page, scrape);
     of_store(&mut page, app, scrape);
     of_server(&mut page, app);
+    of_hooks(&mut page, scrape);
     page.0.push_str(&scrape.custom);
     page.0
+}
+
+/// A number of a life hook: its name, its type, what it says, and its value.
+type HookNumber = (&'static str, &'static str, &'static str, fn(&HookSummary) -> u64);
+
+fn of_hooks(page: &mut Page, scrape: &Scrape) {
+    let numbers: [HookNumber; 5] = [
+        ("octoflow_hook_pending", "gauge", "Events that a life hook has not acknowledged.", |hook| hook.pending),
+        ("octoflow_hook_dead", "gauge", "Events that were given up for a life hook and are kept.", |hook| hook.dead),
+        ("octoflow_hook_delivered_total", "counter", "Events acknowledged since the server started.", |hook| {
+            hook.totals.delivered
+        }),
+        ("octoflow_hook_retried_total", "counter", "Deliveries to be repeated since the server started.", |hook| {
+            hook.totals.retried
+        }),
+        ("octoflow_hook_given_up_total", "counter", "Events given up since the server started.", |hook| {
+            hook.totals.dead
+        }),
+    ];
+    for (name, kind, about, value) in numbers {
+        page.head(name, kind, about);
+        for hook in &scrape.hooks {
+            page.row(name, &[("plugin", &hook.plugin)], value(hook) as f64);
+        }
+    }
 }
 
 fn of_runs(page: &mut Page, scrape: &Scrape) {
@@ -64,6 +95,9 @@ fn of_runs(page: &mut Page, scrape: &Scrape) {
     page.one("octoflow_slots_free", "gauge", "Room for further tasks.", free as f64);
     page.one("octoflow_locks_held", "gauge", "Mutexes and semaphores in use, by holder.", gauges.locks_held as f64);
     page.one("octoflow_lock_waiters", "gauge", "Those who wait for a lock.", gauges.lock_waiters as f64);
+    let unexamined = gauges.lock_waiters_unexamined as f64;
+    let what = "Those who wait for a lock while they are too many to find circles of waiting among them.";
+    page.one("octoflow_lock_waiters_unexamined", "gauge", what, unexamined);
 }
 
 /// A gauge of a queue: its name, what it says, and its value.
@@ -84,7 +118,7 @@ fn of_queues(page: &mut Page, scrape: &Scrape) {
         ("weight", "Its weight among its siblings.", &|queue| f64::from(queue.spec.weight)),
         ("overused", "Whether it uses more than it deserves.", &|queue| f64::from(u8::from(queue.share > 1.0))),
         ("pod_group_running_count", "Tasks that run.", &|queue| queue.running as f64),
-        ("pod_group_pending_count", "Tasks and gangs that wait.", &|queue| queue.pending as f64),
+        ("pod_group_pending_count", "Tasks that wait.", &|queue| queue.pending as f64),
     ];
     for (name, about, value) in gauges {
         let name = format!("volcano_queue_{name}");

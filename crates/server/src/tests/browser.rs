@@ -45,6 +45,7 @@ async fn every_route_answers_to_our_names_only() {
             Face::Kube => "/reason",
             Face::Argo => "/code",
             Face::Own => "/error/reason",
+            Face::Submission => "/code",
         };
         assert!(heard.json().pointer(field).is_some(), "{}: {}", route.path, heard.text);
     }

@@ -23,7 +23,7 @@ fn creation() -> Route {
         let options = WriteOptions { claim: call.claim()?, ..WriteOptions::default() };
         let kind = kinds::of_key("Workflow").unwrap();
         let made = call.create(kind, "default".to_owned(), body, options).await?;
-        Ok::<_, Fault>(answer::with_status(StatusCode::CREATED, &made))
+        Ok::<_, Fault>(answer::with_status(StatusCode::CREATED, &made.object))
     });
     table.routes.remove(0)
 }

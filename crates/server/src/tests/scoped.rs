@@ -7,7 +7,10 @@ use axum::http::Method;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, request};
+use super::{
+    samples::{path, samples},
+    stage::{Stage, request},
+};
 use crate::{
     Limits,
     gate::{access::AdminSource, area::Area},
@@ -16,7 +19,6 @@ use crate::{
 
 const TOKENS: &str = "/api/octoflow/v1/tokens";
 const WHOAMI: &str = "/api/octoflow/v1/whoami";
-const WORKFLOWS: &str = "/apis/argoproj.io/v1alpha1";
 
 /// Text in everything that team-b has.
 const CANARY: &str = "canary-of-team-b";
@@ -34,67 +36,37 @@ async fn token(stage: &Stage, by: &str, who: &str, namespaces: &[&str]) -> Strin
 
 /// Creates an object of every kind in this namespace. Returns the workflow's uid.
 async fn furnish(stage: &Stage, namespace: &str, mark: &str) -> String {
-    let template = json!({"name": "main", "suspend": {}});
-    let spec = json!({"entrypoint": "main", "templates": [template]});
     let metadata =
         json!({"name": "thing", "namespace": namespace, "labels": {"mark": mark}, "annotations": {"a": mark}});
-    let argo = format!("{WORKFLOWS}/namespaces/{namespace}");
-    let core = format!("/api/v1/namespaces/{namespace}");
-    let of = |kind: &str, more: Value| {
-        let mut object = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": kind, "metadata": metadata});
-        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        object
-    };
-    let core_of = |kind: &str, more: Value| {
-        let mut object = of(kind, more);
-        object["apiVersion"] = json!("v1");
-        object
-    };
-    let objects = [
-        (format!("{argo}/workflowtemplates"), of("WorkflowTemplate", json!({"spec": spec}))),
-        (
-            format!("{argo}/cronworkflows"),
-            of("CronWorkflow", json!({"spec": {"schedules": ["0 0 1 1 *"], "workflowSpec": spec}})),
-        ),
-        (
-            format!("{argo}/workfloweventbindings"),
-            of(
-                "WorkflowEventBinding",
-                json!({"spec": {"event": {"selector": "true"}, "submit": {"workflowTemplateRef": {"name": "thing"}}}}),
-            ),
-        ),
-        (format!("{core}/configmaps"), core_of("ConfigMap", json!({"data": {"limit": "3", "k": mark}}))),
-        (format!("{core}/secrets"), core_of("Secret", json!({"stringData": {"k": mark}}))),
-        (format!("{argo}/workflows"), of("Workflow", json!({"spec": spec}))),
-    ];
     let mut uid = String::new();
-    for (path, object) in objects {
+    for (kind, object) in samples(&metadata, mark).into_iter().filter(|(kind, _)| kind.namespaced) {
+        let path = path(kind, namespace);
         let made = stage.ask(Method::POST, &path, "admin", &object).await;
         assert_eq!(made.status, 201, "{path}: {}", made.text);
-        uid = made.json()["metadata"]["uid"].as_str().unwrap().to_owned();
+        if kind.name == "Workflow" {
+            made.json()["metadata"]["uid"].as_str().unwrap().clone_into(&mut uid);
+        }
     }
     uid
 }
 
-/// Returns every stored object of a namespace, as the admin sees it.
+/// Returns what users gave every object of a namespace, as the admin sees it. Progress is not an effect of a request.
 async fn kept(stage: &Stage, namespace: &str) -> Vec<Value> {
     let mut all = Vec::new();
-    let argo = ["workflows", "workflowtemplates", "cronworkflows", "workfloweventbindings"];
-    let paths = argo.iter().map(|plural| format!("{WORKFLOWS}/namespaces/{namespace}/{plural}"));
-    let core = ["configmaps", "secrets", "persistentvolumeclaims"];
-    let core = core.iter().map(|plural| format!("/api/v1/namespaces/{namespace}/{plural}"));
-    for path in paths.chain(core) {
+    for (kind, _) in samples(&json!({}), "").into_iter().filter(|(kind, _)| kind.namespaced) {
+        let path = path(kind, namespace);
         let list = stage.get(&path, "admin").await;
         assert_eq!(list.status, 200, "{path}: {}", list.text);
-        let mut items = list.json()["items"].as_array().cloned().unwrap_or_default();
-        // Progress of a run is not an effect of the request.
-        items.iter_mut().for_each(|item| {
-            item["status"] = Value::Null;
-            item["metadata"]["resourceVersion"] = Value::Null;
-            item["metadata"]["generation"] = Value::Null;
-            item["metadata"]["labels"] = json!(item["metadata"]["labels"]["mark"]);
-        });
-        all.extend(items);
+        let items = list.json()["items"].as_array().cloned().unwrap_or_default();
+        // Runs bring along some that are named after them.
+        all.extend(items.iter().filter(|item| item["metadata"]["name"] == "thing").map(|item| {
+            let about = &item["metadata"];
+            json!({
+                "kind": kind.api_version() + kind.name, "uid": about["uid"], "mark": about["labels"]["mark"],
+                "annotation": about["annotations"]["a"], "deletion": about["deletionTimestamp"],
+                "spec": item["spec"], "data": item["data"],
+            })
+        }));
     }
     all
 }
@@ -146,7 +118,7 @@ async fn a_token_for_one_namespace_neither_reads_nor_changes_another() {
     token(&stage, "admin", CANARY, &["team-b"]).await;
     let ann = token(&stage, "admin", "ann", &["team-a"]).await;
     let before = kept(&stage, "team-b").await;
-    assert!(before.len() >= 6, "{before:?}");
+    assert_eq!(before.len(), samples(&json!({}), "").iter().filter(|(kind, _)| kind.namespaced).count(), "{before:?}");
     let body = smuggled(&uid);
     let (mut tried, mut refused) = (0, 0);
     for route in route::all() {

@@ -1,6 +1,13 @@
 //! Tokens and the admin's password from creation to end (PL-01 to PL-06 of the scenarios).
 
-use std::net::IpAddr;
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::http::Method;
 use hyper::service::Service;
@@ -83,6 +90,37 @@ async fn pl_06_a_deleted_token_is_refused_on_the_very_next_request() {
     assert_eq!(stage.ask(Method::DELETE, &format!("{TOKENS}/ann"), "admin", &json!({})).await.status, 404);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whoever_has_a_token_gets_in_while_another_one_is_being_written() {
+    let stage = Arc::new(Stage::new());
+    let one = made(&stage, "admin", "ann", &["read_job"]).await.json();
+    let token = one["token"].as_str().unwrap();
+    // A disk that takes its time: the writer's thread waits here after the next commit.
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let stalled = Arc::new(AtomicBool::new(false));
+    let told = stalled.clone();
+    stage.app.registry.on_change(move |_| {
+        told.store(true, Ordering::Release);
+        let _ = wait.lock().unwrap().recv();
+    });
+    let map = json!({"metadata": {"name": "m"}, "data": {"a": "b"}});
+    let (first, second) = (stage.clone(), stage.clone());
+    let first = tokio::spawn(async move {
+        first.ask(Method::POST, "/api/v1/namespaces/default/configmaps", "admin", &map).await.status
+    });
+    while !stalled.load(Ordering::Acquire) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let second = tokio::spawn(async move { made(&second, "admin", "bob", &["read_job"]).await.status });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!second.is_finished(), "the disk takes its time");
+    let asked = tokio::time::timeout(Duration::from_secs(10), stage.get(WHOAMI, token)).await;
+    drop(go);
+    assert_eq!(asked.expect("nobody waits for the disk to be let in").status, 200);
+    assert_eq!((first.await.unwrap(), second.await.unwrap()), (201, 201));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_gives_or_takes_more_than_they_have() {
     let stage = Stage::new();
@@ -131,7 +169,7 @@ async fn an_expired_token_lets_nobody_in() {
     let token = made["token"].as_str().unwrap();
     // The clock is the machine's, so the test just waits until the token expires.
     while stage.get(WHOAMI, token).await.status == 200 {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let heard = stage.get(WHOAMI, token).await;
     assert_eq!(heard.status, 401);

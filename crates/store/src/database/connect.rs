@@ -79,11 +79,10 @@ fn open_checked(data_dir: &Path, path: &Path) -> Result<Connection, Error> {
 }
 
 /// Creates all tables and syncs them once, when the connection is closed: the log is synced before any of it is
-/// checkpointed. A power cut before that leaves a prefix of the steps in the log or none, and the next start continues
-/// from there.
+/// checkpointed. A power cut before that leaves all of them in the log or none, and the next start continues from there.
 fn create_tables(conn: &mut Connection, path: &Path) -> Result<u64, Error> {
     conn.pragma_update(None, "synchronous", "off").doing("apply its settings")?;
-    let made = upgrade(conn, path);
+    let made = migrate::create(conn, path, &schema::WHOLE, schema::MIGRATIONS).and_then(|()| upgrade(conn, path));
     // Also after an error: whatever closes the connection checkpoints the log.
     conn.pragma_update(None, "synchronous", "full").doing("apply its settings")?;
     made

@@ -36,6 +36,14 @@ pub(crate) fn migrate(conn: &mut Connection, path: &Path, steps: &[Migration]) -
     Ok(())
 }
 
+/// Creates everything with one step, if nothing was ever written to the file.
+pub(crate) fn create(conn: &mut Connection, path: &Path, whole: &Migration, steps: &[Migration]) -> Result<(), Error> {
+    if inspect(conn, path, steps)? == Format::Blank {
+        run(conn, whole).doing("create its tables")?;
+    }
+    Ok(())
+}
+
 /// Requires the current format: a reader never migrates.
 pub(crate) fn require(conn: &Connection, path: &Path, steps: &[Migration]) -> Result<(), Error> {
     let supported = newest(steps);

@@ -21,8 +21,8 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::{Error, Object, Reader, error::Doing, writer::rewrite};
 
-/// The kind whose objects are sealed.
-const SECRET: &str = "Secret";
+/// The kinds whose objects are sealed: Secrets, and the credentials of features.
+const SEALED: [&str; 2] = ["Secret", "FeatureSecrets"];
 
 /// Prefix of an encrypted body; an unencrypted one is JSON and starts with a brace.
 const MAGIC: &[u8; 4] = b"ofs1";
@@ -117,7 +117,7 @@ impl Reader {
 type Key<'a> = (&'a str, &'a str, &'a str);
 
 pub(crate) fn is_sealed(kind: &str) -> bool {
-    kind == SECRET
+    SEALED.contains(&kind)
 }
 
 /// Encrypts the body of a Secret under a new key, and destroys the key of the current value.
@@ -184,10 +184,12 @@ pub(crate) struct EncryptedExisting {
 pub(crate) fn encrypt_existing(conn: &Connection, master: Option<&SecretsKey>) -> Result<EncryptedExisting, Error> {
     check(conn, master)?;
     let open: Vec<(String, String, String, String, Vec<u8>)> = conn
-        .prepare("SELECT kind, namespace, name, uid, body FROM objects WHERE kind = ?1 AND substr(body, 1, 4) <> ?2")
+        .prepare(
+            "SELECT kind, namespace, name, uid, body FROM objects WHERE kind IN (?1, ?2) AND substr(body, 1, 4) <> ?3",
+        )
         .and_then(|mut find| {
             let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
-            find.query_map((SECRET, &MAGIC[..]), row)?.collect()
+            find.query_map((SEALED[0], SEALED[1], &MAGIC[..]), row)?.collect()
         })
         .doing("look for Secrets")?;
     let bare: Vec<(i64, Vec<u8>)> = match master {

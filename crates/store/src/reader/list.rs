@@ -14,9 +14,12 @@ use crate::{
 };
 
 mod labels;
+mod numbered;
 mod query;
 
 pub(crate) use labels::{label_keys, label_values};
+pub use numbered::NumberedPage;
+pub(crate) use numbered::numbered;
 
 /// Limit of rows per page. For more, callers continue with the cursor.
 pub const MAX_PAGE: usize = 10_000;
@@ -33,11 +36,15 @@ const PROBES: [u64; 2] = [MAX_SORTED, 50_000];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub namespace: Option<String>,
+    /// Accepted namespaces, beside the one above; empty means any.
+    pub namespaces: Vec<String>,
     pub kind: Option<String>,
     /// Accepted phases; empty means any.
     pub phases: Vec<String>,
     pub name_prefix: Option<String>,
     pub labels: Vec<LabelTest>,
+    /// A label, and a text with which its value begins. Never leads a list: such values are not in its order.
+    pub label_prefix: Option<(String, String)>,
     /// Created at this time or later.
     pub since: Option<Time>,
     /// Created before this time.
@@ -168,17 +175,18 @@ fn plan(conn: &Connection, filter: &Filter) -> Result<Plan, Error> {
     if filter.parent.is_some() {
         return Ok(Plan { index: LeadingIndex::Parent, partitions: Vec::new() });
     }
-    let partitions = partitions(conn, kinds, filter.namespace.as_deref()).doing("list namespaces")?;
+    let partitions = partitions(conn, kinds, filter).doing("list namespaces")?;
     Ok(Plan { index: choose(conn, filter, &partitions)?, partitions })
 }
 
-fn partitions(conn: &Connection, kinds: Vec<String>, namespace: Option<&str>) -> rusqlite::Result<Vec<Partition>> {
+fn partitions(conn: &Connection, kinds: Vec<String>, filter: &Filter) -> rusqlite::Result<Vec<Partition>> {
     let mut partitions = Vec::new();
     for kind in kinds {
-        let namespaces = match namespace {
-            Some(namespace) => vec![namespace.to_owned()],
+        let mut namespaces = match &filter.namespace {
+            Some(namespace) => vec![namespace.clone()],
             None => namespaces(conn, &kind)?,
         };
+        namespaces.retain(|namespace| filter.namespaces.is_empty() || filter.namespaces.contains(namespace));
         partitions.extend(namespaces.into_iter().map(|namespace| Partition { kind: kind.clone(), namespace }));
     }
     Ok(partitions)
@@ -209,7 +217,7 @@ fn choose(conn: &Connection, filter: &Filter, partitions: &[Partition]) -> Resul
         }
     }
     // An unselective label still beats all rows.
-    let all_rows = filter.namespace.is_none() && filter.phases.is_empty();
+    let all_rows = filter.namespace.is_none() && filter.namespaces.is_empty() && filter.phases.is_empty();
     Ok(if all_rows { ways[ways.len() - 1] } else { LeadingIndex::Rows })
 }
 

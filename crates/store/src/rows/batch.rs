@@ -1,11 +1,9 @@
 //! A batch: changes that the store makes durable together or not at all. Changes are plain data; the writer applies
 //! them.
 
-use std::collections::HashMap;
+use octoflow_model::{IdMap, Revision, RunId, Time};
 
-use octoflow_model::{Revision, RunId, Time};
-
-use crate::{Archive, IdempotencyKey, Password, RecordId, RunRow, RunUpdate, Tick, Token};
+use crate::{Archive, Delivery, IdempotencyKey, Password, RecordId, RunRow, RunUpdate, Tick, Token};
 
 /// Changes that become durable together, applied in order.
 #[derive(Debug, Default)]
@@ -122,6 +120,34 @@ pub enum Change {
         name: String,
         at: Time,
     },
+    /// Stores an event for a life hook behind the earlier ones of its run. One that is known already stays as it is.
+    PutDelivery(Box<Delivery>),
+    /// Deletes a delivery, dead or not; the next of its run may be sent. Deleting a missing one is no error.
+    DeleteDelivery {
+        event: String,
+    },
+    /// Has a delivery sent again at that time. Does nothing if there is none.
+    RetryDelivery {
+        event: String,
+        due: Time,
+        reason: String,
+    },
+    /// Makes a delivery a dead letter; the next of its run may be sent. Of more than `keep` dead letters of its plugin the
+    /// oldest are deleted.
+    BuryDelivery {
+        event: String,
+        reason: String,
+        keep: u32,
+    },
+    /// Has a dead letter sent again, as if it had never been tried.
+    ReplayDelivery {
+        event: String,
+        due: Time,
+    },
+    /// Deletes all deliveries of a plugin.
+    DropDeliveries {
+        plugin: String,
+    },
 }
 
 impl Batch {
@@ -155,7 +181,13 @@ impl Batch {
             | Change::PutToken(_)
             | Change::DeleteToken { .. }
             | Change::PutPassword(_)
-            | Change::PutTimestamp { .. } => {}
+            | Change::PutTimestamp { .. }
+            | Change::PutDelivery(_)
+            | Change::DeleteDelivery { .. }
+            | Change::RetryDelivery { .. }
+            | Change::BuryDelivery { .. }
+            | Change::ReplayDelivery { .. }
+            | Change::DropDeliveries { .. } => {}
         }
         self.bytes += change.weight();
         self.changes.push(change);
@@ -167,8 +199,8 @@ impl Batch {
 
     /// Returns, for each run that the batch touches, how many revisions of the batch come after the run's own. A batch
     /// has one revision per touched item, and the committer gets the last of them.
-    pub fn revisions_behind(&self) -> HashMap<RunId, u64> {
-        let mut behind = HashMap::new();
+    pub fn revisions_behind(&self) -> IdMap<RunId, u64> {
+        let mut behind = IdMap::default();
         let (mut count, mut later) = (0, None);
         for target in self.changes.iter().rev().filter_map(Change::target) {
             count += u64::from(later.is_some_and(|later| later != target));
@@ -237,6 +269,12 @@ impl Change {
             | Self::DeleteToken { .. }
             | Self::PutPassword(_)
             | Self::PutTimestamp { .. } => None,
+            Self::PutDelivery(_)
+            | Self::DeleteDelivery { .. }
+            | Self::RetryDelivery { .. }
+            | Self::BuryDelivery { .. }
+            | Self::ReplayDelivery { .. }
+            | Self::DropDeliveries { .. } => None,
         }
     }
 
@@ -261,6 +299,9 @@ impl Change {
             | Self::DeleteToken { .. }
             | Self::PutPassword(_)
             | Self::PutTimestamp { .. } => 0,
+            Self::PutDelivery(delivery) => delivery.body.len(),
+            Self::RetryDelivery { reason, .. } | Self::BuryDelivery { reason, .. } => reason.len(),
+            Self::DeleteDelivery { .. } | Self::ReplayDelivery { .. } | Self::DropDeliveries { .. } => 0,
         };
         payload + 256
     }

@@ -9,7 +9,7 @@ fn big_append(first: u64) -> Change {
 #[test]
 fn a_full_disk_fails_the_commit_and_everything_after_it_until_it_is_opened_again() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open_with(dir.path(), 66);
+    let store = open_with(dir.path(), 80);
     let failures = Arc::new(std::sync::Mutex::new(Vec::new()));
     let (ear, heard) = (failures.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
     store.on_failure(Arc::new(move |error| ear.lock().unwrap().push(error)));

@@ -1,9 +1,7 @@
 //! Applies groups of batches as transactions. Owns the writing connection and the counters that only one writer may
 //! advance: revisions, the next run id, and the fact number each run has reached.
 
-use std::collections::HashMap;
-
-use octoflow_model::{Revision, RunId};
+use octoflow_model::{IdMap, Revision, RunId};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::{
@@ -15,6 +13,7 @@ use crate::{
 };
 
 mod access;
+mod deliveries;
 mod facts;
 mod objects;
 mod owners;
@@ -31,7 +30,7 @@ pub(crate) struct Journal {
     revision: u64,
     next_run: u64,
     /// Number that the next fact of each unfinished run must have. Filled on demand.
-    tails: HashMap<RunId, Option<u64>>,
+    tails: IdMap<RunId, Option<u64>>,
     /// Items touched by the current transaction.
     events: Vec<ChangeEvent>,
     /// Master key that encrypts the keys of Secrets.
@@ -64,7 +63,7 @@ impl Journal {
         };
         let (revision, next_run) = (meta("revision")?.max(EMPTY_REVISION), meta("next_run")?);
         let garbage = records::discard_all(&conn)?;
-        let (tails, events) = (HashMap::new(), Vec::new());
+        let (tails, events) = (IdMap::default(), Vec::new());
         Ok(Self { conn, revision, next_run, tails, events, master, forgets: false, garbage })
     }
 
@@ -318,6 +317,12 @@ impl Journal {
             Change::DeleteToken { id } => access::delete_token(&self.conn, id),
             Change::PutPassword(password) => access::put_password(&self.conn, password),
             Change::PutTimestamp { name, at } => access::put_timestamp(&self.conn, name, *at),
+            Change::PutDelivery(delivery) => deliveries::put(&self.conn, delivery),
+            Change::DeleteDelivery { event } => deliveries::delete(&self.conn, event),
+            Change::RetryDelivery { event, due, reason } => deliveries::retry(&self.conn, event, *due, reason),
+            Change::BuryDelivery { event, reason, keep } => deliveries::bury(&self.conn, event, reason, *keep),
+            Change::ReplayDelivery { event, due } => deliveries::replay(&self.conn, event, *due),
+            Change::DropDeliveries { plugin } => deliveries::drop_all(&self.conn, plugin),
         }
     }
 

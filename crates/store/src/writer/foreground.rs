@@ -13,8 +13,8 @@ use std::{
 /// come back sooner; a machine that is left alone for this long works at full speed.
 const RECENT: Duration = Duration::from_millis(100);
 
-/// How much longer than it worked background work rests while somebody is present: it has a third of the time.
-const REST_RATIO: u32 = 2;
+/// How much longer than it worked background work rests while somebody is present: it has a sixth of the time.
+const REST_RATIO: u32 = 5;
 
 /// The longest rest: what was measured may have been a pause of the machine and not work.
 const MAX_REST: Duration = Duration::from_millis(10);
@@ -122,10 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn somebody_leaves_it_a_third_of_the_time() {
+    fn somebody_leaves_it_a_sixth_of_the_time() {
         for load in [Load { in_flight: 1, idle: None }, idle(Duration::ZERO), idle(RECENT - MILLI)] {
             assert!(load.is_active());
-            assert_eq!(load.rest(MILLI), 2 * MILLI);
+            assert_eq!(load.rest(MILLI), REST_RATIO * MILLI);
             assert_eq!(load.share_within(), SHARE_WITHIN);
         }
     }

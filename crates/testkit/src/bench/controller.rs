@@ -10,7 +10,7 @@ use octoflow_model::{Fact, RunFact, RunId, RunPhase, submission::Stored};
 use octoflow_runtime::process::{self, Isolation};
 use serde_json::Value;
 
-use super::{measure::Outcome, shape};
+use super::{measure::Outcome, role::Crowd, shape};
 
 /// Room for everything: what is measured is never the limit.
 pub(super) const ROOM: Capacity = Capacity { slots: 1 << 20, cpu_milli: 1 << 40, memory_bytes: 1 << 60 };
@@ -58,8 +58,8 @@ pub(super) fn chain(count: u32, isolated: bool, dir: &Path, octoflow: &Path) -> 
     Ok(took)
 }
 
-/// The same processes as replicas of a TaskSet or as steps of a workflow.
-pub(super) fn crowd(a_task_set: bool, count: u32, in_flight: u32, dir: &Path, octoflow: &Path) -> Outcome<()> {
+/// The same processes as replicas of a TaskSet, as pods of a Volcano Job or as steps of a workflow.
+pub(super) fn crowd(of: Crowd, count: u32, in_flight: u32, dir: &Path, octoflow: &Path) -> Outcome<()> {
     let mut config = process::Config::new(dir, octoflow);
     config.isolation = Isolation::None;
     let capacity = Capacity { slots: in_flight as usize, ..ROOM };
@@ -71,7 +71,11 @@ pub(super) fn crowd(a_task_set: bool, count: u32, in_flight: u32, dir: &Path, oc
         place,
         secrets_key: None,
     })?;
-    let manifest = if a_task_set { shape::replicas(count) } else { shape::layers(1, count) };
+    let manifest = match of {
+        Crowd::Steps => shape::layers(1, count),
+        Crowd::Replicas => shape::replicas(count),
+        Crowd::Pods => shape::pods(count),
+    };
     to_the_end(&controller, "crowd", manifest)?;
     controller.close()?;
     Ok(())
@@ -97,8 +101,11 @@ pub(super) fn to_the_end(controller: &Controller, name: &str, manifest: Value) -
         // It was over before the watch began.
         _ => {
             let status = &controller.object(run)?["status"];
-            // A TaskSet says it as its state.
-            status["state"].as_str().or(status["phase"].as_str()).unwrap_or_default().to_owned()
+            // A TaskSet says it as its state, Jobs and JobFlows inside of it and in words of their own.
+            let phase = status["state"].as_str().or(status["state"]["phase"].as_str()).or(status["phase"].as_str());
+            let phase = phase
+                .map(|phase| if matches!(phase, "Completed" | "Succeed") { RunPhase::Succeeded.word() } else { phase });
+            phase.unwrap_or_default().to_owned()
         }
     };
     if phase == RunPhase::Succeeded.word() { Ok(()) } else { Err(format!("the run `{name}` ended {phase}").into()) }

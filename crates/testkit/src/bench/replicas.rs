@@ -1,8 +1,9 @@
-//! The row `taskset`: what a replica of a TaskSet costs, against a step of a workflow that runs the same.
+//! The rows `taskset` and `volcano`: what a replica of a TaskSet or a pod of a Volcano Job costs, against a step of a workflow
+//! that runs the same.
 
 use super::{
     measure::{Outcome, Tools},
-    role::Role,
+    role::{Crowd, Role},
     row::{Goal, Line, median, seconds},
     rows::Size,
 };
@@ -11,31 +12,39 @@ use super::{
 const IN_FLIGHT: u32 = 4;
 
 pub(super) fn replicas(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
+    against_steps(Crowd::Replicas, "taskset", "CPU a replica / CPU a step", size, tools)
+}
+
+pub(super) fn pods(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
+    against_steps(Crowd::Pods, "volcano", "CPU a pod / CPU a step", size, tools)
+}
+
+fn against_steps(of: Crowd, row: &str, what: &'static str, size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
     let count = size.of(1000, 50);
-    let cost = |a_task_set: bool| -> Outcome<f64> {
+    let cost = |of: Crowd| -> Outcome<f64> {
         let dir = tools.fresh()?;
         let octoflow = tools.octoflow().to_owned();
-        let role = Role::Crowd { a_task_set, count, in_flight: IN_FLIGHT, dir: dir.path().to_owned(), octoflow };
+        let role = Role::Crowd { of, count, in_flight: IN_FLIGHT, dir: dir.path().to_owned(), octoflow };
         Ok(seconds(tools.role(&role)?.cpu) / f64::from(count))
     };
-    let (mut ratios, mut sets, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ratios, mut ours, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for pair in 0..size.turns(7, 1) {
         // Whoever goes second finds the machine warm.
-        let (set, step) = if pair.is_multiple_of(2) {
-            let step = cost(false)?;
-            (cost(true)?, step)
+        let (one, step) = if pair.is_multiple_of(2) {
+            let step = cost(Crowd::Steps)?;
+            (cost(of)?, step)
         } else {
-            (cost(true)?, cost(false)?)
+            (cost(of)?, cost(Crowd::Steps)?)
         };
-        ratios.push(set / step);
-        sets.push(set);
+        ratios.push(one / step);
+        ours.push(one);
         steps.push(step);
     }
     let millis = |values| format!("{:.2} ms", 1e3 * median(values));
     Ok(vec![Line {
-        row: format!("taskset, {count} replicas, {IN_FLIGHT} in flight"),
-        what: "CPU a replica / CPU a step",
-        ours: millis(sets),
+        row: format!("{row}, {count} {}, {IN_FLIGHT} in flight", of.word()),
+        what,
+        ours: millis(ours),
         yardstick: millis(steps),
         value: median(ratios),
         unit: "",

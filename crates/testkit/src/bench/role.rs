@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    controller, hello,
+    controller, flows, hello,
     measure::{Outcome, watch},
     restart, sched, spawn, submits,
 };
@@ -22,10 +22,18 @@ pub(super) enum Role {
     Hops { count: u32, dir: PathBuf },
     /// A controller whose tasks run nowhere, with so many groups of so many steps.
     Null { groups: u32, steps: u32, dir: PathBuf },
+    /// A flow whose jobs run nowhere; tells how long it took to be checked.
+    Flow { layers: u32, width: u32, dir: PathBuf },
+    /// Stores the templates of such a flow.
+    Templates { layers: u32, width: u32, dir: PathBuf },
+    /// One-step workflows, each handed in by itself.
+    Alone { count: u32, dir: PathBuf },
+    /// A flow of processes, each job after the one before.
+    FlowChain { count: u32, dir: PathBuf, octoflow: PathBuf },
     /// A controller with a chain of so many processes. Says how long it took from submission to end.
     Chain { count: u32, isolated: bool, dir: PathBuf, octoflow: PathBuf },
-    /// A controller with so many processes, so many at a time: the replicas of a TaskSet, or the steps of a workflow.
-    Crowd { a_task_set: bool, count: u32, in_flight: u32, dir: PathBuf, octoflow: PathBuf },
+    /// A controller with so many processes, so many at a time: of one of these kinds.
+    Crowd { of: Crowd, count: u32, in_flight: u32, dir: PathBuf, octoflow: PathBuf },
     /// So many submissions to a registry whose tasks run nowhere. Says how long it took.
     Submits { count: u32, threads: u32, dir: PathBuf },
     /// So many records in a store, many to a commit. Says how long it took.
@@ -46,6 +54,29 @@ pub(super) enum Role {
     Hello,
 }
 
+/// What the processes of a crowd are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Crowd {
+    /// Steps of a workflow.
+    Steps,
+    /// Replicas of a TaskSet.
+    Replicas,
+    /// Pods of a Volcano Job.
+    Pods,
+}
+
+impl Crowd {
+    const ALL: [(Self, &'static str); 3] = [(Self::Steps, "steps"), (Self::Replicas, "replicas"), (Self::Pods, "pods")];
+
+    pub(super) fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(of, _)| *of == self).map_or("", |(_, word)| word)
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == word).map(|(of, _)| *of)
+    }
+}
+
 impl Role {
     pub(super) fn words(&self) -> Vec<String> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
@@ -58,8 +89,8 @@ impl Role {
             Self::Chain { count, isolated, dir, octoflow } => {
                 vec!["chain".to_owned(), count.to_string(), isolated.to_string(), path(dir), path(octoflow)]
             }
-            Self::Crowd { a_task_set, count, in_flight, dir, octoflow } => {
-                let numbers = [a_task_set.to_string(), count.to_string(), in_flight.to_string()];
+            Self::Crowd { of, count, in_flight, dir, octoflow } => {
+                let numbers = [of.word().to_owned(), count.to_string(), in_flight.to_string()];
                 ["crowd".to_owned()].into_iter().chain(numbers).chain([path(dir), path(octoflow)]).collect()
             }
             Self::Submits { count, threads, dir } => {
@@ -74,6 +105,16 @@ impl Role {
             Self::Queued { groups, steps, queues, dir } => {
                 let numbers = [groups.to_string(), steps.to_string(), queues.to_string()];
                 ["queued".to_owned()].into_iter().chain(numbers).chain([path(dir)]).collect()
+            }
+            Self::Flow { layers, width, dir } => {
+                vec!["flow".to_owned(), layers.to_string(), width.to_string(), path(dir)]
+            }
+            Self::Templates { layers, width, dir } => {
+                vec!["templates".to_owned(), layers.to_string(), width.to_string(), path(dir)]
+            }
+            Self::Alone { count, dir } => vec!["alone".to_owned(), count.to_string(), path(dir)],
+            Self::FlowChain { count, dir, octoflow } => {
+                vec!["flow-chain".to_owned(), count.to_string(), path(dir), path(octoflow)]
             }
             Self::Hello => vec!["hello".to_owned()],
         }
@@ -95,8 +136,8 @@ impl Role {
                 dir: dir.into(),
                 octoflow: octoflow.into(),
             },
-            ["crowd", a_task_set, count, in_flight, dir, octoflow] => Self::Crowd {
-                a_task_set: a_task_set.parse().ok()?,
+            ["crowd", of, count, in_flight, dir, octoflow] => Self::Crowd {
+                of: Crowd::of(of)?,
                 count: count.parse().ok()?,
                 in_flight: in_flight.parse().ok()?,
                 dir: dir.into(),
@@ -117,6 +158,16 @@ impl Role {
                 queues: queues.parse().ok()?,
                 dir: dir.into(),
             },
+            ["flow", layers, width, dir] => {
+                Self::Flow { layers: layers.parse().ok()?, width: width.parse().ok()?, dir: dir.into() }
+            }
+            ["templates", layers, width, dir] => {
+                Self::Templates { layers: layers.parse().ok()?, width: width.parse().ok()?, dir: dir.into() }
+            }
+            ["alone", count, dir] => Self::Alone { count: count.parse().ok()?, dir: dir.into() },
+            ["flow-chain", count, dir, octoflow] => {
+                Self::FlowChain { count: count.parse().ok()?, dir: dir.into(), octoflow: octoflow.into() }
+            }
             ["hello"] => Self::Hello,
             _ => return None,
         })
@@ -136,8 +187,8 @@ pub fn play(words: &[String]) -> Result<String, Box<dyn std::error::Error + Send
         Role::Hops { count, dir } => spawn::hops(count, &dir).map(told),
         Role::Null { groups, steps, dir } => controller::null(groups, steps, &dir).map(|()| String::new()),
         Role::Chain { count, isolated, dir, octoflow } => controller::chain(count, isolated, &dir, &octoflow).map(told),
-        Role::Crowd { a_task_set, count, in_flight, dir, octoflow } => {
-            controller::crowd(a_task_set, count, in_flight, &dir, &octoflow).map(|()| String::new())
+        Role::Crowd { of, count, in_flight, dir, octoflow } => {
+            controller::crowd(of, count, in_flight, &dir, &octoflow).map(|()| String::new())
         }
         Role::Submits { count, threads, dir } => submits::submits(count, threads, &dir).map(told),
         Role::Records { count, dir } => submits::records(count, &dir).map(told),
@@ -147,6 +198,10 @@ pub fn play(words: &[String]) -> Result<String, Box<dyn std::error::Error + Send
         Role::Waiters { count, dir } => sched::leave(count, &dir).map(|()| String::new()),
         Role::Back { dir } => sched::back(&dir).map(told),
         Role::Queued { groups, steps, queues, dir } => sched::null(groups, steps, queues, &dir).map(|()| String::new()),
+        Role::Flow { layers, width, dir } => flows::flow(layers, width, &dir).map(told),
+        Role::Templates { layers, width, dir } => flows::store(layers, width, &dir).map(|()| String::new()),
+        Role::Alone { count, dir } => flows::alone(count, &dir).map(|()| String::new()),
+        Role::FlowChain { count, dir, octoflow } => flows::chain(count, &dir, &octoflow).map(told),
         Role::Hello => hello::serve().map(|()| String::new()),
     }
 }
@@ -170,8 +225,12 @@ mod tests {
             Role::Spawn { count: 10, in_flight: 4 },
             Role::Hops { count: 3, dir: "/d".into() },
             Role::Null { groups: 1, steps: 2, dir: "/d".into() },
+            Role::Flow { layers: 4, width: 2, dir: "/d".into() },
+            Role::Templates { layers: 4, width: 2, dir: "/d".into() },
+            Role::Alone { count: 4, dir: "/d".into() },
+            Role::FlowChain { count: 4, dir: "/d".into(), octoflow: "/o".into() },
             Role::Chain { count: 5, isolated: true, dir: "/d".into(), octoflow: "/o".into() },
-            Role::Crowd { a_task_set: true, count: 5, in_flight: 2, dir: "/d".into(), octoflow: "/o".into() },
+            Role::Crowd { of: Crowd::Pods, count: 5, in_flight: 2, dir: "/d".into(), octoflow: "/o".into() },
             Role::Submits { count: 5, threads: 2, dir: "/d".into() },
             Role::Records { count: 5, dir: "/d".into() },
             Role::Suspended { count: 5, dir: "/d".into() },

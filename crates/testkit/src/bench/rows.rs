@@ -3,20 +3,22 @@
 use std::path::Path;
 
 use super::{
-    beside, flood,
+    beside, flood, flows,
     measure::{Outcome, Taken, Tools},
     oneshot, replicas, restart,
     role::{Role, heard},
     row::{Goal, Line, median, seconds},
     sched, shape,
     spawn::TRUE,
-    submits, swarm,
+    submits, swarm, walk,
 };
 
 /// Rows by the names they can be asked for.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 18] = [
     "proc-10k",
     "taskset",
+    "volcano",
+    "jobflow",
     "null-100k",
     "chain",
     "flat",
@@ -30,6 +32,7 @@ pub const NAMES: [&str; 15] = [
     "restart",
     "beside",
     "sched",
+    "walk",
 ];
 
 /// How large the rows are.
@@ -71,6 +74,8 @@ pub fn run(name: &str, size: Size, tools: &Tools) -> Result<Vec<Line>, Box<dyn s
             Ok(lines)
         }
         "taskset" => replicas::replicas(size, tools),
+        "volcano" => replicas::pods(size, tools),
+        "jobflow" => flows::flows(size, tools),
         "null-100k" => null(size, tools),
         "chain" => chains(size, tools),
         "flat" => flat(size, tools),
@@ -84,6 +89,7 @@ pub fn run(name: &str, size: Size, tools: &Tools) -> Result<Vec<Line>, Box<dyn s
         "restart" => restart::restart(size, tools),
         "beside" => beside::beside(size, tools),
         "sched" => sched::sched(size, tools),
+        "walk" => walk::walk(size, tools),
         _ => Err(format!("there is no row `{name}`; choose from: {}", NAMES.join(", ")).into()),
     }
 }

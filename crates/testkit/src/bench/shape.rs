@@ -35,6 +35,52 @@ pub(super) fn replicas(count: u32) -> Value {
     })
 }
 
+/// A Volcano Job of one task with so many pods, all of which must succeed. They need not start together.
+pub(super) fn pods(count: u32) -> Value {
+    json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "crowd"},
+        "spec": {"minAvailable": 1, "minSuccess": count, "tasks": [{
+            "name": "work",
+            "replicas": count,
+            "minAvailable": 1,
+            "template": {"spec": {"containers": [{"name": "main", "image": "busybox", "command": ["true"]}]}},
+        }]},
+    })
+}
+
+/// A JobFlow of layers, each job of which waits for all of the layer before.
+pub(super) fn flow(layers: u32, width: u32) -> Value {
+    let name = |layer: u32, at: u32| format!("n{layer}-{at}");
+    let mut entries = Vec::new();
+    for (layer, at) in (0..layers).flat_map(|layer| (0..width).map(move |at| (layer, at))) {
+        let mut entry = json!({"name": name(layer, at)});
+        if let Some(before) = layer.checked_sub(1) {
+            let targets: Vec<String> = (0..width).map(|at| name(before, at)).collect();
+            entry["dependsOn"] = json!({"targets": targets});
+        }
+        entries.push(entry);
+    }
+    json!({
+        "apiVersion": "flow.volcano.sh/v1alpha1",
+        "kind": "JobFlow",
+        "metadata": {"name": "flow"},
+        "spec": {"flows": entries},
+    })
+}
+
+/// A template of jobs with one pod.
+pub(super) fn job_template(name: &str) -> Value {
+    let container = json!({"name": "main", "image": "busybox", "command": ["true"]});
+    json!({
+        "apiVersion": "flow.volcano.sh/v1alpha1",
+        "kind": "JobTemplate",
+        "metadata": {"name": name},
+        "spec": {"tasks": [{"name": "main", "replicas": 1, "template": {"spec": {"containers": [container]}}}]},
+    })
+}
+
 /// Tasks that each wait for the one before.
 pub(super) fn chain(count: u32) -> Value {
     let task = |at: u32| match at {

@@ -22,8 +22,9 @@ The fuzzer
     cargo xtask fuzz TARGET --case N --seed S            one case again: prints it and what is broken
     cargo xtask fuzz TARGET FILE                         a text of a file
 
-Targets: expression, when, depends, template, manifest, taskset. Findings are kept among the seeds of their target, in
-crates/testkit/seeds, where the tests try them again.";
+Targets: expression, when, depends, template, manifest, taskset, volcano, kubejob, cronjob, jobflow, jobtemplate, patch,
+selector, increment, plugin, answer.
+Findings are kept among the seeds of their target, in crates/testkit/seeds, where the tests try them again.";
 
 /// A case that takes longer than this does not come back; the slowest honest one takes a second.
 const PATIENCE: Duration = Duration::from_secs(60);

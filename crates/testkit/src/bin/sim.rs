@@ -12,7 +12,8 @@ use std::{
 };
 
 use octoflow_testkit::sim::{
-    CLUSTERS, Crashes, Effort, FAMILIES, Failure, MIXED, Report, Seen, Watch, World, compare, explore, run,
+    CLUSTERS, COMPANIES, Crashes, Effort, FAMILIES, FLOWS, Failure, JOBS, KUBE_JOBS, MIXED, Report, Seen, Watch, World,
+    compare, explore, run,
 };
 
 const HELP: &str = "\
@@ -26,7 +27,9 @@ The seeded simulator
     cargo xtask sim --nightly                seeds that no day before this one had: 10000, and 60 crashed everywhere
 
     Worlds of seeds from 1000000000 on have TaskSets beside workflows; in those from 2000000000 on runs own others. Those
-    from 3000000000 on have several nodes and queues, which change.
+    from 3000000000 on have several nodes and queues, which change; those from 5000000000 on have Volcano Jobs,
+    those from 6000000000 on Jobs of Kubernetes, those from 7000000000 on JobFlows; those from
+    8000000000 on have runs of every kind in a cluster.
 
     --crash-everywhere   one story more for every commit and both sides of it
     -v                   tell the story
@@ -35,7 +38,16 @@ A seed that fails is printed with the command that replays it. Add it to BROKE_O
 together with the fix.";
 
 /// By family of worlds: its first seed, and how many seeds of a night are attacked lightly and everywhere.
-const NIGHT: [(u64, u64, u64); 4] = [(0, 7_000, 40), (MIXED, 1_500, 14), (FAMILIES, 500, 6), (CLUSTERS, 1_000, 6)];
+const NIGHT: [(u64, u64, u64); 8] = [
+    (0, 7_000, 40),
+    (MIXED, 1_500, 14),
+    (FAMILIES, 500, 6),
+    (CLUSTERS, 1_000, 6),
+    (JOBS, 1_500, 14),
+    (KUBE_JOBS, 1_500, 14),
+    (FLOWS, 1_000, 10),
+    (COMPANIES, 1_000, 6),
+];
 
 /// Seeds of one day. Days come again after some decades.
 const DAY: u64 = 20_000;

@@ -5,11 +5,13 @@ use std::{collections::VecDeque, time::Duration};
 
 use octoflow_control::{Acceptance, Capacity, Error, Limits, VirtualDisk, VirtualLoop};
 use octoflow_engine::{
-    Command, Run,
+    Command, DialectRun, Run,
     argo::{self, status},
     engine::fold,
+    kubejob,
     schedule::Scheduler,
     taskset::{self, explain::explain, status as set_status},
+    volcano,
 };
 use octoflow_model::{
     AttemptId, Fact, Order, Report, RunId, Time,
@@ -187,7 +189,8 @@ fn size(value: &Value) -> u64 {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 text.trim().parse::<i64>().unwrap_or(0).unsigned_abs()
             };
-            let replicas = fields.get("replicas").map(number);
+            let replicas =
+                ["replicas", "completions", "parallelism"].into_iter().filter_map(|name| fields.get(name)).map(number);
             numbers.map(number).chain(replicas).chain(fields.values().map(size)).max().unwrap_or(0)
         }
         _ => 0,
@@ -203,6 +206,23 @@ fn is_same(live: &Run, folded: &Run, scheduler: &Scheduler) -> Result<bool, Stri
     if let (Some(live), Some(folded)) = (live.of::<taskset::Run>(), folded.of::<taskset::Run>()) {
         set_status::object(live);
         if !live.state.over() && explain(live, Some(scheduler)).is_empty() {
+            return Err("it is not over, and nobody says why".to_owned());
+        }
+        return Ok(live.state == folded.state);
+    }
+    if let (Some(live), Some(folded)) = (live.of::<volcano::Run>(), folded.of::<volcano::Run>()) {
+        volcano::status::object(live);
+        live.objects();
+        // One without pods waits for a person, and shows that by its phase.
+        let waits = !live.state.over && live.state.replicas > 0;
+        if waits && volcano::explain::explain(live, Some(scheduler)).is_empty() {
+            return Err("it is not over, and nobody says why".to_owned());
+        }
+        return Ok(live.state == folded.state);
+    }
+    if let (Some(live), Some(folded)) = (live.of::<kubejob::Run>(), folded.of::<kubejob::Run>()) {
+        kubejob::status::object(live);
+        if !live.state.over && kubejob::explain::explain(live, Some(scheduler)).is_empty() {
             return Err("it is not over, and nobody says why".to_owned());
         }
         return Ok(live.state == folded.state);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::words;
+use super::{flow, kubejob, plugin, words};
 use crate::sim::Draw;
 
 pub(super) fn text(target: &str, draw: &mut Draw) -> String {
@@ -13,6 +13,16 @@ pub(super) fn text(target: &str, draw: &mut Draw) -> String {
         "depends" => dependency(draw, depth),
         "template" => template(draw, depth),
         "taskset" => crate::sim::random_task_set(draw).to_string(),
+        "volcano" => crate::sim::random_job(draw).to_string(),
+        "kubejob" => kubejob::random_job(draw),
+        "cronjob" => kubejob::random_cron_job(draw),
+        "jobflow" => flow::random_flow(draw),
+        "jobtemplate" => flow::random_template(draw),
+        "patch" => flow::random_patch(draw),
+        "selector" => plugin::random_selector(draw, depth),
+        "increment" => plugin::random_increment(draw, depth),
+        "plugin" => plugin::random_job(draw),
+        "answer" => plugin::random_answer(draw, depth),
         _ => manifest(draw),
     }
 }
@@ -30,6 +40,11 @@ pub(super) fn word(target: &str, draw: &mut Draw) -> String {
         "depends" => dependency(draw, 1),
         "template" => tag(draw, 1),
         "taskset" => (*draw.pick(words::ROLES)).to_owned(),
+        "volcano" => (*draw.pick(words::TASKS)).to_owned(),
+        "kubejob" | "cronjob" => (*draw.pick(words::KUBE_JOBS)).to_owned(),
+        "jobflow" | "jobtemplate" | "patch" => (*draw.pick(words::FLOWS)).to_owned(),
+        "selector" => plugin::random_selector(draw, 1),
+        "increment" | "plugin" | "answer" => (*draw.pick(words::PLUGINS)).to_owned(),
         _ => match draw.below(4) {
             0 => format!("\n      {}", draw.pick(words::YAML)),
             1 => format!(", {}", draw.pick(words::YAML)),

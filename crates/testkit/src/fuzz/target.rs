@@ -21,10 +21,11 @@ use octoflow_manifest::{Limits, read, to_yaml};
 use octoflow_model::{
     Time,
     taskset::{API_VERSION, KIND},
+    volcano,
 };
 use serde_json::{Value, json};
 
-use super::drive;
+use super::{drive, flow, kubejob, plugin};
 
 /// Something that reads texts.
 #[derive(Debug)]
@@ -33,13 +34,23 @@ pub struct Target {
     pub(super) check: fn(&[u8]) -> Result<(), String>,
 }
 
-pub static TARGETS: [Target; 6] = [
+pub static TARGETS: [Target; 16] = [
     Target { name: "expression", check: expression },
     Target { name: "when", check: condition },
     Target { name: "depends", check: dependency },
     Target { name: "template", check: template },
     Target { name: "manifest", check: manifest },
     Target { name: "taskset", check: task_set },
+    Target { name: "volcano", check: job },
+    Target { name: "kubejob", check: kubejob::job },
+    Target { name: "cronjob", check: kubejob::cron_job },
+    Target { name: "jobflow", check: flow::job_flow },
+    Target { name: "jobtemplate", check: flow::job_template },
+    Target { name: "patch", check: flow::patch },
+    Target { name: "selector", check: plugin::selector },
+    Target { name: "increment", check: plugin::increment },
+    Target { name: "plugin", check: plugin::job },
+    Target { name: "answer", check: plugin::answer },
 ];
 
 impl Target {
@@ -232,14 +243,24 @@ fn manifest(bytes: &[u8]) -> Result<(), String> {
 
 /// A TaskSet by any spelling: it is judged, and what is let in comes to an end or waits for a reason.
 fn task_set(bytes: &[u8]) -> Result<(), String> {
+    run_as(API_VERSION, KIND, bytes)
+}
+
+/// A Volcano Job by any spelling, in the same way.
+fn job(bytes: &[u8]) -> Result<(), String> {
+    run_as(volcano::API_VERSION, volcano::KIND, bytes)
+}
+
+/// Judges and runs an object of a kind twice.
+pub(super) fn run_as(version: &str, kind: &str, bytes: &[u8]) -> Result<(), String> {
     let Ok(documents) = read("fuzz", bytes, &Limits::default()) else { return Ok(()) };
     for mut document in documents {
         if !document.value.is_object() {
             continue;
         }
         // Damage elsewhere is more interesting than damage to these.
-        document.value["apiVersion"] = json!(API_VERSION);
-        document.value["kind"] = json!(KIND);
+        document.value["apiVersion"] = json!(version);
+        document.value["kind"] = json!(kind);
         match octoflow_engine::admit::examine(&document.value, &Nothing) {
             Err(problems) if problems.iter().all(|problem| problem.code.is_empty()) => {
                 return broken("refused without a code");
@@ -248,7 +269,7 @@ fn task_set(bytes: &[u8]) -> Result<(), String> {
             Ok(admitted) => {
                 let first = drive::run(&admitted.manifest, admitted.stored.clone())?;
                 if first != drive::run(&admitted.manifest, admitted.stored)? {
-                    return broken("the same TaskSet runs in two ways");
+                    return broken("the same object runs in two ways");
                 }
             }
         }

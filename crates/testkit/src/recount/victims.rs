@@ -77,9 +77,13 @@ impl Recount {
                     return Some(format!("nothing is taken back from {hard}"));
                 }
                 let wanted: BTreeSet<&str> = by.iter().flat_map(|demand| resources_of(demand)).collect();
-                for resource in wanted.iter().filter(|resource| self.declared.total(resource) > 0) {
+                // Of what its queue is not judged by, nothing is due to it.
+                if !wanted.iter().any(|resource| self.declared.is_judged(&preemptor.queue, resource)) {
+                    return Some("nothing of what is wanted is due to that queue".to_owned());
+                }
+                for resource in &wanted {
                     let more: u64 = by.iter().map(|demand| wants(demand, resource)).sum();
-                    for name in &above_us {
+                    for name in above_us.iter().filter(|name| self.declared.is_judged(name, resource)) {
                         let beside = beside.iter().filter(|other| self.declared.path(&other.queue).contains(name));
                         let beside: u64 = beside.map(|other| wants(other, resource)).sum();
                         let used = self.used_by(name, resource);
@@ -94,6 +98,7 @@ impl Recount {
                 let over = |name: &String| {
                     wanted.iter().any(|resource| {
                         wants(demand, resource) > 0
+                            && self.declared.is_judged(name, resource)
                             && self.used_by(name, resource) > self.declared.deserved(name, resource)
                     })
                 };
@@ -106,8 +111,8 @@ impl Recount {
     /// Reports whether a queue uses more than it deserves of some resource.
     pub fn is_over(&self, queue: &str) -> bool {
         self.declared.resources().iter().any(|resource| {
-            let deserved = self.declared.deserved(queue, resource);
-            deserved > 0 && self.used_by(queue, resource) > deserved
+            self.declared.is_judged(queue, resource)
+                && self.used_by(queue, resource) > self.declared.deserved(queue, resource)
         })
     }
 
@@ -138,7 +143,22 @@ impl Recount {
         None
     }
 
-    /// Returns the victim without whose end one task could start as well, quotas aside. A gang ends as a whole or not at all,
+    /// Returns a task that may be ended for one that waits, and whose end alone lets that start.
+    pub fn sufficient_victim(&self, by: &Demand) -> Option<(TaskRef, PreemptionReason)> {
+        let alone = self.holders.iter().filter(|(_, holder)| !holder.ending && holder.demand.gang.is_none());
+        let each = alone.flat_map(|(task, _)| {
+            [PreemptionReason::Reclaimed, PreemptionReason::LowerClass].map(|reason| (*task, reason))
+        });
+        each.into_iter().find(|victim| {
+            self.victims_problem(&[by], &[], &[*victim]).is_none() && {
+                let mut without = self.clone();
+                without.holders.remove(&victim.0);
+                without.could_start(by).is_some()
+            }
+        })
+    }
+
+    /// Returns the victim without whose end one task could start as well. A gang ends as a whole or not at all,
     /// so `together` tells who ends with whom.
     pub fn needless_victim(
         &self,
@@ -153,7 +173,7 @@ impl Recount {
             let ended =
                 |task: &TaskRef| victims.iter().any(|(victim, _)| victim == task && !together(*victim, *spared));
             without.holders.retain(|task, _| !ended(task));
-            without.declared.nodes.values().any(|node| without.fits(by, node))
+            without.could_start(by).is_some()
         })
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{
-    Run, argo,
+    Run,
     dialect::TaskState,
     locks::Holder,
     schedule::{
@@ -17,7 +17,7 @@ use octoflow_model::{AttemptId, Claim, Order, Shutdown, task::Resources};
 
 use super::{
     failure::{Broken, Guarantee, broken},
-    life::Life,
+    life::{Life, attempt_of},
     runtime::Runtime,
 };
 
@@ -109,8 +109,7 @@ pub(super) fn killed(life: &Life, runtime: &Runtime) -> Result<(), Broken> {
     let kills: BTreeSet<AttemptId> = kills.map(Order::attempt).collect();
     for run in open_runs(life).filter(|run| run.head().shutdown == Some(Shutdown::Terminate)) {
         for (node, _) in run.open_tasks().into_iter().filter(|(_, state)| *state == TaskState::Ending) {
-            let of_set = run.of::<taskset::Run>().and_then(|run| run.attempt_of(node.0));
-            let attempt = run.of::<argo::Run>().and_then(|run| run.attempt_of(node)).or(of_set);
+            let attempt = attempt_of(run, node).filter(|_| !run.is_request(node));
             if attempt.is_some_and(|attempt| !kills.contains(&attempt) && !runtime.killed(attempt)) {
                 return broken(Guarantee::Owned, format!("{attempt:?} should be killed, and is only told to end"));
             }

@@ -16,6 +16,10 @@ pub(super) enum Event {
     Cluster(usize),
     /// Something happens to a task.
     Task(AttemptId, Moment),
+    /// Templates change, or a person tells a job something, as the world's plan has it at this place.
+    Flows(usize),
+    /// The worker that makes jobs takes up what it was asked for.
+    Make(AttemptId),
     /// A report reaches the engine.
     Report(Report),
     /// So many submissions of others are under way from now on.
@@ -66,7 +70,8 @@ impl Calendar {
 
     /// A crash of the controller takes with it what was in its inbox, and what was on its way to the disk.
     pub(super) fn forget_controller(&mut self) {
-        self.events.retain(|_, event| !matches!(event, Event::Report(_) | Event::Durable | Event::Reopen));
+        self.events
+            .retain(|_, event| !matches!(event, Event::Report(_) | Event::Durable | Event::Reopen | Event::Make(_)));
     }
 
     /// A failed write takes with it what was on its way to the disk.

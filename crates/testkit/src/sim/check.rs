@@ -8,7 +8,10 @@ use octoflow_engine::{
         Run, State,
         node::{Leaf, Node},
     },
+    jobflow::Run as FlowRun,
+    kubejob::Run as KubeJobRun,
     taskset::Run as TaskSetRun,
+    volcano::Run as JobRun,
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Time,
@@ -19,9 +22,11 @@ use super::{
     audit::{audit, capacity, killed, locks},
     cluster::ClusterState,
     failure::{Broken, Guarantee, broken},
+    flow, kubejob,
     life::Life,
+    maker::Maker,
     runtime::Runtime,
-    taskset,
+    taskset, volcano,
 };
 
 /// G7: two runs that should be one.
@@ -29,13 +34,34 @@ pub(super) fn same(live: &AnyRun, folded: &AnyRun) -> Result<(), Broken> {
     if let (Some(live), Some(folded)) = (live.of::<Run>(), folded.of::<Run>()) {
         return same_state(&live.state, &folded.state);
     }
+    if let (Some(live), Some(folded)) = (live.of::<KubeJobRun>(), folded.of::<KubeJobRun>()) {
+        if live.state == folded.state {
+            return Ok(());
+        }
+        let told = format!("the Job is {:?} in memory and {:?} by its facts", live.state, folded.state);
+        return broken(Guarantee::Fold, told);
+    }
     match (live.of::<TaskSetRun>(), folded.of::<TaskSetRun>()) {
         (Some(live), Some(folded)) if live.state == folded.state => Ok(()),
         (Some(live), Some(folded)) => broken(
             Guarantee::Fold,
             format!("the TaskSet is {:?} in memory and {:?} by its facts", live.state, folded.state),
         ),
-        _ => broken(Guarantee::Fold, "a run has changed its kind"),
+        _ => match (live.of::<JobRun>(), folded.of::<JobRun>()) {
+            (Some(live), Some(folded)) if live.state == folded.state => Ok(()),
+            (Some(live), Some(folded)) => broken(
+                Guarantee::Fold,
+                format!("the Job is {:?} in memory and {:?} by its facts", live.state, folded.state),
+            ),
+            _ => match (live.of::<FlowRun>(), folded.of::<FlowRun>()) {
+                (Some(live), Some(folded)) if live.state == folded.state => Ok(()),
+                (Some(live), Some(folded)) => broken(
+                    Guarantee::Fold,
+                    format!("the flow is {:?} in memory and {:?} by its facts", live.state, folded.state),
+                ),
+                _ => broken(Guarantee::Fold, "a run has changed its kind"),
+            },
+        },
     }
 }
 
@@ -58,7 +84,16 @@ pub(super) fn grown(run: &AnyRun, fact: &Fact) -> Result<(), Broken> {
     if let Some(run) = run.of::<TaskSetRun>() {
         return taskset::grown(run, fact);
     }
-    let run = run.of::<Run>().expect("the simulator knows two dialects");
+    if let Some(run) = run.of::<JobRun>() {
+        return volcano::grown(run, fact);
+    }
+    if let Some(run) = run.of::<KubeJobRun>() {
+        return kubejob::grown(run, fact);
+    }
+    if let Some(run) = run.of::<FlowRun>() {
+        return flow::grown(run, fact);
+    }
+    let run = run.of::<Run>().expect("the simulator knows every dialect");
     let added = match fact {
         Fact::Workflow(WorkflowFact::Added(added)) => added,
         Fact::Workflow(WorkflowFact::Finished(finished)) => return alone(run, finished.node),
@@ -118,7 +153,7 @@ fn template_of(run: &Run, at: NodeIx) -> Option<&Template> {
 /// G2 and G5: everything open has somebody who will bring it on, and the books agree with what is there.
 pub(super) fn owned(
     life: &mut Life,
-    runtime: &Runtime,
+    (runtime, maker): (&Runtime, &Maker),
     cluster: Option<&mut ClusterState>,
     now: Time,
 ) -> Result<(), Broken> {
@@ -136,6 +171,14 @@ pub(super) fn owned(
         let Some(run) = engine.run(*id) else {
             return broken(Guarantee::Acknowledged, format!("run {id} is open and not in the engine"));
         };
+        flow::ordered(engine, run)?;
+        if let Some(run) = run.of::<FlowRun>() {
+            // One that was accepted begins later.
+            if !life.event_loop.is_accepted(*id) {
+                flow::owned(run, (engine, wake_at), maker, (&starting, &ending), now)?;
+            }
+            continue;
+        }
         if let Some(run) = run.of::<TaskSetRun>() {
             let (waiting, placed) =
                 taskset::owned(run, (engine, wake_at), runtime, (&starting, &ending), now, cluster.is_none())?;
@@ -143,7 +186,19 @@ pub(super) fn owned(
             held += placed;
             continue;
         }
-        let run = run.of::<Run>().expect("the simulator knows two dialects");
+        if let Some(run) = run.of::<JobRun>() {
+            let (waiting, placed) = volcano::owned(run, (engine, wake_at), runtime, (&starting, &ending), now)?;
+            queued += waiting;
+            held += placed;
+            continue;
+        }
+        if let Some(run) = run.of::<KubeJobRun>() {
+            let (waiting, placed) = kubejob::owned(run, wake_at, runtime, (&starting, &ending), now)?;
+            queued += waiting;
+            held += placed;
+            continue;
+        }
+        let run = run.of::<Run>().expect("the simulator knows every dialect");
         let examined = Examined { run, now, wake_at, busy: busy(&run.state) };
         for (at, node) in run.state.nodes.iter().enumerate().filter(|(_, node)| !node.settled) {
             let at = NodeIx(at as u32);
@@ -289,6 +344,8 @@ impl Examined<'_> {
             // Its pod speaks for it, and is checked itself.
             || node.kind == NodeKind::Container && node.parent.is_some_and(|pod| !self.run.state.node(pod).settled)
             || node.kind == NodeKind::Retry && node.wake.is_some_and(|wake| wake > self.now)
+            // Timers that are due together are heard in slices.
+            || node.wake.is_some() && self.wake_at.is_some_and(|at| at <= self.now)
             || self.limited(at, node);
         if fine {
             return Ok(());

@@ -12,7 +12,7 @@ use octoflow_engine::{
         Kind,
         scheduling::{PRIORITY_CLASS, QUEUE},
     },
-    schedule::spec::{Capacity, NodeSpec},
+    schedule::spec::{NodeSpec, ResourceCapacity},
 };
 use octoflow_model::{
     RunId, Time,
@@ -34,13 +34,13 @@ pub use state::Seen;
 
 pub(super) const GPU: &str = "nvidia.com/gpu";
 const ZONES: [&str; 2] = ["east", "west"];
-const LEAVES: [&str; 4] = ["a", "b", "c", "d"];
+pub(super) const LEAVES: [&str; 4] = ["a", "b", "c", "d"];
 const INNER: &str = "team";
 /// By name: value, and whether it ends lower ones.
 const CLASSES: [(&str, i64, bool); 3] = [("low", 10, false), ("high", 1000, true), ("calm", 500, false)];
 /// `minMember` of the PodGroup of these worlds.
 const LEAST: u32 = 2;
-const TENANTS: [Option<&str>; 4] = [None, Some("ann"), Some("bob"), Some("cid")];
+pub(super) const TENANTS: [Option<&str>; 4] = [None, Some("ann"), Some("bob"), Some("cid")];
 
 /// Everything about nodes and queues that is settled before the story begins.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ fn node(draw: &mut Draw, name: &str) -> NodeSpec {
 
 fn declared(name: &str, zone: &str, amounts: &[(&str, u64)]) -> NodeSpec {
     let capacity =
-        amounts.iter().map(|(name, amount)| ((*name).to_owned(), Capacity { amount: *amount, declared: true }));
+        amounts.iter().map(|(name, amount)| ((*name).to_owned(), ResourceCapacity { amount: *amount, declared: true }));
     NodeSpec {
         capacity: capacity.collect(),
         open_ended: false,
@@ -198,35 +198,69 @@ pub(super) fn acts(seed: u64) -> Result<Vec<UserAction>, Broken> {
     for run in 1..=runs {
         let at = DAWN.saturating_add(ticks(draw.below(100) * (run - 1)));
         let queue = if draw.chance(80) { Some(*draw.pick(&LEAVES)) } else { None };
-        let (manifest, stored) = if draw.chance(50) {
+        acts.extend(if draw.chance(50) {
             let taste = Taste { timed: true, limited, failing: *draw.pick(&[0, 0, 5, 25]), size: draw.between(6, 25) };
-            (dressed_workflow(&mut draw, manifest::workflow(seed, taste, &format!("w{run}")), queue), Stored::default())
+            workflow_acts(&mut draw, seed, run, at, taste, queue)?
         } else {
-            let mut shape = Draw::new(seed, &format!("t{run}"));
-            dressed_task_set(&mut draw, taskset::manifest(&mut shape, &format!("t{run}"), 4), queue)
-        };
-        let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let submission = Submission {
-            name,
-            namespace: "default".to_owned(),
-            uid: format!("uid-{run}"),
-            at: at.shifted(skew(seed, run)),
-            manifest: admitted(&manifest)?,
-            stored,
-            previous: None,
-            parent: None,
-            ordered_by: None,
-            context: SubmitContext {
-                skew: skew(seed, run),
-                submitted_by: draw.pick(&TENANTS).map(str::to_owned),
-                ..SubmitContext::default()
-            },
-        };
-        acts.push(UserAction { at, run: RunId(run), request: UserRequest::Submit(Box::new(submission)) });
-        if draw.chance(40) {
-            let at = at.saturating_add(ticks(draw.below(2000)));
-            acts.push(UserAction { at, run: RunId(run), request: UserRequest::Command(command(&mut draw, true)) });
-        }
+            task_set_acts(&mut draw, seed, run, at, queue)?
+        });
+    }
+    Ok(acts)
+}
+
+/// Somebody submits a workflow that asks for what clusters have, and perhaps tells it something.
+pub(super) fn workflow_acts(
+    draw: &mut Draw,
+    seed: u64,
+    run: u64,
+    at: Time,
+    taste: Taste,
+    queue: Option<&str>,
+) -> Result<Vec<UserAction>, Broken> {
+    let object = dressed_workflow(draw, manifest::workflow(seed, taste, &format!("w{run}")), queue);
+    submitted(draw, seed, run, at, (object, Stored::default()))
+}
+
+/// The same of a TaskSet.
+pub(super) fn task_set_acts(
+    draw: &mut Draw,
+    seed: u64,
+    run: u64,
+    at: Time,
+    queue: Option<&str>,
+) -> Result<Vec<UserAction>, Broken> {
+    let mut shape = Draw::new(seed, &format!("t{run}"));
+    let object = dressed_task_set(draw, taskset::manifest(&mut shape, &format!("t{run}"), 4), queue);
+    submitted(draw, seed, run, at, object)
+}
+
+fn submitted(
+    draw: &mut Draw,
+    seed: u64,
+    run: u64,
+    at: Time,
+    (manifest, stored): (Value, Stored),
+) -> Result<Vec<UserAction>, Broken> {
+    let submission = Submission {
+        name: manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        namespace: "default".to_owned(),
+        uid: format!("uid-{run}"),
+        at: at.shifted(skew(seed, run)),
+        manifest: admitted(&manifest)?,
+        stored,
+        previous: None,
+        parent: None,
+        ordered_by: None,
+        context: SubmitContext {
+            skew: skew(seed, run),
+            submitted_by: draw.pick(&TENANTS).map(str::to_owned),
+            ..SubmitContext::default()
+        },
+    };
+    let mut acts = vec![UserAction { at, run: RunId(run), request: UserRequest::Submit(Box::new(submission)) }];
+    if draw.chance(40) {
+        let at = at.saturating_add(ticks(draw.below(2000)));
+        acts.push(UserAction { at, run: RunId(run), request: UserRequest::Command(command(draw, true)) });
     }
     Ok(acts)
 }
@@ -294,7 +328,7 @@ fn dressed_task_set(draw: &mut Draw, mut object: Value, queue: Option<&str>) -> 
     (object, stored)
 }
 
-fn resources(draw: &mut Draw) -> Value {
+pub(super) fn resources(draw: &mut Draw) -> Value {
     let mut asked = json!({"cpu": *draw.pick(&["100m", "500m", "500m", "1", "1500m", "2", "3"])});
     if draw.chance(15) {
         asked[GPU] = json!(draw.between(1, 2).to_string());
@@ -303,7 +337,7 @@ fn resources(draw: &mut Draw) -> Value {
 }
 
 /// Fields of a pod that say where it may run and who may end it.
-fn pod_fields(draw: &mut Draw) -> (Vec<(&'static str, Value)>, Option<bool>) {
+pub(super) fn pod_fields(draw: &mut Draw) -> (Vec<(&'static str, Value)>, Option<bool>) {
     let mut fields = Vec::new();
     if draw.chance(15) {
         fields.push(("nodeSelector", json!({"zone": *draw.pick(&ZONES)})));

@@ -8,10 +8,11 @@ use std::{
 use octoflow_engine::{
     Run,
     argo::{self, node::Node},
+    jobflow, kubejob,
     meters::Meters,
-    taskset,
+    taskset, volcano,
 };
-use octoflow_model::{Fact, RunFact, RunId, argo::WorkflowFact};
+use octoflow_model::{AttemptId, Fact, RunFact, RunId, argo::WorkflowFact};
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -43,6 +44,7 @@ impl fmt::Display for Point {
 pub(super) enum Part {
     Node(u32),
     TaskSet,
+    Job,
     Role { attempt: u32, at: u32 },
     Replica { attempt: u32, at: u32 },
 }
@@ -50,6 +52,8 @@ pub(super) enum Part {
 #[derive(Default)]
 pub(super) struct Disk {
     journals: BTreeMap<RunId, Journal>,
+    /// Attempts for which a run was made.
+    ordered: BTreeSet<AttemptId>,
     /// What every reading of a custom metric adds up to.
     meters: Meters,
 }
@@ -88,7 +92,16 @@ impl Disk {
             }
         }
         drop(self.meters.take_touched());
+        self.check_flows(commit)?;
         ended.into_iter().try_for_each(|owner| self.check_family(owner, &open))
+    }
+
+    /// Returns the uid of a run and the number of states that it has entered, as its facts alone tell.
+    pub(super) fn lived(&self, run: RunId) -> Result<(String, u32), Broken> {
+        let facts = self.journals.get(&run).map(|journal| journal.facts.clone()).unwrap_or_default();
+        let folded = octoflow_engine::engine::fold(run, facts)
+            .or_else(|why| broken(Guarantee::Fold, format!("run {run} does not fold: {why}")))?;
+        Ok((folded.uid().to_owned(), folded.lived()))
     }
 
     /// Looks for the final records of runs that are over. Each must be what the facts alone tell.
@@ -146,10 +159,35 @@ impl Disk {
         broken(Guarantee::Acknowledged, format!("the metrics are {kept:?}, and the facts tell {:?}", self.meters))
     }
 
-    /// A run was told to end. So were those among the runs open before that belong to it, by the same commit.
+    /// Each try of an entry has one job, and flows remember their jobs as they were.
+    fn check_flows(&mut self, commit: &[(RunId, Vec<Fact>)]) -> Result<(), Broken> {
+        let mut flows = BTreeSet::new();
+        for (run, facts) in commit {
+            if self.seen(*run).is_some_and(|run| run.of::<jobflow::Run>().is_some()) {
+                flows.insert(*run);
+            }
+            let Some(attempt) = self.seen(*run).and_then(|run| run.head().ordered_by) else { continue };
+            flows.insert(attempt.run);
+            if matches!(facts.first(), Some(Fact::Run(RunFact::Submitted(_)))) && !self.ordered.insert(attempt) {
+                return broken(Guarantee::Twice, format!("a second job is made for {attempt}: run {run}"));
+            }
+        }
+        for flow in flows {
+            let Some(flow) = self.seen(flow).and_then(|run| run.of::<jobflow::Run>()) else { continue };
+            super::flow::remembers(flow, |job| self.seen(job))?;
+        }
+        Ok(())
+    }
+
+    /// A run was told to end. So were those among the runs open before that belong to it, by the same commit. A flow waits
+    /// for its jobs, and may tell them later.
     fn check_family(&self, owner: RunId, open: &[RunId]) -> Result<(), Broken> {
         for run in open {
             let Some(seen) = self.seen(*run).filter(|seen| seen.parent() == Some(owner)) else { continue };
+            let waits = |owner: RunId| self.seen(owner).is_some_and(|run| run.of::<jobflow::Run>().is_some());
+            if seen.head().ordered_by.is_some_and(|attempt| waits(attempt.run)) {
+                continue;
+            }
             if seen.head().shutdown.is_none() && !seen.finished() {
                 return broken(Guarantee::Together, format!("run {owner} is told to end, and run {run} of it is not"));
             }
@@ -246,7 +284,16 @@ fn finals(run: &Run) -> Vec<(Part, Option<&'static str>)> {
     if let Some(run) = run.of::<taskset::Run>() {
         return super::taskset::finals(run);
     }
-    let run = run.of::<argo::Run>().expect("the simulator knows two dialects");
+    if let Some(run) = run.of::<volcano::Run>() {
+        return super::volcano::finals(run);
+    }
+    if let Some(run) = run.of::<kubejob::Run>() {
+        return super::kubejob::finals(run);
+    }
+    if let Some(run) = run.of::<jobflow::Run>() {
+        return super::flow::finals(run);
+    }
+    let run = run.of::<argo::Run>().expect("the simulator knows every dialect");
     let nodes = run.state.nodes.iter().enumerate();
     let word = |node: &Node| node.phase.fulfilled().then(|| node.phase.word());
     nodes.map(|(at, node)| (Part::Node(at as u32), word(node))).collect()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use octoflow_control::{Adoption, Error, VirtualDisk};
-use octoflow_engine::{Command, Engine, Run, argo, taskset};
+use octoflow_engine::{Command, Engine, Run, argo, jobflow, kubejob, taskset, volcano};
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, RunFact, RunId, Shutdown, Time, argo::NodeKind, taskset::ReplicaPhase,
 };
@@ -17,11 +17,14 @@ use super::{
     disk::{Disk, Point},
     draw::Draw,
     failure::{Broken, Failure, Guarantee, broken},
+    hooks::HookListener,
     life::{Life, is_sliced},
+    maker::Maker,
     runtime::Runtime,
     world::{Crashes, Flavour, UserRequest, World, resume},
 };
 
+mod flows;
 mod nodes;
 mod people;
 mod rerun;
@@ -70,10 +73,13 @@ struct Sim<'w> {
     weather: Draw,
     calendar: Calendar,
     runtime: Runtime,
+    /// Makes the jobs of flows.
+    maker: Maker,
     /// What must be on the disk.
     disk: Disk,
     /// What is there.
     virtual_disk: VirtualDisk,
+    hooks: HookListener,
     /// None while the controller is down.
     life: Option<Life>,
     now: Time,
@@ -122,6 +128,7 @@ impl<'w> Sim<'w> {
             calendar.put(at.saturating_add(ticks(weather.below(60))), Event::Burst(0));
         }
         let virtual_disk = VirtualDisk::new().or_else(no_disk)?;
+        let hooks = HookListener::begin(world.seed, &virtual_disk).or_else(no_disk)?;
         let disk = Disk::default();
         let mut cluster = world.cluster.as_ref().map(|plan| ClusterState::new(plan, is_sliced(world)));
         let mut life = Life::start(world, cluster.as_ref(), virtual_disk.clone(), &disk, DAWN)?;
@@ -132,6 +139,10 @@ impl<'w> Sim<'w> {
             }
         }
         let life = Some(life);
+        for (at, (time, _)) in world.flows.iter().flat_map(|plan| plan.acts.iter().enumerate()) {
+            calendar.put(*time, Event::Flows(at));
+        }
+        let templates = world.flows.as_ref().map(|plan| plan.templates.clone()).unwrap_or_default();
         Ok(Self {
             world,
             crashes,
@@ -140,8 +151,10 @@ impl<'w> Sim<'w> {
             weather,
             calendar,
             runtime: Runtime::new(world.seed),
+            maker: Maker::new(world.seed, templates),
             disk,
             virtual_disk,
+            hooks,
             life,
             now: DAWN,
             up_at: DAWN,
@@ -188,6 +201,8 @@ impl<'w> Sim<'w> {
         match event {
             Event::Act(at) => self.act(at),
             Event::Cluster(at) => self.change_cluster(at)?,
+            Event::Flows(at) => self.change_flows(at),
+            Event::Make(attempt) => self.make(attempt)?,
             Event::Task(attempt, moment) => {
                 self.tell(|| format!("task     {attempt} {moment:?}"));
                 self.runtime.live(attempt, moment, self.now, &mut self.calendar);
@@ -222,6 +237,7 @@ impl<'w> Sim<'w> {
     /// The event loop takes a step: perhaps something goes to the disk.
     fn step(&mut self) -> Result<(), Broken> {
         let Some(life) = &mut self.life else { return Ok(()) };
+        self.hooks.listen(&self.virtual_disk)?;
         let commits = life.step(self.now, self.cluster.as_mut())?;
         // Orders follow a durable commit, and are taken then.
         if let Some(order) = life.event_loop.take_orders().first() {
@@ -241,6 +257,8 @@ impl<'w> Sim<'w> {
                 let ids: Vec<String> = believed.iter().map(|(id, _)| id.to_string()).collect();
                 format!("adopt    believed to be alive: {}", ids.join(" "))
             });
+            let (requests, believed): (Vec<_>, Vec<_>) = believed.into_iter().partition(|(id, _)| self.is_request(*id));
+            self.maker.adopt(&requests, self.now, &mut self.calendar)?;
             // What was to start on a machine that is gone never did.
             let gone: Vec<AttemptId> = believed.iter().map(|(id, _)| *id).filter(|id| self.is_nowhere(*id)).collect();
             self.runtime.lose(&gone, false, self.now, &mut self.calendar);
@@ -256,7 +274,7 @@ impl<'w> Sim<'w> {
         if life.event_loop.is_out() || life.event_loop.holds() || life.engine().has_more() {
             return Ok(());
         }
-        check::owned(life, &self.runtime, self.cluster.as_mut(), self.now)?;
+        check::owned(life, (&self.runtime, &self.maker), self.cluster.as_mut(), self.now)?;
         if look_again { check::twice(life, self.now) } else { Ok(()) }
     }
 
@@ -342,6 +360,7 @@ impl<'w> Sim<'w> {
                 (Order::Start { .. }, _) if self.is_nowhere(attempt) => {
                     self.runtime.lose(&[attempt], true, self.now, &mut self.calendar);
                 }
+                _ if self.is_request(attempt) => self.maker.send(order, self.now, &mut self.calendar)?,
                 _ => self.runtime.send(order, self.now, &mut self.calendar)?,
             }
         }
@@ -364,6 +383,7 @@ impl<'w> Sim<'w> {
         self.tell(|| format!("CRASH    at commit {commit}, {point:?} it is durable"));
         self.crashed += 1;
         self.life = None;
+        self.maker.crash();
         self.calendar.forget_controller();
         self.up_at = self.now.saturating_add(ticks(self.draw.below(300)));
         if self.world.flavour == Flavour::Wild && self.draw.chance(15) {
@@ -398,12 +418,11 @@ impl<'w> Sim<'w> {
         drop(reader);
         self.cluster.iter_mut().for_each(ClusterState::controller_starts);
         let disk = self.virtual_disk.clone();
-        self.life = Some(Life::start(self.world, self.cluster.as_ref(), disk, &self.disk, self.now)?);
-        self.step()?;
-        if let Some(life) = &mut self.life {
-            life.excess = life.engine().scheduler().running().saturating_sub(self.world.capacity.slots);
-        }
-        Ok(())
+        let mut life = Life::start(self.world, self.cluster.as_ref(), disk, &self.disk, self.now)?;
+        // A task whose end was reported and not yet committed has given its room to another one. Both are restored.
+        life.excess = usize::MAX;
+        self.life = Some(life);
+        self.step()
     }
 
     /// G1: what people were told is done is on the disk.
@@ -429,7 +448,10 @@ impl<'w> Sim<'w> {
                     | Command::Set { .. }
                     | Command::Evict { .. }
                     | Command::Disband { .. }
-                    | Command::Mark { .. } => true,
+                    | Command::Amend { .. }
+                    | Command::Perform { .. }
+                    | Command::Mark { .. }
+                    | Command::Because { .. } => true,
                 };
                 if !kept {
                     return broken(
@@ -493,8 +515,10 @@ impl<'w> Sim<'w> {
             self.disk.compare_meters(life.engine().meters())?;
         }
         self.check_watches_closed()?;
+        self.hooks.settle(&self.virtual_disk, &self.disk)?;
         self.disk.compare_caches(&self.virtual_disk.reader().or_else(no_disk)?)?;
-        let alive = self.runtime.alive();
+        let mut alive = self.runtime.alive();
+        alive.extend(self.maker.under_way());
         if !alive.is_empty() {
             return broken(
                 Guarantee::NothingLeft,
@@ -528,6 +552,16 @@ fn resumption(run: &Run) -> Option<Command> {
 fn over(run: &Run, task: NodeIx) -> Option<bool> {
     if let Some(run) = run.of::<taskset::Run>() {
         return run.state.replicas.get(task.at()).map(|one| one.phase == ReplicaPhase::Completed);
+    }
+    if let Some(run) = run.of::<volcano::Run>() {
+        return run.state.pods.get(task.at()).map(|pod| pod.phase.ended());
+    }
+    if let Some(run) = run.of::<kubejob::Run>() {
+        return super::kubejob::pod_over(run, task.at());
+    }
+    if let Some(run) = run.of::<jobflow::Run>() {
+        // A test may be ordered and called off in one commit; what is left of requests is looked for at the end.
+        return run.program.role(task).map(|_| false);
     }
     let run = run.of::<argo::Run>()?;
     run.state.nodes.get(task.at()).map(|node| node.phase.fulfilled())

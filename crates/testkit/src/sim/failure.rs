@@ -31,6 +31,8 @@ pub enum Guarantee {
     SameTree,
     /// Nothing is left running when everything is over.
     NothingLeft,
+    /// A life hook hears of every state of every run, once and in order.
+    Told,
     /// The world itself is wrong: its manifest was not admitted.
     Admitted,
 }
@@ -50,6 +52,7 @@ impl fmt::Display for Guarantee {
             Self::Twice => "looking twice decides nothing twice",
             Self::SameTree => "the same answers give the same tree",
             Self::NothingLeft => "nothing is left running",
+            Self::Told => "a life hook hears of every state once and in order",
             Self::Admitted => "the world's own manifest is admitted",
         })
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use octoflow_control::{Limits, Ticket, VirtualDisk, VirtualLoop};
-use octoflow_engine::{Engine, Run, argo, taskset};
+use octoflow_engine::{Engine, Run, argo, jobflow, kubejob, taskset, volcano};
 use octoflow_model::{AttemptId, Fact, NodeIx, RunFact, RunId, Time};
 
 use super::{
@@ -152,6 +152,15 @@ pub(super) fn is_sliced(world: &World) -> bool {
 
 /// The present attempt of a task.
 pub(super) fn attempt_of(run: &Run, task: NodeIx) -> Option<AttemptId> {
+    if let Some(run) = run.of::<volcano::Run>() {
+        return run.attempt_of(task.0);
+    }
+    if let Some(run) = run.of::<kubejob::Run>() {
+        return run.attempt_of(task.0);
+    }
+    if let Some(run) = run.of::<jobflow::Run>() {
+        return run.attempt_of(task);
+    }
     match (run.of::<argo::Run>(), run.of::<taskset::Run>()) {
         (Some(run), _) => run.attempt_of(task),
         (_, Some(run)) => run.attempt_of(task.0),

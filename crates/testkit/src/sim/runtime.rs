@@ -132,8 +132,7 @@ impl Runtime {
             Moment::Killed => end.exit = Exit::Signal(9),
             Moment::Begin | Moment::End => {}
         }
-        let ran = !matches!(end.exit, Exit::NotStarted(_) | Exit::Environment(_));
-        let started = since.filter(|_| ran);
+        let started = since.filter(|_| answer::ran(&end.exit));
         let members = answer::members(&attempt.task, &end.exit, started, now);
         let end = End { started, members, ..end };
         let report = Report::Ended { attempt: id, at: now, end: Box::new(end) };
@@ -156,8 +155,7 @@ impl Runtime {
         // A task that is over quickly is sometimes only ever heard of at its end.
         let quick = self.draw.chance(15);
         // One whose end will say that it never ran is not heard of before: hooks would tell the two apart.
-        let exit = answer::end(self.seed, &attempt.task).exit;
-        let runs = !matches!(exit, Exit::NotStarted(_) | Exit::Environment(_));
+        let runs = answer::runs(self.seed, &attempt.task);
         if endless || !quick && runs {
             self.report(Report::Started { attempt: id, at: now }, now, calendar);
         }
@@ -210,8 +208,10 @@ impl Runtime {
                 Some(State::Starting) => {}
                 Some(State::Running { since }) => {
                     let report = Report::Started { attempt: id, at: *since };
-                    let endless = self.attempts.get(&id).is_some_and(|attempt| answer::endless(&attempt.task));
-                    if self.draw.chance(60) || endless {
+                    let endless = answer::endless(&task);
+                    let told = self.draw.chance(60) || endless;
+                    // As above: one whose end will say that it never ran is not heard of before.
+                    if told && (endless || answer::runs(self.seed, &task)) {
                         self.report(report, now, calendar);
                     }
                 }

@@ -1,6 +1,6 @@
 //! What is left of a finished run when everything that depends on time is taken away, so that two can be compared.
 
-use octoflow_engine::{DialectRun, Run, argo, taskset};
+use octoflow_engine::{DialectRun, Run, argo, jobflow, kubejob, taskset, volcano};
 use octoflow_model::{Fact, argo::WorkflowFact};
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,19 @@ pub(super) fn tree(run: &Run) -> Result<Value, String> {
         let status = taskset::status::status(run);
         return Ok(json!({"phase": run.state.summary.word(), "nodes": {}, "status": status}));
     }
-    workflow(run.of().expect("the simulator knows two dialects"))
+    if let Some(run) = run.of::<volcano::Run>() {
+        let status = volcano::status::status(run);
+        return Ok(json!({"phase": run.state.phase.word(), "nodes": {}, "status": status}));
+    }
+    if let Some(run) = run.of::<kubejob::Run>() {
+        let status = kubejob::status::status(run);
+        return Ok(json!({"phase": run.state.phase().word(), "nodes": {}, "status": status}));
+    }
+    if let Some(run) = run.of::<jobflow::Run>() {
+        let object = jobflow::status::object(run);
+        return Ok(json!({"phase": run.flow_phase().word(), "nodes": {}, "status": object["status"]}));
+    }
+    workflow(run.of().expect("the simulator knows every dialect"))
 }
 
 /// The final tree, from the record the controller would archive.

@@ -17,11 +17,14 @@ use serde_json::{Value, json};
 use super::{
     calendar::{DAWN, ticks},
     cluster::{self, Cluster},
+    company,
     disk::Point,
     draw::Draw,
     failure::{Broken, Failure, Guarantee, broken},
+    flow::{self, FlowPlan},
+    kubejob,
     manifest::{self, Taste},
-    taskset,
+    taskset, volcano,
 };
 
 /// Worlds of seeds from here on have TaskSets and workflows, which compete for the same room. Those of smaller seeds have
@@ -34,6 +37,18 @@ pub const FAMILIES: u64 = 2_000_000_000;
 /// Worlds of seeds from here on have several nodes and a tree of queues, both of which change, and runs of several tenants
 /// that ask for resources, devices and nodes.
 pub const CLUSTERS: u64 = 3_000_000_000;
+
+/// Worlds of seeds from here on have Volcano Jobs beside TaskSets and workflows.
+pub const JOBS: u64 = 5_000_000_000;
+
+/// Worlds of seeds from here on have Jobs of Kubernetes beside TaskSets and workflows.
+pub const KUBE_JOBS: u64 = 6_000_000_000;
+
+/// Worlds of seeds from here on have JobFlows beside Volcano Jobs, TaskSets and workflows, and templates that change.
+pub const FLOWS: u64 = 7_000_000_000;
+
+/// Worlds of seeds from here on have runs of every kind in a cluster: nodes and queues change, and tasks are ended for others.
+pub const COMPANIES: u64 = 8_000_000_000;
 
 /// What can be expected of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +120,8 @@ pub struct World {
     pub capacity: Capacity,
     pub(super) acts: Vec<UserAction>,
     pub(super) cluster: Option<Cluster>,
+    /// Templates of flows, in worlds that have flows.
+    pub(super) flows: Option<FlowPlan>,
 }
 
 /// Something a person does.
@@ -129,10 +146,22 @@ impl World {
     }
 
     fn made(seed: u64) -> Result<Self, Broken> {
-        if seed >= CLUSTERS {
+        if (CLUSTERS..JOBS).contains(&seed) {
             let capacity = Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 };
             let (acts, cluster) = (cluster::acts(seed)?, Some(Cluster::new(seed)));
-            return Ok(Self { seed, flavour: Flavour::Wild, capacity, acts, cluster });
+            return Ok(Self { seed, flavour: Flavour::Wild, capacity, acts, cluster, flows: None });
+        }
+        if seed >= COMPANIES {
+            let capacity = Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 };
+            let (acts, cluster, flows) = (company::acts(seed)?, Cluster::new(seed), company::flows(seed));
+            return Ok(Self {
+                seed,
+                flavour: Flavour::Wild,
+                capacity,
+                acts,
+                cluster: Some(cluster),
+                flows: Some(flows),
+            });
         }
         let mut draw = Draw::new(seed, "world");
         let mixed = seed >= MIXED;
@@ -158,6 +187,20 @@ impl World {
                 size: draw.between(8, if runs > 1 { 30 } else { 60 }),
             };
             let name = format!("w{run}");
+            if seed >= FLOWS && (run == 1 || draw.chance(40)) {
+                let at = DAWN.saturating_add(ticks(draw.below(200) * (run - 1)));
+                acts.extend(flow::acts(seed, RunId(run), at)?);
+                continue;
+            }
+            if seed >= JOBS && (run == 1 || draw.chance(50)) {
+                let at = DAWN.saturating_add(ticks(draw.below(200) * (run - 1)));
+                if (KUBE_JOBS..FLOWS).contains(&seed) {
+                    acts.extend(kubejob::acts(seed, RunId(run), at)?);
+                } else {
+                    acts.extend(volcano::acts(seed, RunId(run), at, slots)?);
+                }
+                continue;
+            }
             let a_task_set = mixed && (run == 1 || draw.chance(60));
             if a_task_set {
                 let at = DAWN.saturating_add(ticks(draw.below(200) * (run - 1)));
@@ -190,10 +233,11 @@ impl World {
                 acts.push(UserAction { at, run: RunId(run), request: UserRequest::Command(command(&mut draw, wild)) });
             }
         }
-        if seed >= FAMILIES {
+        if (FAMILIES..JOBS).contains(&seed) {
             tie(seed, &mut acts);
         }
-        Ok(Self { seed, flavour, capacity, acts, cluster: None })
+        let flows = (seed >= FLOWS).then(|| FlowPlan::new(seed, slots));
+        Ok(Self { seed, flavour, capacity, acts, cluster: None, flows })
     }
 
     /// The manifests, for people who want to see what happens in this world.

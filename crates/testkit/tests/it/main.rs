@@ -12,7 +12,10 @@ use std::{
     },
 };
 
-use octoflow_testkit::sim::{CLUSTERS, Crashes, Effort, FAMILIES, Flavour, MIXED, Report, Watch, World, explore, run};
+use octoflow_testkit::sim::{
+    CLUSTERS, COMPANIES, Crashes, Effort, FAMILIES, FLOWS, Flavour, JOBS, KUBE_JOBS, MIXED, Report, Watch, World,
+    explore, run,
+};
 
 /// Seeds that once broke a guarantee, with what it was.
 const BROKE_ONCE: &[(u64, &str)] = &[
@@ -31,7 +34,13 @@ const BROKE_ONCE: &[(u64, &str)] = &[
     (3_000_002_031, "a replica that had been dropped stayed in the unit of a gang"),
     (3_000_002_143, "a strict queue was not looked at again when its first task fitted on no open node any more"),
     (3_000_002_822, "a promise was given up while tasks on other nodes held the quota that it waited for"),
+    (40399, "a node that was parked for its hook was not parked for its next child, and nobody came back to it"),
     (3758, "a DAG forgot a task that was ready when the same command resumed the run and ended a pause"),
+    (1_000_000_059, "a retried daemon went on in a slot that it had given back"),
+    (1_000_000_182, "a role that was stopped in slices went on where an earlier stop had paused"),
+    (1_000_040_445, "a record that was on its way to the disk was packed again when runs were restored meanwhile"),
+    (1_000_000_508, "replicas that were queued and dropped in one turn came to the scheduler"),
+    (7_000_000_041, "a pod that is started again in its place lost its room while its run had more to decide"),
 ];
 
 const WHOLE: &str = "no worker panics while it adds to the sum";
@@ -101,6 +110,42 @@ fn task_sets_keep_the_guarantees_when_the_controller_crashes_around_every_commit
 }
 
 #[test]
+fn volcano_jobs_beside_others_keep_the_guarantees_with_and_without_crashes() {
+    let report = attack(&(JOBS..JOBS + 200).collect::<Vec<_>>(), Effort::Light);
+    assert!(report.commits > 10 * report.stories && report.crashes > 200, "{report:?}");
+}
+
+#[test]
+fn volcano_jobs_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
+    let report = attack(&(JOBS + 10_000..JOBS + 10_004).collect::<Vec<_>>(), Effort::Everywhere);
+    assert!(report.crashes > 100, "{report:?}");
+}
+
+#[test]
+fn kubernetes_jobs_beside_others_keep_the_guarantees_with_and_without_crashes() {
+    let report = attack(&(KUBE_JOBS..KUBE_JOBS + 200).collect::<Vec<_>>(), Effort::Light);
+    assert!(report.commits > 10 * report.stories && report.crashes > 200, "{report:?}");
+}
+
+#[test]
+fn flows_and_their_jobs_keep_the_guarantees_with_and_without_crashes() {
+    let report = attack(&(FLOWS..FLOWS + 200).collect::<Vec<_>>(), Effort::Light);
+    assert!(report.commits > 10 * report.stories && report.crashes > 200, "{report:?}");
+}
+
+#[test]
+fn kubernetes_jobs_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
+    let report = attack(&(KUBE_JOBS + 10_000..KUBE_JOBS + 10_004).collect::<Vec<_>>(), Effort::Everywhere);
+    assert!(report.crashes > 100, "{report:?}");
+}
+
+#[test]
+fn flows_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
+    let report = attack(&(FLOWS + 10_000..FLOWS + 10_003).collect::<Vec<_>>(), Effort::Everywhere);
+    assert!(report.crashes > 100, "{report:?}");
+}
+
+#[test]
 fn runs_that_belong_to_others_end_with_them_whatever_crashes() {
     let report = attack(&(FAMILIES..FAMILIES + 200).collect::<Vec<_>>(), Effort::Light);
     assert!(report.commits > 10 * report.stories && report.crashes > 100, "{report:?}");
@@ -125,6 +170,14 @@ fn clusters_keep_the_guarantees_with_and_without_crashes() {
 fn clusters_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
     let report = attack(&[CLUSTERS + 10_000], Effort::Everywhere);
     assert!(report.crashes > 30, "{report:?}");
+}
+
+#[test]
+fn runs_of_every_kind_in_a_cluster_keep_the_guarantees_with_and_without_crashes() {
+    let report = attack(&(COMPANIES + 100..COMPANIES + 140).collect::<Vec<_>>(), Effort::Light);
+    assert!(report.commits > 10 * report.stories && report.crashes > 30, "{report:?}");
+    let seen = report.seen;
+    assert!(seen.starts > 500 && seen.preemptions > 5 && seen.gangs > 10 && seen.drained > 5, "{report:?}");
 }
 
 #[test]

@@ -1,17 +1,17 @@
 //! Starts the run of one scheduled time, or skips the time. Either is recorded in the same commit.
 
-use octoflow_engine::{Command, argo::admit::admit, cron::child};
+use octoflow_engine::{Command, admit::admit, cron::CronStatus};
 use octoflow_model::{RunId, Time};
 use octoflow_store::{Batch, Change, Tick};
 
-use super::{CronScheduler, Entry, Status};
+use super::{CronScheduler, Entry};
 use crate::{Error, controller::Submit, new_uid, registry::Fault};
 
 impl CronScheduler {
     pub(super) fn start(
         &self,
         entry: &mut Entry,
-        status: &mut Status,
+        status: &mut CronStatus,
         nominal: Time,
         replaces: &[RunId],
         now: Time,
@@ -23,7 +23,7 @@ impl CronScheduler {
                 Err(fault) => return Err(fault),
             }
         }
-        let manifest = child(&entry.object, &entry.uid, nominal);
+        let manifest = (entry.row.child)(&entry.object, &entry.uid, nominal);
         let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let catalog = self.registry.controller().catalog()?;
         let admitted = match admit(&manifest, &catalog) {
@@ -36,8 +36,8 @@ impl CronScheduler {
         let submit = Submit {
             namespace: entry.namespace.clone(),
             name: name.clone(),
-            manifest: admitted.manifest().clone(),
-            stored: admitted.stored().clone(),
+            manifest: admitted.manifest,
+            stored: admitted.stored,
             claim: None,
         };
         let tick = Tick { uid: entry.uid.clone(), nominal, at: now, run: None, outcome: "started".to_owned() };
@@ -45,30 +45,41 @@ impl CronScheduler {
         match self.registry.handle().enter_with(submit, new_uid()?, None, None, beside) {
             Ok(run) => {
                 status.last = Some(nominal);
-                status.submission_error(None);
+                status.submission_error = None;
                 entry.active.push(run);
                 // A run that has ended and was deleted already has no status entry.
                 if let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? {
-                    status.add_active(&row);
+                    status.add_active(entry.row.runs, &row.namespace, &row.name, &row.uid);
                     entry.dirty |= row.archived;
                 }
                 Ok(())
             }
             Err(Error::Store(octoflow_store::Error::TickTaken { .. })) => Ok(()),
-            Err(Error::NameTaken { .. }) => {
-                self.refused(entry, status, nominal, now, format!("there is a workflow '{name}' already"))
-            }
+            Err(Error::NameTaken { .. }) => self.refused(
+                entry,
+                status,
+                nominal,
+                now,
+                format!("there is a {} '{name}' already", entry.row.runs.noun),
+            ),
             Err(Error::Refused(refusal)) => self.refused(entry, status, nominal, now, refusal.to_string()),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Counts a run that could not be created as failed.
-    fn refused(&self, entry: &Entry, status: &mut Status, nominal: Time, now: Time, why: String) -> Result<(), Fault> {
+    fn refused(
+        &self,
+        entry: &Entry,
+        status: &mut CronStatus,
+        nominal: Time,
+        now: Time,
+        why: String,
+    ) -> Result<(), Fault> {
         self.skip(entry, nominal, now, &format!("not started: {why}"))?;
         status.failed += 1;
         status.last = Some(nominal);
-        status.submission_error(Some(why));
+        status.submission_error = Some(why);
         Ok(())
     }
 
@@ -82,9 +93,9 @@ impl CronScheduler {
     }
 
     /// Writes the status into the object.
-    pub(super) fn write(&self, entry: &mut Entry, status: &Status) -> Result<(), Fault> {
-        let after = self.registry.note_status(self.kind, &entry.namespace, &entry.name, &entry.uid, |object| {
-            status.write(object);
+    pub(super) fn write(&self, entry: &mut Entry, status: &CronStatus) -> Result<(), Fault> {
+        let after = self.registry.note_status(entry.kind, &entry.namespace, &entry.name, &entry.uid, |object| {
+            (entry.row.write)(status, object);
         })?;
         if let Some(after) = after {
             entry.object["status"] = after["status"].clone();

@@ -17,12 +17,10 @@ impl Registry {
         if pod["status"]["phase"] != "Pending" || row.archived {
             return;
         }
-        let id = pod["metadata"]["annotations"]["workflows.argoproj.io/node-id"].as_str().map(str::to_owned);
+        let metadata = &pod["metadata"];
+        let id = metadata["annotations"]["workflows.argoproj.io/node-id"].as_str().or(metadata["name"].as_str());
         // Without the event loop nobody knows why it waits, and the pod is shown as it is.
-        let Ok(reasons) = self.controller().explain(row.run) else { return };
-        let Some(found) = reasons.into_iter().find(|one| one.wait.is_some() && one.id == id && id.is_some()) else {
-            return;
-        };
+        let Some(Ok(Some(found))) = id.map(|id| self.controller().explain_one(row.run, id)) else { return };
         let conditions = pod["status"]["conditions"].as_array_mut().into_iter().flatten();
         for condition in conditions.filter(|condition| condition["type"] == "PodScheduled") {
             condition["reason"] = json!(UNSCHEDULABLE);

@@ -146,7 +146,9 @@ impl Checker {
             return Some(Value::String(text.to_owned()));
         }
         let help = nearest(text, words.iter().copied()).map(|word| format!("did you mean `{word}`?"));
-        self.wrong(code::OUT_OF_RANGE, || format!("`{}` is not one of: {}", short(text), words.join(", ")), help);
+        // The empty word is the default, which nobody has to write.
+        let named = || words.iter().copied().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
+        self.wrong(code::OUT_OF_RANGE, || format!("`{}` is not one of: {}", short(text), named()), help);
         self.broken()
     }
 

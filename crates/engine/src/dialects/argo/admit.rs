@@ -42,7 +42,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::{
-    dag::Graph,
+    dag::TaskGraph,
     findings::{At, Findings},
     index::{ReferencedTemplate, TemplateIndex},
 };
@@ -67,14 +67,14 @@ pub use self::{
 
 /// A workflow that may run. Only [`admit`] and [`examine`] make one.
 #[derive(Debug, Clone)]
-pub struct Admitted {
+pub struct AdmittedWorkflow {
     workflow: Workflow,
     manifest: Value,
     stored: Stored,
     warnings: Vec<Problem>,
 }
 
-impl Admitted {
+impl AdmittedWorkflow {
     /// Returns the workflow merged with its WorkflowTemplate.
     pub fn workflow(&self) -> &Workflow {
         &self.workflow
@@ -101,13 +101,13 @@ impl Admitted {
 }
 
 /// Checks a Workflow and reports errors only.
-pub fn admit(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
+pub fn admit(object: &Value, others: &dyn Catalog) -> Result<AdmittedWorkflow, Problems> {
     examine(object, others)
         .map_err(|found| Problems(found.into_iter().filter(|problem| problem.severity == Severity::Error).collect()))
 }
 
 /// Checks a Workflow; if it is refused, reports warnings beside the errors.
-pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
+pub fn examine(object: &Value, others: &dyn Catalog) -> Result<AdmittedWorkflow, Problems> {
     kind(object)?;
     let mended = with_version(object);
     let checked = shape::check(mended.as_ref().map_or(object, |(_, object)| object), &WORKFLOW);
@@ -123,7 +123,7 @@ pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problem
     let read = check_workflow(&manifest, &broken, AdmitAs::Run, others, &mut report);
     report.verdict().map(|warnings| {
         let (workflow, stored) = read.expect("a manifest that cannot be read has a problem");
-        Admitted { workflow, manifest, stored, warnings }
+        AdmittedWorkflow { workflow, manifest, stored, warnings }
     })
 }
 
@@ -177,7 +177,7 @@ fn check_workflow(
         })
         .collect();
     let index = TemplateIndex::open(templates(&whole), &borrowed, broken);
-    let graphs: Vec<Option<Graph<'_>>> = index.entries.iter().map(Graph::of).collect();
+    let graphs: Vec<Option<TaskGraph<'_>>> = index.entries.iter().map(TaskGraph::of).collect();
     let mut subject = Subject::new(&workflow, &whole, broken, &index, &graphs);
     subject.open = references.open;
     subject.partial = references.open || references.partial;
@@ -220,7 +220,7 @@ pub fn admit_template(object: &Value) -> (Vec<Problem>, Vec<Problem>) {
     own_name(&checked.value, "template", &mut report);
     let list = Path(vec!["spec".into(), "templates".into()]);
     let names = templates(&checked.value).iter().map(|template| template["name"].as_str().unwrap_or_default());
-    name::list(&mut report, &At::base(&list), &|| "spec.templates".to_owned(), name::Rule::Field, names);
+    name::list(&mut report, &At::base(&list), &|| "spec.templates".to_owned(), name::NameRule::Field, names);
     match report.verdict() {
         Ok(_) => (Vec::new(), checked.warnings),
         Err(problems) => (problems.0, checked.warnings),
@@ -270,7 +270,7 @@ struct Subject<'a> {
     broken: &'a [Path],
     templates: &'a TemplateIndex<'a>,
     /// Dependency graphs, by template; `None` for templates that are no DAG.
-    graphs: &'a [Option<Graph<'a>>],
+    graphs: &'a [Option<TaskGraph<'a>>],
     /// Names of the workflow's own volumes and claims.
     volumes: HashSet<&'a str>,
     /// True if some volume names are not known before the run.
@@ -288,7 +288,7 @@ impl<'a> Subject<'a> {
         manifest: &'a Value,
         broken: &'a [Path],
         templates: &'a TemplateIndex<'a>,
-        graphs: &'a [Option<Graph<'a>>],
+        graphs: &'a [Option<TaskGraph<'a>>],
     ) -> Self {
         let claims = workflow.spec.volume_claim_templates.iter().filter_map(|claim| claim.metadata.name.as_deref());
         let volumes: HashSet<&str> =

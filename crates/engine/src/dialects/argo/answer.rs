@@ -90,7 +90,7 @@ impl View<'_> {
             (Answer::Stopped, ..) => {
                 (Phase::Error, "the request was stopped before it was answered".to_owned(), none())
             }
-            (Answer::Http(_) | Answer::Object(_) | Answer::Listing(_), ..) => {
+            (Answer::Http(_) | Answer::Object(_) | Answer::Listing(_) | Answer::Probed, ..) => {
                 (Phase::Error, "the answer does not match the request".to_owned(), none())
             }
         }

@@ -16,7 +16,7 @@ pub const LABEL: &str = "workflows.argoproj.io/workflow-event-binding";
 
 /// An event received from outside.
 #[derive(Clone, Debug)]
-pub struct Event {
+pub struct IncomingEvent {
     pub namespace: String,
     pub discriminator: String,
     pub payload: Json,
@@ -27,7 +27,7 @@ pub struct Event {
 
 /// Builds the Workflow to submit; `None` if the binding does not match the event. The Workflow may have a
 /// `generateName` in place of a name. Fails with the reason if the binding is malformed.
-pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String> {
+pub fn submission(binding: &Json, event: &IncomingEvent) -> Result<Option<Json>, String> {
     let env = BindingEnv::new(binding, event);
     let spec = &binding["spec"];
     let selector = spec["event"]["selector"].as_str().unwrap_or_default();
@@ -74,7 +74,7 @@ struct BindingEnv {
 }
 
 impl BindingEnv {
-    fn new(binding: &Json, event: &Event) -> Self {
+    fn new(binding: &Json, event: &IncomingEvent) -> Self {
         let seen = event.metadata.iter().filter(|(name, _)| name.starts_with("x-"));
         let metadata: Map<String, Json> = seen.map(|(name, values)| (name.clone(), json!(values))).collect();
         let roots = Map::from_iter([
@@ -150,8 +150,8 @@ impl Env for BindingEnv {
 mod tests {
     use super::*;
 
-    fn event() -> Event {
-        Event {
+    fn event() -> IncomingEvent {
+        IncomingEvent {
             namespace: "ns".to_owned(),
             discriminator: "d".to_owned(),
             payload: json!({"message": "hi", "count": 3, "nested": {"a": [1, 2]}}),

@@ -38,7 +38,7 @@ pub(super) struct NewNode {
 
 /// Why a call cannot be made now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gate {
+pub(crate) enum CallGate {
     /// The run's parallelism limit is reached.
     Run,
     /// The boundary's parallelism limit is reached.
@@ -51,7 +51,7 @@ pub(crate) enum Gate {
 
 pub(super) enum Called {
     Made,
-    Blocked(Gate),
+    Blocked(CallGate),
 }
 
 impl Turn<'_> {
@@ -90,36 +90,36 @@ impl Turn<'_> {
     }
 
     /// Returns what blocks a call of this template now.
-    pub(super) fn gate(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
+    pub(super) fn gate(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<CallGate> {
         match boundary {
             Some(boundary) if !self.run.state.held() && self.view().fails_fast(boundary) => {
-                Some(Gate::FailFast(boundary))
+                Some(CallGate::FailFast(boundary))
             }
             _ => self.handler_gate(boundary, template),
         }
     }
 
     /// Like [`gate`](Self::gate), for exit handlers: failing fast does not block them.
-    pub(super) fn handler_gate(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
+    pub(super) fn handler_gate(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<CallGate> {
         if self.run.state.held() {
-            return Some(Gate::Suspended);
+            return Some(CallGate::Suspended);
         }
         if let Some(boundary) = boundary
             && !self.boundary_has_room(boundary)
         {
-            return Some(Gate::Boundary(boundary));
+            return Some(CallGate::Boundary(boundary));
         }
         let leaf = kind_of(template).is_some_and(NodeKind::tasked);
-        (leaf && !self.view().pods_have_room()).then_some(Gate::Run)
+        (leaf && !self.view().pods_have_room()).then_some(CallGate::Run)
     }
 
     /// Like [`gate`](Self::gate), for whoever has a slot already: limits do not block it.
-    pub(super) fn kept_gate(&self, boundary: Option<NodeIx>, handler: bool) -> Option<Gate> {
+    pub(super) fn kept_gate(&self, boundary: Option<NodeIx>, handler: bool) -> Option<CallGate> {
         if self.run.state.held() {
-            return Some(Gate::Suspended);
+            return Some(CallGate::Suspended);
         }
         let fails_fast = |boundary: &NodeIx| !handler && self.view().fails_fast(*boundary);
-        boundary.filter(fails_fast).map(Gate::FailFast)
+        boundary.filter(fails_fast).map(CallGate::FailFast)
     }
 
     /// Whether the boundary's parallelism allows one more child.
@@ -136,15 +136,15 @@ impl Turn<'_> {
     }
 
     /// Queues the node until the gate may have opened.
-    pub(super) fn park(&mut self, at: NodeIx, gate: Gate) {
+    pub(super) fn park(&mut self, at: NodeIx, gate: CallGate) {
         let todo = &mut self.run.todo;
-        let queue = match gate {
-            Gate::Run => &mut todo.parked,
-            Gate::Boundary(boundary) => todo.parked_in.entry(boundary).or_default(),
+        let (limit, queue) = match gate {
+            CallGate::Run => (None, &mut todo.parked),
+            CallGate::Boundary(boundary) => (Some(boundary), todo.parked_in.entry(boundary).or_default()),
             // The end of either of these puts all open nodes on the work list.
-            Gate::FailFast(_) | Gate::Suspended => return,
+            CallGate::FailFast(_) | CallGate::Suspended => return,
         };
-        if todo.parked_nodes.insert(at) {
+        if todo.parked_nodes.insert((limit, at)) {
             queue.push_back(at);
         }
     }

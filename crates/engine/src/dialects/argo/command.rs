@@ -22,13 +22,6 @@ use crate::{
 impl Turn<'_> {
     pub fn command(&mut self, command: &Command) -> Result<(), Refusal> {
         let state = &self.run.state;
-        if state.finished() {
-            return Err(Refusal::Finished {
-                kind: DIALECT.kind.noun,
-                name: state.head.name.to_string(),
-                verb: command.verb(),
-            });
-        }
         match command {
             Command::Stop => self.shut_down(Shutdown::Stop),
             Command::Terminate => self.shut_down(Shutdown::Terminate),
@@ -60,9 +53,12 @@ impl Turn<'_> {
                 let written = mark::change(self.run, read, write, self.now)?;
                 written.into_iter().for_each(|fact| self.decide(fact));
             }
-            Command::Evict { .. } | Command::Disband { .. } => {
-                let message = "the pods of a workflow cannot be removed one by one; stop or terminate the workflow";
-                return Err(Refusal::Invalid(message.to_owned()));
+            Command::Evict { .. }
+            | Command::Disband { .. }
+            | Command::Amend { .. }
+            | Command::Perform { .. }
+            | Command::Because { .. } => {
+                return Err(command.not_taken(&DIALECT));
             }
         }
         Ok(())
@@ -108,11 +104,10 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Begins a shutdown. A stop may be raised to a termination, never lowered.
+    /// Begins a shutdown, or raises one.
     fn shut_down(&mut self, how: Shutdown) {
-        let now = self.run.state.head.shutdown;
-        if now.is_none() || (now, how) == (Some(Shutdown::Stop), Shutdown::Terminate) {
-            self.decide(RunFact::ShuttingDown { how, at: self.now });
+        if let Some(fact) = self.run.state.head.shut_down(how, self.now) {
+            self.decide(fact);
             let stopping: Vec<NodeIx> =
                 self.run.open_leaves().filter(|(_, leaf)| *leaf == Leaf::Stopping).map(|(at, _)| at).collect();
             stopping.into_iter().for_each(|at| self.resend_stop(at));

@@ -31,11 +31,11 @@ use crate::{
     admit::{Admitted, Catalog},
     dialects::dialect::{
         ChildEvent, Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseClass, PhaseWord,
-        Program as AnyProgram, StaticTask, StatusFields, TaskState,
+        Program as AnyProgram, StaticTask, StatusFields, TaskState, remove_status,
     },
     engine::{
         SharedState,
-        input::{Command, Refusal},
+        input::{Command, CommandKind, Refusal},
         locks::{Holder, Locks, Ready, Wait, Waiter},
         slice::Work,
     },
@@ -59,6 +59,14 @@ pub static DIALECT: Dialect = Dialect {
     view: &ObjectView,
     follow: &Progress,
     reruns: &rerun::Retries,
+    commands: &[
+        CommandKind::Stop,
+        CommandKind::Terminate,
+        CommandKind::Suspend,
+        CommandKind::Resume,
+        CommandKind::Nodes,
+        CommandKind::Mark,
+    ],
     pod_delete_refusal: Some("stop or terminate that, or set podGC to have its pods removed"),
     has_units: false,
     has_run_level_changes: true,
@@ -69,9 +77,13 @@ pub static DIALECT: Dialect = Dialect {
     group_noun: "group",
     node_table: NodeTable::Steps,
     summary_cells: Some(summary_cells),
+    summarize: |object| remove_status(object, &["nodes"]),
     examine,
     compile,
     explain_ended: ended::failures,
+    forbidden_changes: None,
+    tells_for_children: false,
+    wants_keys: None,
 };
 
 fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
@@ -254,14 +266,6 @@ impl DialectRun for Run {
         }
     }
 
-    fn take_queued(&mut self) -> Vec<NodeIx> {
-        std::mem::take(&mut self.todo.queued)
-    }
-
-    fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
-        std::mem::take(&mut self.todo.wakes)
-    }
-
     fn is_queued(&self, at: NodeIx) -> bool {
         let node = self.state.node(at);
         node.body == Body::Leaf(Leaf::Queued) && !node.phase.fulfilled()
@@ -317,11 +321,6 @@ impl DialectRun for Run {
 
     fn follows_parts_of(&self, at: NodeIx, child: &AnyRun) -> bool {
         Self::follows_parts_of(self, at, child)
-    }
-
-    fn take_lock_requests(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
-        let wants = std::mem::take(&mut self.todo.wants);
-        wants.into_iter().filter_map(|node| Some((node, self.waiter(node)?))).collect()
     }
 
     fn waiters(&self) -> Vec<(Option<NodeIx>, Waiter)> {
@@ -422,6 +421,6 @@ impl DialectTurn for Turn<'_> {
     }
 
     fn into_effects(self: Box<Self>) -> Effects {
-        self.effects
+        Turn::into_effects(*self)
     }
 }

@@ -9,9 +9,9 @@ use crate::run::effect::CacheEntry;
 impl Turn<'_> {
     pub(super) fn note(&mut self, fact: &WorkflowFact) {
         let effects = &mut self.effects;
-        // No caller waits for a start, so its commit may be delayed and joined with the next.
-        effects.change.urgent |= !matches!(fact, WorkflowFact::Started { .. });
         match fact {
+            // No caller waits for a start: it may be committed together with what comes next.
+            WorkflowFact::Started { .. } => return,
             WorkflowFact::Began { .. } => {
                 effects.change.phase = true;
                 effects.change.lifecycle = true;
@@ -41,7 +41,6 @@ impl Turn<'_> {
             | WorkflowFact::Locked { .. }
             | WorkflowFact::Expanded { .. }
             | WorkflowFact::Launched { .. }
-            | WorkflowFact::Started { .. }
             | WorkflowFact::ChildCreated { .. }
             | WorkflowFact::Progressed { .. }
             | WorkflowFact::Dismissed { .. }
@@ -54,5 +53,6 @@ impl Turn<'_> {
             | WorkflowFact::Unmetered { .. }
             | WorkflowFact::Expired { .. } => {}
         }
+        self.effects.change.urgent = true;
     }
 }

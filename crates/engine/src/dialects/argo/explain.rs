@@ -20,7 +20,7 @@ use crate::{
 
 /// Reason why a node, or a call that has no node yet, is not over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explanation {
+pub struct NodeExplanation {
     /// Display name of the node.
     pub node: String,
     /// The node that waits for the scheduler.
@@ -158,17 +158,17 @@ impl fmt::Display for Reason {
 }
 
 /// Explains every open node and every DAG task that waits to become one, in order of creation.
-pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
+pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<NodeExplanation> {
     explain_with(run, scheduler, None)
 }
 
 /// Explains with the lock table at hand, which knows the holders of now rather than those of when the wait began.
-pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
+pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<NodeExplanation> {
     let state = &run.state;
     let mut found = Vec::new();
     let mut asked = 0;
     if let Some(message) = state.head.deadlock.as_ref().filter(|_| state.ended.is_none()) {
-        found.push(Explanation {
+        found.push(NodeExplanation {
             node: state.head.name.to_string(),
             queued: None,
             phase: Some(Phase::Pending),
@@ -177,7 +177,7 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
         });
     }
     if let Some(reason) = state.lock.as_deref().and_then(|lock| lock_wait(run, None, lock, locks)) {
-        found.push(Explanation {
+        found.push(NodeExplanation {
             node: state.head.name.to_string(),
             queued: None,
             phase: Some(Phase::Pending),
@@ -193,7 +193,7 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
         let since = node.started;
         let mut say = |node: String, phase: Option<Phase>, reason: Reason| {
             let queued = matches!(reason, Reason::Queued { .. }).then_some(at);
-            found.push(Explanation { node, queued, phase, reason, since: phase.map(|_| since) });
+            found.push(NodeExplanation { node, queued, phase, reason, since: phase.map(|_| since) });
         };
         let name = || state.display_of(at).to_owned();
         if node.phase.fulfilled() {

@@ -18,7 +18,7 @@ mod template;
 
 pub use binding::EVENT_BINDING;
 pub use cron::CRON_WORKFLOW;
-pub use loaded::{CLAIM, CONFIG_MAP, SECRET};
+pub use loaded::{CLAIM, CLAIM_SPEC, CONFIG_MAP, SECRET};
 pub use template::TEMPLATE;
 pub(crate) use template::TYPE_NAMES;
 

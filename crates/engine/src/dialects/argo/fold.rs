@@ -1,14 +1,10 @@
 //! Folds facts into the state of a workflow. The fold never decides, fails or reads the time, and no other code writes
 //! the state. It also emits notes of what changed for the work list, which it does not see.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    ops::Deref,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 
 use octoflow_model::{
-    Fact, NodeIx, RunId, RunPhase,
+    Fact, IdMap, IdSet, NodeIx, RunId, RunPhase,
     argo::{NodeAdded, NodeFinished, NodeKind, NodeList, Phase, Role, WorkflowFact},
     submission::Submission,
 };
@@ -67,22 +63,22 @@ impl Run {
             parameters: BTreeMap::new(),
             exported: BTreeMap::new(),
             exported_artifacts: BTreeMap::new(),
-            expired: HashSet::new(),
+            expired: IdSet::default(),
             lock: None,
             nodes: Vec::new(),
             root: None,
             exit: None,
-            daemons: HashMap::new(),
-            fired: HashMap::new(),
-            due: HashMap::new(),
+            daemons: IdMap::default(),
+            fired: IdMap::default(),
+            due: IdMap::default(),
             active_pods: 0,
-            active_children: HashMap::new(),
-            failed_children: HashMap::new(),
+            active_children: IdMap::default(),
+            failed_children: IdMap::default(),
             logs: Vec::new(),
-            placed: HashMap::new(),
+            placed: IdMap::default(),
             hosts: Vec::new(),
-            preempted: HashMap::new(),
-            children: HashMap::new(),
+            preempted: IdMap::default(),
+            children: IdMap::default(),
             progress: (0, 0),
             following: Vec::new(),
             unmetered: None,
@@ -105,7 +101,7 @@ impl Run {
             notes: Vec::new(),
             asleep: false,
             meter: crate::expr::Meter::default(),
-            instances: HashMap::new(),
+            instances: IdMap::default(),
             demands: Default::default(),
         }
     }

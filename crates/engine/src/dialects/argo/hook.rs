@@ -7,7 +7,7 @@ use octoflow_model::{
 };
 
 use super::{
-    call::{Gate, NewNode},
+    call::{CallGate, NewNode},
     follow::hook_holds,
     scope::Scope,
     turn::Turn,
@@ -105,7 +105,7 @@ impl Turn<'_> {
             let made = self.view().hook_call(None, hook, &scope);
             if let Some(gate) = self.start_hook(new_node, made) {
                 self.record_due(None, name, due);
-                self.run.todo.run_parked |= gate == Gate::Run;
+                self.run.todo.run_parked |= gate == CallGate::Run;
             }
         }
     }
@@ -118,7 +118,7 @@ impl Turn<'_> {
     }
 
     /// Starts a hook, unless a limit blocks it; returns that limit.
-    fn start_hook(&mut self, new_node: NewNode, made: Result<super::follow::HookCall, String>) -> Option<Gate> {
+    fn start_hook(&mut self, new_node: NewNode, made: Result<super::follow::HookCall, String>) -> Option<CallGate> {
         match made {
             Ok((compiled, inputs)) => {
                 let gate = self.handler_gate(new_node.boundary, &compiled.template);

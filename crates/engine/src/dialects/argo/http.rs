@@ -38,12 +38,10 @@ impl View<'_> {
             headers.extend(value.map(|value| (header.name.clone(), value)));
         }
         Ok(HttpRequest {
-            method: method(asked),
-            url: asked.url.clone(),
             headers,
             body: body(asked)?,
-            timeout: timeout(asked)?,
             verify: !asked.insecure_skip_verify,
+            ..HttpRequest::new(&method(asked), asked.url.as_str(), timeout(asked)?)
         })
     }
 

@@ -10,6 +10,7 @@ use super::{
         CRON_WORKFLOW as CRON_FIELDS, EVENT_BINDING as BINDING_FIELDS, WORKFLOW as FIELDS,
         WORKFLOW_TEMPLATE as TEMPLATE_FIELDS,
     },
+    schedule::SCHEDULE,
 };
 use crate::{
     dialects::dialect::Summary,
@@ -86,6 +87,7 @@ pub static CRON_WORKFLOW: Kind = Kind {
     shape: Some(&CRON_FIELDS),
     has_status: true,
     starts_runs: true,
+    schedule: Some(&SCHEDULE),
     not_run: Some((
         "a CronWorkflow runs on its schedule, not by itself",
         "give it to a server; `octoflow cron preview` shows when it would run",

@@ -135,6 +135,8 @@ impl Turn<'_> {
                 self.effects.orders.push(Order::Forget { attempt });
             }
             Report::Container { member, .. } => self.container_reported(at, &member),
+            // A daemon is ready once it runs.
+            Report::Ready { .. } => {}
             Report::Progress { done, total, .. } => {
                 if self.run.state.node(at).progress.as_deref() != Some(&(done, total)) {
                     self.decide(WorkflowFact::Progressed { node: at, done, total });
@@ -150,6 +152,8 @@ impl Turn<'_> {
                 }
                 self.effects.orders.push(Order::Forget { attempt });
             }
+            // Nothing that a workflow asks for waits so.
+            Report::Waiting { .. } => {}
         }
     }
 

@@ -15,7 +15,7 @@ use super::{
     turn::Turn,
     view::View,
 };
-use crate::engine::locks::{Holder, Rank, Ready, Wait, Waiter};
+use crate::engine::locks::{Holder, LockRank, Ready, Wait, Waiter};
 
 /// ConfigMap with the limits of semaphores written for a lock database, by their key.
 pub const DATABASE_LIMITS: &str = "octoflow-semaphores";
@@ -195,7 +195,7 @@ impl Run {
     pub(crate) fn waiter(&self, node: Option<NodeIx>) -> Option<Waiter> {
         let lock = lock_of(&self.state, node).filter(|lock| !lock.held)?;
         Some(Waiter {
-            rank: Rank::new(self.program.workflow.spec.priority.unwrap_or(0), self.state.head.created),
+            rank: LockRank::new(self.program.workflow.spec.priority.unwrap_or(0), self.state.head.created),
             claims: lock.claims.clone(),
             name: self.holder_name(node),
             reported: lock.waits.as_ref().map(|(key, _)| key.clone()),

@@ -64,7 +64,10 @@ impl Turn<'_> {
                 | RunFact::Marked { .. },
             )
             | Fact::TaskSet(_)
-            | Fact::VolcanoJob(_) => return None,
+            | Fact::VolcanoJob(_)
+            | Fact::KubeJob(_)
+            | Fact::JobFlow(_)
+            | Fact::SubmittedJob(_) => return None,
             Fact::Workflow(fact) => fact,
         };
         match fact.lifecycle()? {

@@ -8,7 +8,7 @@ use octoflow_model::{
 };
 
 use super::{
-    call::{Gate, NewNode},
+    call::{CallGate, NewNode},
     duration,
     node::Body,
     scope::Scope,
@@ -82,7 +82,7 @@ impl Turn<'_> {
             self.gate(boundary, &compiled.template)
         };
         match gate {
-            Some(Gate::FailFast(_)) => return self.give_up(retry),
+            Some(CallGate::FailFast(_)) => return self.give_up(retry),
             Some(gate) => return self.park(retry, gate),
             None => {}
         }

@@ -1,13 +1,10 @@
 //! Defines a workflow's run: the state folded from facts, the work list that is discarded on restart, and the program.
 //! Only the fold can write a `State` that belongs to a run: see [`Folded`].
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use octoflow_model::{
-    NodeIx, RunId, RunPhase, Shutdown, Time,
+    IdMap, IdSet, NodeIx, RunId, RunPhase, Shutdown, Time,
     argo::{OutputArtifactValue, TemplateRef},
     meter::Metered,
     previous::PreviousRun,
@@ -37,34 +34,34 @@ pub struct State {
     pub exported: BTreeMap<String, String>,
     pub exported_artifacts: BTreeMap<String, OutputArtifactValue>,
     /// Open attempts of steps and DAGs whose deadline has passed.
-    pub expired: HashSet<NodeIx>,
+    pub expired: IdSet<NodeIx>,
     /// Locks of the run as a whole.
     pub lock: Option<Box<Lock>>,
     pub nodes: Vec<Node>,
     pub root: Option<NodeIx>,
     pub exit: Option<NodeIx>,
     /// Daemons that have not settled, by open steps or DAG node; each as the node that others waited for.
-    pub daemons: HashMap<NodeIx, Vec<NodeIx>>,
+    pub daemons: IdMap<NodeIx, Vec<NodeIx>>,
     /// Hooks that have fired, by node that is not settled (`None` is the run). The exit handler of a call is included.
-    pub fired: HashMap<Option<NodeIx>, Vec<NodeIx>>,
+    pub fired: IdMap<Option<NodeIx>, Vec<NodeIx>>,
     /// Hooks that are due and wait for a free slot, by the same key.
-    pub due: HashMap<Option<NodeIx>, Vec<String>>,
+    pub due: IdMap<Option<NodeIx>, Vec<String>>,
     /// Number of pods that are not final.
     pub active_pods: u32,
     /// Number of direct pods, steps and DAGs that are not final, by boundary.
-    pub active_children: HashMap<NodeIx, u32>,
+    pub active_children: IdMap<NodeIx, u32>,
     /// Number of calls that ended badly after their last attempt, by open boundary.
-    pub failed_children: HashMap<NodeIx, u32>,
+    pub failed_children: IdMap<NodeIx, u32>,
     /// Log sizes in bytes of ended tasks that wrote something, by node and attempt.
     pub logs: Vec<(NodeIx, u32, u64)>,
     /// Tasks that a runtime has.
-    pub placed: HashMap<NodeIx, Placed>,
+    pub placed: IdMap<NodeIx, Placed>,
     /// Names of nodes of the cluster that tasks were launched on, other than the machine that the run was submitted on.
     pub hosts: Vec<Arc<str>>,
     /// Nodes whose tasks were preempted.
-    pub preempted: HashMap<NodeIx, Preemptions>,
+    pub preempted: IdMap<NodeIx, Preemptions>,
     /// Runs that open nodes have ordered and wait for.
-    pub children: HashMap<NodeIx, RunId>,
+    pub children: IdMap<NodeIx, RunId>,
     /// Work done, and work known so far. Each task counts as one unit unless it reports more.
     pub progress: (u64, u64),
     /// Gauges that follow the run and its nodes while it is open.
@@ -200,7 +197,7 @@ pub struct Run {
     /// Budget that the run's expressions have used since it was loaded into memory.
     pub(super) meter: Meter,
     /// Templates with variables filled in, for open nodes. Rebuilt when missing.
-    pub(super) instances: HashMap<NodeIx, Arc<Instance>>,
+    pub(super) instances: IdMap<NodeIx, Arc<Instance>>,
     /// Demands of its templates. Rebuilt when missing.
     pub(super) demands: Demands,
 }

@@ -58,7 +58,13 @@ impl Run {
 
     /// Whether a retried call has a slot of its own, which its next attempt takes.
     pub(super) fn keeps_slot(&self, retry: NodeIx) -> bool {
-        self.todo.locked_retries.contains(&retry)
+        self.todo.locked_retries.contains(&retry) && !self.last_was_daemon(retry)
+    }
+
+    /// Whether the last attempt of a retried call was up as a daemon. It gave its slot back then, and others may have it.
+    fn last_was_daemon(&self, retry: NodeIx) -> bool {
+        let Body::Retry { attempts } = &self.state.node(retry).body else { return false };
+        attempts.last().is_some_and(|last| self.state.node(*last).daemoned)
     }
 
     /// Iterates over the retried calls that hold locks and have no open attempt, with the kind of their attempts.
@@ -67,6 +73,7 @@ impl Run {
             let Body::Retry { attempts } = &self.state.node(*at).body else { return false };
             attempts.last().is_none_or(|last| self.state.node(*last).phase.fulfilled())
         };
-        self.todo.locked_retries.iter().copied().filter(waits).map(|at| (at, self.slot_kind(at)))
+        let kept = self.todo.locked_retries.iter().copied().filter(waits).filter(|at| !self.last_was_daemon(*at));
+        kept.map(|at| (at, self.slot_kind(at)))
     }
 }

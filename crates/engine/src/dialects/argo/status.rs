@@ -13,7 +13,7 @@ use super::{
     node::{Lock, Node},
     refer,
     run::{Run, State},
-    usage::{self, Usage},
+    usage::{self, ResourceUsage},
 };
 use crate::run::mark;
 
@@ -113,7 +113,7 @@ fn status_where(run: &Run, keep: &dyn Fn(&str, &str) -> bool) -> Value {
 }
 
 /// Renders the status without nodes.
-fn head(run: &Run, usage: Option<&Usage>) -> Map<String, Value> {
+fn head(run: &Run, usage: Option<&ResourceUsage>) -> Map<String, Value> {
     let state = &run.state;
     let mut status = Map::new();
     status.insert("phase".to_owned(), json!(state.phase.word()));
@@ -239,14 +239,14 @@ fn exported(state: &State) -> Value {
 }
 
 /// Renders one entry of `status.nodes`.
-fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
+fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &ResourceUsage) -> Value {
     let mut fields = Map::new();
     render_node(run, at, progress, usage, &mut fields);
     Value::Object(fields)
 }
 
 /// Renders the fields of a node in the order of their names.
-fn render_node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage, to: &mut impl Fields) {
+fn render_node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &ResourceUsage, to: &mut impl Fields) {
     let state = &run.state;
     let node = state.node(at);
     let skipped = node.reuse.as_ref().is_some_and(|reuse| reuse.skipped);
@@ -309,7 +309,7 @@ fn render_node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage, to: &
     if node.kind.executable() || progress.1 > 0 {
         to.text("progress", &format!("{}/{}", progress.0, progress.1));
     }
-    if node.finished.is_some() && (node.ran || *usage != Usage::default()) {
+    if node.finished.is_some() && (node.ran || *usage != ResourceUsage::default()) {
         to.value("resourcesDuration", usage.value());
     }
     to.text("startedAt", &node.started.to_string());

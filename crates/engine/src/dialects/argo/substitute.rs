@@ -24,7 +24,7 @@ pub(crate) enum Missing {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Error {
+pub(crate) enum SubstituteError {
     /// The name is unknown.
     Unresolved {
         tag: String,
@@ -43,7 +43,7 @@ pub(crate) enum Error {
     Exhausted(String),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for SubstituteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unresolved { tag } => write!(f, "failed to resolve {{{{{tag}}}}}"),
@@ -79,12 +79,17 @@ const NESTED: usize = 8;
 /// Maximum length of a name in bytes. What opens and does not close within it is not a tag.
 const MAX_NAME_LENGTH: usize = 4096;
 
-pub(crate) fn fill<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing) -> Result<Cow<'t, str>, Error> {
+pub(crate) fn fill<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing) -> Result<Cow<'t, str>, SubstituteError> {
     fill_at(text, scope, missing, 0)
 }
 
 /// Fills a text once. Filled-in values are never scanned for tags: values are data.
-fn fill_at<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing, depth: usize) -> Result<Cow<'t, str>, Error> {
+fn fill_at<'t>(
+    text: &'t str,
+    scope: &Scope<'_>,
+    missing: Missing,
+    depth: usize,
+) -> Result<Cow<'t, str>, SubstituteError> {
     if !text.contains("{{") {
         return Ok(Cow::Borrowed(text));
     }
@@ -116,7 +121,7 @@ fn fill_at<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing, depth: usize)
             }
         }
         if filled.len() > LARGEST {
-            return Err(Error::TooLarge);
+            return Err(SubstituteError::TooLarge);
         }
         at = close + 2;
     }
@@ -125,8 +130,8 @@ fn fill_at<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing, depth: usize)
     Ok(Cow::Owned(filled))
 }
 
-fn exhausted(error: expr::Error) -> Error {
-    Error::Exhausted(error.to_string())
+fn exhausted(error: expr::Error) -> SubstituteError {
+    SubstituteError::Exhausted(error.to_string())
 }
 
 /// Finds where the tag that opens at `open` closes, skipping the tags inside it. Stops at an opening that is too deep,
@@ -156,7 +161,7 @@ pub(crate) fn is_absent(text: &str, scope: &Scope<'_>) -> bool {
     })
 }
 
-pub(crate) fn fill_value(value: &Value, scope: &Scope<'_>, missing: Missing) -> Result<Value, Error> {
+pub(crate) fn fill_value(value: &Value, scope: &Scope<'_>, missing: Missing) -> Result<Value, SubstituteError> {
     Ok(match value {
         Value::String(text) => Value::String(fill(text, scope, missing)?.into_owned()),
         Value::Array(list) => {
@@ -181,10 +186,10 @@ pub(crate) fn close_of(text: &str, open: usize) -> Option<usize> {
 }
 
 /// Finds the end of a tag; parsing is charged to the scope's budget.
-fn close_within(text: &str, open: usize, scope: &Scope<'_>) -> Result<Option<usize>, Error> {
+fn close_within(text: &str, open: usize, scope: &Scope<'_>) -> Result<Option<usize>, SubstituteError> {
     let parses = &mut |source: &str| match scope.meter.parse(source) {
         Err(error) if error.is_exhausted() => {
-            Err(Error::Expression { tag: format!("={source}"), why: error.to_string() })
+            Err(SubstituteError::Expression { tag: format!("={source}"), why: error.to_string() })
         }
         parsed => Ok(parsed.is_ok()),
     };
@@ -214,7 +219,7 @@ fn close_where<E>(
 }
 
 /// Resolves a tag to its text; `None` to leave it as it is.
-fn resolve(body: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<String>, Error> {
+fn resolve(body: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<String>, SubstituteError> {
     if let Some(source) = body.trim_start().strip_prefix('=') {
         return evaluate(source, scope, missing);
     }
@@ -232,14 +237,14 @@ fn resolve(body: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<Str
             scope.meter.fill(price).map_err(exhausted)?;
             Ok(Some(text))
         }
-        Lookup::Absent if missing != Missing::Keep => Err(Error::Absent { tag: name.to_owned() }),
-        Lookup::Unknown if must => Err(Error::Unresolved { tag: name.to_owned() }),
+        Lookup::Absent if missing != Missing::Keep => Err(SubstituteError::Absent { tag: name.to_owned() }),
+        Lookup::Unknown if must => Err(SubstituteError::Unresolved { tag: name.to_owned() }),
         Lookup::Absent | Lookup::Unknown => Ok(None),
     }
 }
 
-fn evaluate(source: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<String>, Error> {
-    let wrong = |why: String| Error::Expression { tag: format!("={source}"), why };
+fn evaluate(source: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<String>, SubstituteError> {
+    let wrong = |why: String| SubstituteError::Expression { tag: format!("={source}"), why };
     let program = scope.meter.parse(source).map_err(|error| wrong(error.to_string()))?;
     if missing == Missing::Keep && program.roots().iter().any(|reference| scope.is_late(reference)) {
         return Ok(None);

@@ -52,7 +52,7 @@ impl Turn<'_> {
         self.view().check_patches(at, template)?;
         let mut files = Vec::new();
         let mut mounts = Vec::new();
-        let mut main = task::Container::default();
+        let mut main = task::TaskContainer::default();
         if let Some(container) = container {
             self.view().mount_volumes(at, template, container, &mut files, &mut mounts)?;
             main = self.view().main_container(at, container, &PodOf { name: &name, on })?;
@@ -73,6 +73,7 @@ impl Turn<'_> {
             grace: std::time::Duration::from_secs(template.termination_grace_period_seconds.unwrap_or(GRACE_S)),
             name,
             call: None,
+            hostname: None,
             hosts: None,
         };
         Ok((task, deadline))
@@ -87,7 +88,12 @@ struct PodOf<'a> {
 }
 
 impl View<'_> {
-    fn main_container(&self, at: NodeIx, container: &Container, pod: &PodOf<'_>) -> Result<task::Container, String> {
+    fn main_container(
+        &self,
+        at: NodeIx,
+        container: &Container,
+        pod: &PodOf<'_>,
+    ) -> Result<task::TaskContainer, String> {
         let run = &self.run;
         let field = |path: &str| match path {
             "metadata.name" => Some(pod.name.to_owned()),

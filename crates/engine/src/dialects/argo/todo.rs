@@ -1,9 +1,9 @@
 //! Holds the work list of a run: what a turn visits next. It is not part of the state: it is discarded on restart, and
 //! then everything open is visited once. The fold never sees it, but emits notes, which are entered here in order.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
-use octoflow_model::{NodeIx, Time, argo::NodeKind};
+use octoflow_model::{IdMap, IdSet, NodeIx, Time, argo::NodeKind};
 
 use super::{
     node::Node,
@@ -47,13 +47,14 @@ pub(super) struct Todo {
     /// Queue of nodes to visit.
     pub(super) agenda: VecDeque<NodeIx>,
     /// DAG tasks without unsettled dependencies, by DAG.
-    pub(super) ready: HashMap<NodeIx, VecDeque<u32>>,
+    pub(super) ready: IdMap<NodeIx, VecDeque<u32>>,
     /// Nodes that the run's parallelism limit keeps from starting a pod.
     pub(super) parked: VecDeque<NodeIx>,
     /// Nodes that their boundary's parallelism limit keeps from starting a child, by boundary.
-    pub(super) parked_in: HashMap<NodeIx, VecDeque<NodeIx>>,
-    /// All parked nodes, so that none is parked twice.
-    pub(super) parked_nodes: HashSet<NodeIx>,
+    pub(super) parked_in: IdMap<NodeIx, VecDeque<NodeIx>>,
+    /// All parked nodes with the boundary whose limit they wait for, or `None` for the run's, so that none is parked twice
+    /// for the same limit. A node may wait for two: its hook for a slot beside it, its next child for a slot inside it.
+    pub(super) parked_nodes: IdSet<(Option<NodeIx>, NodeIx)>,
     /// Boundaries with parked nodes in which a child ended, so that a slot may be free.
     pub(super) with_free_slot: VecDeque<NodeIx>,
     /// New pods that wait for the scheduler.
@@ -118,7 +119,7 @@ impl Todo {
                 self.ready.remove(&at);
                 for parked in self.parked_in.remove(&at).into_iter().flatten() {
                     // The node may have to be parked elsewhere next, for example for its own exit handler.
-                    self.parked_nodes.remove(&parked);
+                    self.parked_nodes.remove(&(Some(at), parked));
                 }
             }
             Note::Settled(at) => {

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 
 use octoflow_model::{
     Fact, NodeIx, Time,
-    argo::{NodeFinished, NodeKind, NodeList, OutputValues, Phase, WorkflowFact},
+    argo::{Items, NodeFinished, NodeKind, NodeList, OutputValues, Phase, WorkflowFact},
 };
 
 use super::{meter::MeterTrigger, node::Body, run::Run, view::View};
 use crate::{
+    dialects::dialect::DialectRun,
     engine::{
         SharedState,
         slice::{Slice, Work},
@@ -28,13 +29,24 @@ pub struct Turn<'a> {
     /// Cache entries written in this turn, by cache and key.
     pub(super) written: HashMap<(String, String), Vec<u8>>,
     slice: Slice,
+    /// True once everything is decided that follows from the change.
+    settled: bool,
 }
 
 impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, world: &'a SharedState) -> Self {
         let slice = Slice::new(run.meter.total());
         run.meter.next_node(run.state.nodes.len());
-        Self { run, now, world, effects: Effects::default(), defined: HashMap::new(), written: HashMap::new(), slice }
+        Self {
+            run,
+            now,
+            world,
+            effects: Effects::default(),
+            defined: HashMap::new(),
+            written: HashMap::new(),
+            slice,
+            settled: false,
+        }
     }
 
     /// Limits how much work this turn may do. The rest is left to the next turn.
@@ -79,9 +91,30 @@ impl<'a> Turn<'a> {
             } else if std::mem::take(&mut self.run.todo.run) {
                 self.visit_run();
             } else {
+                self.settled = true;
                 return false;
             }
         }
+    }
+
+    /// Returns the effects of the turn. A run with more to decide asks for its locks, and has its requests sent, with its
+    /// last slice: neither waits for room, so they would reach the run before it has decided everything.
+    pub(super) fn into_effects(mut self) -> Effects {
+        let (requests, pods): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.run.todo.queued).into_iter().partition(|at| self.run.is_request(*at));
+        let todo = &mut self.run.todo;
+        self.effects.queued = pods;
+        self.effects.wakes = std::mem::take(&mut todo.wakes);
+        let mut wants = Vec::new();
+        if self.settled {
+            self.effects.queued.extend(requests);
+            wants = std::mem::take(&mut todo.wants);
+        } else {
+            todo.queued = requests;
+        }
+        let run = &*self.run;
+        self.effects.lock_requests = wants.into_iter().filter_map(|node| Some((node, run.waiter(node)?))).collect();
+        self.effects
     }
 
     /// Picks the next node to visit: changed nodes first, then nodes parked by a parallelism limit.
@@ -100,7 +133,7 @@ impl<'a> Turn<'a> {
             }
             match todo.parked_in.get_mut(&boundary).and_then(std::collections::VecDeque::pop_front) {
                 Some(at) => {
-                    todo.parked_nodes.remove(&at);
+                    todo.parked_nodes.remove(&(Some(boundary), at));
                     return Some(at);
                 }
                 None => {
@@ -117,7 +150,7 @@ impl<'a> Turn<'a> {
         if self.view().pods_have_room()
             && let Some(at) = self.run.todo.parked.pop_front()
         {
-            self.run.todo.parked_nodes.remove(&at);
+            self.run.todo.parked_nodes.remove(&(None, at));
             return Some(at);
         }
         None
@@ -174,8 +207,17 @@ impl<'a> Turn<'a> {
         if let Some(MeterTrigger::End(phase)) = trigger {
             self.meter_end(phase);
         }
+        // What is decided about nodes changes no state of the whole.
+        let of_whole = matches!(&fact, Fact::Run(_) | Fact::Workflow(WorkflowFact::Began { .. }));
+        let life = of_whole.then(|| self.run.life_state());
         self.run.apply(&fact);
-        self.slice.decided(&fact);
+        if let Some(before) = life {
+            self.effects.note_life(before, self.run.life_state(), self.now);
+        }
+        self.slice.decided();
+        if let Fact::Workflow(WorkflowFact::Expanded { items: Items::List(items), .. }) = &fact {
+            self.slice.listed(items.len());
+        }
         if let Fact::Run(fact) = &fact {
             self.effects.note(fact);
         } else if let Fact::Workflow(fact) = &fact {

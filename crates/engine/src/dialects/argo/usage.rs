@@ -24,13 +24,13 @@ const MEBIBYTE: u64 = 1024 * 1024 * 1000;
 
 /// Resource seconds: a core for a second is 1, and so are 100Mi of memory for a second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
+pub(crate) struct ResourceUsage {
     cpu: u64,
     memory: u64,
     others: BTreeMap<String, u64>,
 }
 
-impl Usage {
+impl ResourceUsage {
     pub(crate) fn get(&self, resource: &str) -> u64 {
         match resource {
             "cpu" => self.cpu,
@@ -65,7 +65,7 @@ impl Usage {
 }
 
 /// Returns the usage of one task; `None` if the node is no task, is not over, or never began.
-pub(crate) fn of_task(run: &Run, at: NodeIx) -> Option<Usage> {
+pub(crate) fn of_task(run: &Run, at: NodeIx) -> Option<ResourceUsage> {
     let node = run.state.node(at);
     let finished = node.finished.filter(|_| node.kind == NodeKind::Pod && node.ran)?;
     let compiled = node.template.as_deref().and_then(|name| run.program.compiled(name))?;
@@ -78,7 +78,7 @@ pub(crate) fn of_task(run: &Run, at: NodeIx) -> Option<Usage> {
         // The time has no effect: a container's request does not depend on it.
         ..Scope::of_node(run, finished, at)
     };
-    let mut usage = Usage::default();
+    let mut usage = ResourceUsage::default();
     let span = finished.since(node.started);
     for resources in containers(&compiled.template) {
         reserved(resources, &scope, |name, amount| usage.put(name, seconds(span, name, amount)));
@@ -87,10 +87,10 @@ pub(crate) fn of_task(run: &Run, at: NodeIx) -> Option<Usage> {
 }
 
 /// Sums up the usage of a node and everything below it.
-pub(crate) fn below(run: &Run, at: NodeIx) -> Usage {
+pub(crate) fn below(run: &Run, at: NodeIx) -> ResourceUsage {
     let nodes = &run.state.nodes;
     let mut inside = vec![false; nodes.len() - at.at()];
-    let mut usage = Usage::default();
+    let mut usage = ResourceUsage::default();
     for (offset, node) in nodes[at.at()..].iter().enumerate() {
         let below = node.parent.is_some_and(|parent| parent >= at && inside[parent.at() - at.at()]);
         inside[offset] = offset == 0 || below;
@@ -105,9 +105,9 @@ pub(crate) fn below(run: &Run, at: NodeIx) -> Usage {
 
 /// Computes the usage of each node with everything below it, and of the whole run. Children come after their parents,
 /// so one pass from the end adds everything up.
-pub(crate) fn of_all(run: &Run) -> (Vec<Usage>, Usage) {
-    let mut sums = vec![Usage::default(); run.state.nodes.len()];
-    let mut whole = Usage::default();
+pub(crate) fn of_all(run: &Run) -> (Vec<ResourceUsage>, ResourceUsage) {
+    let mut sums = vec![ResourceUsage::default(); run.state.nodes.len()];
+    let mut whole = ResourceUsage::default();
     for (at, node) in run.state.nodes.iter().enumerate().rev() {
         if let Some(own) = of_task(run, NodeIx(at as u32)) {
             whole.add(&own);

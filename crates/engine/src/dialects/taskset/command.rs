@@ -2,10 +2,10 @@
 
 use octoflow_model::{
     RunFact, Shutdown,
-    taskset::{KIND, ReplicaPhase, SetFact, StopReason},
+    taskset::{ReplicaPhase, SetFact, StopReason},
 };
 
-use super::{ident, turn::Turn};
+use super::{DIALECT, ident, turn::Turn};
 use crate::{
     engine::input::{Command, Refusal},
     run::mark,
@@ -14,9 +14,6 @@ use crate::{
 impl Turn<'_> {
     pub fn command(&mut self, command: &Command) -> Result<(), Refusal> {
         let state = &self.run.state;
-        if state.over() && !matches!(command, Command::Mark { .. }) {
-            return Err(Refusal::Finished { kind: KIND, name: state.head.name.to_string(), verb: command.verb() });
-        }
         match command {
             Command::Stop => self.shut_down(Shutdown::Stop),
             Command::Terminate => self.shut_down(Shutdown::Terminate),
@@ -42,25 +39,26 @@ impl Turn<'_> {
                 let written = mark::change(self.run, read, write, self.now)?;
                 written.into_iter().for_each(|fact| self.decide(fact));
             }
-            Command::StopNodes { .. } | Command::Resume { .. } | Command::Set { .. } => {
-                let message = "a TaskSet has no nodes to choose from; this works on the whole of it only";
-                return Err(Refusal::Invalid(message.to_owned()));
-            }
+            Command::StopNodes { .. }
+            | Command::Resume { .. }
+            | Command::Set { .. }
+            | Command::Amend { .. }
+            | Command::Perform { .. }
+            | Command::Because { .. } => return Err(command.not_taken(&DIALECT)),
         }
         Ok(())
     }
 
-    /// Shuts the TaskSet down. A stop may be escalated to a termination, not the other way round.
+    /// Begins a shutdown, or raises one.
     fn shut_down(&mut self, how: Shutdown) {
-        let now = self.run.state.head.shutdown;
-        if now.is_none() || (now, how) == (Some(Shutdown::Stop), Shutdown::Terminate) {
-            self.decide(RunFact::ShuttingDown { how, at: self.now });
+        if let Some(fact) = self.run.state.head.shut_down(how, self.now) {
+            self.decide(fact);
             let told = self
                 .run
                 .placed()
                 .filter(|at| self.run.state.replicas[at.at()].phase == ReplicaPhase::AttemptDeletionRequested);
-            let told: Vec<_> = told.collect();
-            told.into_iter().for_each(|at| self.resend_stop(at));
+            let told: Vec<u32> = told.map(|at| at.0).collect();
+            self.run.todo.stops.extend(told);
         }
     }
 

@@ -21,7 +21,7 @@ use crate::{
     },
     engine::{
         SharedState,
-        input::{Command, Refusal},
+        input::{Command, CommandKind, Refusal},
         locks::Locks,
         slice::Work,
     },
@@ -43,6 +43,15 @@ pub static DIALECT: Dialect = Dialect {
     view: &ObjectView,
     follow: &Progress,
     reruns: &rerun::Retries,
+    commands: &[
+        CommandKind::Stop,
+        CommandKind::Terminate,
+        CommandKind::Suspend,
+        CommandKind::Resume,
+        CommandKind::Evict,
+        CommandKind::Disband,
+        CommandKind::Mark,
+    ],
     pod_delete_refusal: None,
     has_units: true,
     has_run_level_changes: false,
@@ -53,9 +62,13 @@ pub static DIALECT: Dialect = Dialect {
     group_noun: "role",
     node_table: NodeTable::Members,
     summary_cells: None,
+    summarize: status::summarize,
     examine: admit::examine,
     compile,
     explain_ended: ended::replicas,
+    forbidden_changes: None,
+    tells_for_children: false,
+    wants_keys: None,
 };
 
 fn compile(manifest: &Value, stored: &Stored) -> Result<AnyProgram, String> {
@@ -136,7 +149,7 @@ impl DialectRun for Run {
     }
 
     fn summary(&self) -> Value {
-        status::object(self)
+        status::summary(self)
     }
 
     fn due(&self) -> Option<Time> {
@@ -169,9 +182,9 @@ impl DialectRun for Run {
     }
 
     fn explain(&self, scheduler: Option<&Scheduler>, _: Option<&Locks>) -> Vec<Explanation> {
-        let told = |one: explain::Explanation| Explanation {
+        let told = |one: explain::PartExplanation| Explanation {
             node: one.node,
-            id: None,
+            id: one.pod,
             phase: one.phase.to_owned(),
             reason: one.reason,
             since: one.since,
@@ -194,7 +207,12 @@ impl DialectRun for Run {
 
     fn reopen(&mut self) {
         let roles = 0..self.state.roles.len();
-        self.todo = Todo { roles: roles.clone().collect(), starting: roles.collect(), set: true, ..Todo::default() };
+        self.todo = Todo {
+            roles: roles.clone().collect(),
+            starting: roles.map(|role| (role, 0)).collect(),
+            set: true,
+            ..Todo::default()
+        };
         let (state, todo) = (&self.state, &mut self.todo);
         for (at, replica) in state.replicas.iter().enumerate() {
             if let Some(wake) = replica.wake {
@@ -214,14 +232,6 @@ impl DialectRun for Run {
                 !self.state.over() && (self.state.wake == Some(at) || deadline == Some(at))
             }
         }
-    }
-
-    fn take_queued(&mut self) -> Vec<NodeIx> {
-        std::mem::take(&mut self.todo.queued)
-    }
-
-    fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
-        std::mem::take(&mut self.todo.wakes)
     }
 
     fn is_queued(&self, at: NodeIx) -> bool {
@@ -262,15 +272,17 @@ impl DialectRun for Run {
     }
 }
 
-/// Turns need no work limit: they are bounded by the number of replicas.
 impl DialectTurn for Turn<'_> {
+    fn limit(&mut self, work: Work) {
+        Turn::limit(self, work);
+    }
+
     fn done(&self) -> Work {
-        self.effects.facts.len() as Work
+        Turn::done(self)
     }
 
     fn settle(&mut self) -> bool {
-        Turn::settle(self);
-        false
+        Turn::settle(self)
     }
 
     fn wake(&mut self, node: Option<NodeIx>) {
@@ -317,6 +329,6 @@ impl DialectTurn for Turn<'_> {
     }
 
     fn into_effects(self: Box<Self>) -> Effects {
-        self.effects
+        Turn::into_effects(*self)
     }
 }

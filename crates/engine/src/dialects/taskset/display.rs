@@ -28,8 +28,9 @@ impl RunView for ObjectView {
         pod::all(object, host)
     }
 
-    fn has_pod(&self, _: &Value, attempts: &[(String, AttemptId)], pod: &str) -> bool {
+    fn has_pod(&self, object: &Value, attempts: &[(String, AttemptId)], pod: &str) -> bool {
         attempts.iter().any(|(name, _)| name == pod)
+            || replica::waiting(object).any(|(_, status)| status["podName"] == pod)
     }
 
     fn events(&self, object: &Value) -> Vec<(String, Value)> {

@@ -18,9 +18,11 @@ use crate::{
 
 /// Why a part is not over yet, or how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explanation {
+pub struct PartExplanation {
     /// `worker-1`, the name of a role, or that of the TaskSet.
     pub node: String,
+    /// The name of its pod, if it is about one.
+    pub pod: Option<String>,
     pub phase: &'static str,
     pub reason: String,
     pub since: Option<Time>,
@@ -28,14 +30,14 @@ pub struct Explanation {
 }
 
 /// Explains what has failed and everything that is still open, from the whole to its parts.
-pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
+pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<PartExplanation> {
     let state = &run.state;
     let mut found = Vec::new();
     let mut asked = 0;
     let deadlock = state.head.deadlock.as_ref().filter(|_| state.finished.is_none()).map(ToString::to_string);
     for reason in whole(run).into_iter().chain(deadlock) {
         let (node, phase, since) = (state.head.name.to_string(), state.summary.word(), Some(state.transition));
-        found.push(Explanation { node, phase, reason, since, wait: None });
+        found.push(PartExplanation { node, pod: None, phase, reason, since, wait: None });
     }
     for (at, role) in state.roles.iter().enumerate() {
         let (plan, name) = (&run.program.roles[at], &run.program.spec(at).name);
@@ -47,7 +49,8 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
             .collect();
         let since = Some(role.transition);
         let mut say = |reason| {
-            found.push(Explanation { node: name.clone(), phase: role.summary.word(), reason, since, wait: None })
+            let (node, phase) = (name.clone(), role.summary.word());
+            found.push(PartExplanation { node, pod: None, phase, reason, since, wait: None })
         };
         match role.phase {
             RolePhase::Waiting if !waiting.is_empty() && state.at_work() => {
@@ -63,10 +66,12 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
             let waits = run.state.replicas[replica.at()].phase == ReplicaPhase::AttemptPreparing;
             let wait = scheduler.filter(|_| waits).and_then(|scheduler| ask(scheduler, task, &mut asked));
             if let Some(reason) = of_replica(run, replica, wait.as_ref()) {
+                let pod = run.pod_name(replica.0, state.attempt, state.replicas[replica.at()].number());
                 let state = &state.replicas[replica.at()];
                 let (node, phase) = (ident::host_name(name, index), state.phase.word());
                 let since = Some(state.transition);
-                found.push(Explanation { node, phase, reason, since, wait: wait.map(Box::new) });
+                let wait = wait.map(Box::new);
+                found.push(PartExplanation { node, pod: Some(pod), phase, reason, since, wait });
             }
         }
     }

@@ -9,7 +9,7 @@ use octoflow_model::taskset::{Action, Condition, Event};
 use crate::{
     admit::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, POSITIVE, Shape, TEXT},
     dialects::argo::fields::OBJECT,
-    pod::fields::pod::{POD_FIELDS, POD_METADATA},
+    pod::fields::pod::{CONTAINER_LISTS, POD_FIELDS, POD_METADATA},
 };
 
 pub static TASK_SET: Shape = Shape::Object(&[
@@ -78,6 +78,7 @@ static POD_TEMPLATE: Shape = Shape::Object(&[&[
 ]]);
 
 static POD: Shape = Shape::Object(&[
+    CONTAINER_LISTS,
     POD_FIELDS,
     &[Field::yes("restartPolicy", &Shape::Word(&["Never", "OnFailure", "Always"]), "Always read as `Never`")],
 ]);

@@ -95,7 +95,11 @@ impl Turn<'_> {
                 self.pod_ended(replica, None, None, format!("Lost: {why}"), 0);
                 self.effects.orders.push(Order::Forget { attempt });
             }
-            Report::Answered { .. } | Report::Container { .. } | Report::Progress { .. } => {}
+            Report::Answered { .. }
+            | Report::Container { .. }
+            | Report::Ready { .. }
+            | Report::Progress { .. }
+            | Report::Waiting { .. } => {}
         }
     }
 

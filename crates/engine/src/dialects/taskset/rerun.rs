@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::program::gang_name;
 use crate::{
     admit::Catalog,
-    run::rerun::{Refusal, RerunManifest, RerunOptions, RerunPlan, Reruns, ResubmitOptions, RunContext},
+    run::rerun::{RerunManifest, RerunOptions, RerunPlan, RerunRefusal, Reruns, ResubmitOptions, RunContext},
 };
 
 /// Metadata fields that belong to the old run only.
@@ -28,7 +28,7 @@ pub(super) struct Retries;
 
 impl Reruns for Retries {
     /// Plans a rerun of everything; no result is reused.
-    fn plan(&self, object: &Value, _: &RunContext, options: &RerunOptions) -> Result<RerunPlan, Refusal> {
+    fn plan(&self, object: &Value, _: &RunContext, options: &RerunOptions) -> Result<RerunPlan, RerunRefusal> {
         allows(object, options)?;
         Ok(RerunPlan::default())
     }
@@ -40,11 +40,11 @@ impl Reruns for Retries {
         context: &RunContext,
         options: &RerunOptions,
         others: &dyn Catalog,
-    ) -> Result<RerunManifest, Refusal> {
+    ) -> Result<RerunManifest, RerunRefusal> {
         let plan = self.plan(object, context, options)?;
         let manifest = renewed(object);
         let set = TaskSet::deserialize(&manifest)
-            .map_err(|error| Refusal::Said(format!("the TaskSet cannot be read: {error}")))?;
+            .map_err(|error| RerunRefusal::Said(format!("the TaskSet cannot be read: {error}")))?;
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let mut stored = Stored::default();
         for name in set.spec.roles.iter().filter_map(gang_name) {
@@ -61,9 +61,9 @@ impl Reruns for Retries {
         _: &RunContext,
         options: &ResubmitOptions,
         _: Time,
-    ) -> Result<RerunManifest, Refusal> {
+    ) -> Result<RerunManifest, RerunRefusal> {
         if options.memoized || !options.parameters.is_empty() {
-            return Err(Refusal::Said("a TaskSet has no parameters, and no results to take over".to_owned()));
+            return Err(RerunRefusal::Said("a TaskSet has no parameters, and no results to take over".to_owned()));
         }
         let manifest = resubmitted(object);
         let generate_name = manifest["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
@@ -76,8 +76,8 @@ impl Reruns for Retries {
 }
 
 /// Checks whether the TaskSet may be retried.
-fn allows(object: &Value, options: &RerunOptions) -> Result<(), Refusal> {
-    let no = |text: &str| Err(Refusal::Said(text.to_owned()));
+fn allows(object: &Value, options: &RerunOptions) -> Result<(), RerunRefusal> {
+    let no = |text: &str| Err(RerunRefusal::Said(text.to_owned()));
     match object["status"]["state"].as_str() {
         Some("Failed") if *options == RerunOptions::default() => Ok(()),
         Some("Failed") => no("a TaskSet is retried as a whole: it has no nodes to choose and no parameters"),

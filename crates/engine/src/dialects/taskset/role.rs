@@ -10,6 +10,7 @@ use super::{
     run::{Role, Verdict},
     turn::Turn,
 };
+use crate::engine::slice::MEMBERS_A_FACT;
 
 /// State of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,7 @@ pub(super) enum Waits {
 
 impl Turn<'_> {
     pub(super) fn visit_role(&mut self, at: usize) {
+        let unstopped = self.run.todo.stopping.remove(&at);
         if !self.run.state.at_work() || self.run.state.roles[at].phase == RolePhase::Completed {
             return;
         }
@@ -31,9 +33,11 @@ impl Turn<'_> {
             self.decide(SetFact::RoleJudged { role: at as u32, at: self.now, succeeded, message });
         }
         if self.run.state.roles[at].verdict.is_some() {
-            self.stop_remaining(at);
-        } else if self.run.todo.starting.remove(&at) && self.may_start(at) {
-            self.start(at);
+            self.stop_remaining(at, unstopped);
+        } else if let Some(from) = self.run.todo.starting.remove(&at)
+            && self.may_start(at)
+        {
+            self.start(at, from);
         }
     }
 
@@ -100,48 +104,57 @@ impl Turn<'_> {
             && (state.roles[at].begun || after.iter().all(free))
     }
 
-    /// Queues all pending replicas, one fact for each contiguous range.
-    fn start(&mut self, at: usize) {
+    /// Queues all pending replicas from this one on, one fact for each contiguous range, as far as the slice lasts.
+    fn start(&mut self, at: usize, from: u32) {
         let plan = &self.run.program.roles[at];
-        let (mut next, end) = (plan.first, plan.first + plan.count);
+        let (mut next, end) = (plan.first.max(from), plan.first + plan.count);
         while next < end && self.run.state.roles[at].count(ReplicaPhase::AttemptPending) > 0 {
             let waits =
                 |replica: &u32| self.run.state.replicas[*replica as usize].phase == ReplicaPhase::AttemptPending;
             let Some(first) = (next..end).find(waits) else { return };
-            let count = (first..end).take_while(waits).count() as u32;
+            let count = (first..end).take(MEMBERS_A_FACT as usize).take_while(waits).count() as u32;
             self.decide(SetFact::Queued { first, count, at: self.now });
             next = first + count;
+            if self.slice.is_spent() {
+                self.run.todo.starting.insert(at, next);
+                self.run.todo.roles.insert(at);
+                return;
+            }
         }
     }
 
-    /// Stops what is left of a role that has its verdict.
-    fn stop_remaining(&mut self, at: usize) {
+    /// Stops what is left of a role that has its verdict, as far as the slice lasts.
+    fn stop_remaining(&mut self, at: usize, from: Option<u32>) {
         let plan = &self.run.program.roles[at];
         let (first, end) = (plan.first, plan.first + plan.count);
         if self.run.state.roles[at].unstopped() > 0 {
-            for replica in first..end {
-                match self.run.state.replicas[replica as usize].phase {
-                    ReplicaPhase::AttemptPending
-                    | ReplicaPhase::AttemptPreparing
-                    | ReplicaPhase::AttemptRetryPending => {
-                        self.decide(SetFact::Dropped { replica, at: self.now });
-                    }
-                    ReplicaPhase::AttemptAssigned | ReplicaPhase::AttemptRunning => {
-                        let message = self.run.state.roles[at].phase_message.clone();
-                        self.end_pod(replica, StopReason::Cleaning, message);
-                    }
-                    ReplicaPhase::AttemptDeletionRequested
-                        if self.run.state.replicas[replica as usize].makes_room() =>
-                    {
-                        let message = self.run.state.roles[at].phase_message.clone();
-                        self.end_pod(replica, StopReason::Cleaning, message);
-                    }
-                    ReplicaPhase::AttemptDeletionRequested | ReplicaPhase::Completed => {}
+            for replica in from.unwrap_or(first)..end {
+                self.slice.visited();
+                self.stop_one(at, replica);
+                if self.slice.is_spent() && self.run.state.roles[at].unstopped() > 0 {
+                    self.run.todo.stopping.insert(at, replica + 1);
+                    self.run.todo.roles.insert(at);
+                    return;
                 }
             }
         }
         if self.run.state.roles[at].count(ReplicaPhase::Completed) == end - first {
             self.decide(SetFact::RoleOver { role: at as u32, at: self.now });
+        }
+    }
+
+    fn stop_one(&mut self, at: usize, replica: u32) {
+        let slot = &self.run.state.replicas[replica as usize];
+        match slot.phase {
+            ReplicaPhase::AttemptPending | ReplicaPhase::AttemptPreparing | ReplicaPhase::AttemptRetryPending => {
+                self.decide(SetFact::Dropped { replica, at: self.now });
+            }
+            ReplicaPhase::AttemptDeletionRequested if !slot.makes_room() => {}
+            ReplicaPhase::AttemptAssigned | ReplicaPhase::AttemptRunning | ReplicaPhase::AttemptDeletionRequested => {
+                let message = self.run.state.roles[at].phase_message.clone();
+                self.end_pod(replica, StopReason::Cleaning, message);
+            }
+            ReplicaPhase::Completed => {}
         }
     }
 

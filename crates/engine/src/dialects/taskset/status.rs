@@ -23,13 +23,40 @@ pub fn object(run: &Run) -> Value {
 
 /// Renders the whole object from the manifest it was submitted with.
 pub fn object_of(run: &Run, manifest: Value) -> Value {
-    let mut object = manifest;
-    mark::overlay(&mut object, &run.state.head, &run.state.head.labels);
-    object["status"] = status(run);
+    let mut object = summary_of(run, manifest);
+    for (at, role) in object["status"]["roleStatus"].as_array_mut().into_iter().flatten().enumerate() {
+        let plan = &run.program.roles[at];
+        let replicas = plan.first..plan.first + plan.count;
+        role["replicaStatus"] = replicas.map(|replica| replica_status(run, at, replica)).collect();
+    }
     object
 }
 
+/// Renders the object without its replicas.
+pub(super) fn summary(run: &Run) -> Value {
+    summary_of(run, run.manifest())
+}
+
+fn summary_of(run: &Run, manifest: Value) -> Value {
+    let mut object = manifest;
+    mark::overlay(&mut object, &run.state.head, &run.state.head.labels);
+    object["status"] = summary_status(run);
+    object
+}
+
+/// Removes the replicas from an object.
+pub(super) fn summarize(object: &mut Value) {
+    for role in object["status"]["roleStatus"].as_array_mut().into_iter().flatten() {
+        role.as_object_mut().into_iter().for_each(|role| drop(role.remove("replicaStatus")));
+    }
+}
+
+/// Renders the whole status.
 pub fn status(run: &Run) -> Value {
+    object(run)["status"].take()
+}
+
+fn summary_status(run: &Run) -> Value {
     let state = &run.state;
     let (done, all) = state.progress();
     let mut status = json!({
@@ -55,9 +82,8 @@ pub fn status(run: &Run) -> Value {
 }
 
 fn role_status(run: &Run, at: usize) -> Value {
-    let (plan, role) = (&run.program.roles[at], &run.state.roles[at]);
+    let role = &run.state.roles[at];
     let name = &run.program.spec(at).name;
-    let replicas = plan.first..plan.first + plan.count;
     json!({
         "name": name,
         "phase": role.phase.word(),
@@ -65,7 +91,6 @@ fn role_status(run: &Run, at: usize) -> Value {
         "transitionTime": role.transition.to_string(),
         "state": role.summary.word(),
         "stateMessage": role.summary_message,
-        "replicaStatus": replicas.map(|replica| replica_status(run, at, replica)).collect::<Vec<_>>(),
     })
 }
 

@@ -84,6 +84,7 @@ impl Turn<'_> {
             ("TASKROLE_NAME", run.program.spec(role).name.clone()),
             ("TASKROLE_REPLICA_INDEX", run.program.index_of(replica).to_string()),
             ("TASKROLE_REPLICA_ATTEMPT", retried.to_string()),
+            ("TASKSET_REPLICA_RANK", replica.to_string()),
         ];
         let own = own.into_iter().map(|(name, value)| (name.to_owned(), EnvValue::Plain(value)));
         own.chain(peers::variables(run.id, &run.peers, replica)).collect()

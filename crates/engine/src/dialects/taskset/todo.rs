@@ -2,7 +2,7 @@
 //! everything open is visited once. The fold never sees it; the fold leaves notes, which are entered here in their
 //! order.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use octoflow_model::{NodeIx, Time};
 
@@ -27,8 +27,12 @@ pub(super) enum Note {
 pub(super) struct Todo {
     pub(super) replicas: VecDeque<u32>,
     pub(super) roles: BTreeSet<usize>,
-    /// Roles whose waiting replicas may be able to start.
-    pub(super) starting: BTreeSet<usize>,
+    /// Roles whose waiting replicas may be able to start, and the replica from which on they are looked for.
+    pub(super) starting: BTreeMap<usize, u32>,
+    /// Roles with a verdict, and the replica from which on the others are stopped.
+    pub(super) stopping: BTreeMap<usize, u32>,
+    /// Replicas whose pods get their stop order again.
+    pub(super) stops: VecDeque<u32>,
     pub(super) set: bool,
     pub(super) queued: Vec<NodeIx>,
     pub(super) wakes: Vec<(Time, Option<NodeIx>)>,
@@ -44,6 +48,11 @@ impl Run {
 }
 
 impl Todo {
+    /// Reports whether there are members to visit. The TaskSet itself is visited once after all of them.
+    pub(super) fn is_long(&self) -> bool {
+        !self.stops.is_empty() || !self.replicas.is_empty() || !self.roles.is_empty()
+    }
+
     fn enter(&mut self, note: Note) {
         match note {
             Note::ReplicaChanged(replica) => self.replicas.push_back(replica),
@@ -51,7 +60,7 @@ impl Todo {
                 self.roles.insert(role);
             }
             Note::MayStart(role) => {
-                self.starting.insert(role);
+                self.starting.insert(role, 0);
             }
             Note::SetChanged => self.set = true,
             Note::Queued(replica) => self.queued.push(replica),

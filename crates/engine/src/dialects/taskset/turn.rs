@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use octoflow_model::{
-    Fact, RunFact, RunPhase, Time,
+    Fact, NodeIx, RunFact, RunPhase, Time,
     taskset::{RolePhase, SetFact, SetPhase},
 };
 
@@ -13,41 +13,76 @@ use super::{
     replica::MIN_RETRY_DELAY,
     run::{Replica, Run},
 };
-use crate::{engine::SharedState, run::effect::Effects};
+use crate::{
+    dialects::dialect::DialectRun,
+    engine::{
+        SharedState,
+        slice::{Slice, Work},
+    },
+    run::effect::Effects,
+};
 
 pub struct Turn<'a> {
     pub run: &'a mut Run,
     pub now: Time,
     pub shared: &'a SharedState,
     pub(super) effects: Effects,
+    pub(super) slice: Slice,
 }
 
 impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, shared: &'a SharedState) -> Self {
-        Self { run, now, shared, effects: Effects::default() }
+        Self { run, now, shared, effects: Effects::default(), slice: Slice::new(0) }
     }
 
-    /// Decides until nothing is left to decide.
-    pub fn settle(&mut self) {
+    pub(crate) fn limit(&mut self, work: Work) {
+        self.slice.limit = work;
+    }
+
+    pub(crate) fn done(&self) -> Work {
+        self.slice.done(0)
+    }
+
+    /// Decides until nothing is left to decide, or until the slice is used up. Returns true if work is left. A slice makes
+    /// at least one visit. A pause between two visits changes nothing: all that they need is in state and work list.
+    pub fn settle(&mut self) -> bool {
+        let mut visited = false;
         loop {
             let todo = &mut self.run.todo;
-            if let Some(replica) = todo.replicas.pop_front() {
+            if visited && self.slice.is_spent() && todo.is_long() {
+                return true;
+            }
+            visited = true;
+            self.slice.visited();
+            if let Some(replica) = todo.stops.pop_front() {
+                self.resend_stop(NodeIx(replica));
+            } else if let Some(replica) = todo.replicas.pop_front() {
                 self.visit_replica(replica);
             } else if let Some(role) = todo.roles.pop_first() {
                 self.visit_role(role);
             } else if std::mem::take(&mut todo.set) {
                 self.visit_set();
             } else {
-                return;
+                return false;
             }
         }
+    }
+
+    pub(super) fn into_effects(mut self) -> Effects {
+        let todo = &mut self.run.todo;
+        self.effects.queued = std::mem::take(&mut todo.queued);
+        self.effects.wakes = std::mem::take(&mut todo.wakes);
+        self.effects
     }
 
     /// Folds a decision into the state and records its effects.
     pub(super) fn decide(&mut self, fact: impl Into<Fact>) {
         let fact = fact.into();
         let before = self.run.state.phase;
+        let life = self.run.life_state();
         self.run.apply(&fact);
+        self.effects.note_life(life, self.run.life_state(), self.now);
+        self.slice.decided();
         if let Fact::Run(fact) = &fact {
             self.effects.note(fact);
         } else if let Fact::TaskSet(fact) = &fact {

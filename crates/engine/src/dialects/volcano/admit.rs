@@ -58,8 +58,7 @@ fn look(manifest: &Value, broken: &[Path], others: &dyn Catalog, report: &mut Fi
     metadata(&job.metadata, broken, report);
     let place = Path::root().join("spec");
     let at = At::base(&place);
-    let is_broken = |path: &Path| broken.iter().any(|wrong| wrong.starts_with(path));
-    if job.spec.tasks.is_empty() && !is_broken(&place) {
+    if job.spec.tasks.is_empty() && !is_broken(broken, &at) {
         report.error_with(&at.key("tasks"), code::REQUIRED, || {
             ("a Job needs at least one task".to_owned(), Some("list them under `spec.tasks`".to_owned()))
         });
@@ -73,11 +72,29 @@ fn look(manifest: &Value, broken: &[Path], others: &dyn Catalog, report: &mut Fi
     if let Some(text) = &job.spec.running_estimate {
         is_duration(report, &at.key("runningEstimate"), text);
     }
-    policy::check(report, &at.key("policies"), &job.spec.policies, None);
+    policy::check(report, &at.key("policies"), &job.spec.policies, None, broken);
     let namespace = job.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
-    task::check(report, &at.key("tasks"), &job, manifest, namespace, others);
+    task::check(report, &at.key("tasks"), &Given { job: &job, manifest, broken }, namespace, others);
     plugin::check(report, &at.key("plugins"), &job);
     volume::check(report, &at.key("volumes"), &job, namespace, others);
+}
+
+/// A job under admission.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    job: &'a Job,
+    /// As it was written, without what the field check has refused.
+    manifest: &'a Value,
+    /// Where something was refused.
+    broken: &'a [Path],
+}
+
+/// Reports whether the field check has refused something at a place or below it.
+fn is_broken(broken: &[Path], at: &At<'_>) -> bool {
+    !broken.is_empty() && {
+        let place = at.path();
+        broken.iter().any(|wrong| wrong.starts_with(&place))
+    }
 }
 
 /// Checks the numbers of pods against each other.
@@ -183,7 +200,7 @@ fn name_of(report: &mut Findings, at: &At<'_>, of: &str, name: &str, fits: fn(&s
 }
 
 /// Reports whether a text is a DNS-1123 label.
-fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let edge = |byte: Option<&u8>| byte.is_some_and(|byte| inner(*byte));
     text.bytes().all(|byte| inner(byte) || byte == b'-')
@@ -192,6 +209,6 @@ fn is_label(text: &str) -> bool {
 }
 
 /// Reports whether a text is a DNS-1123 subdomain: labels with dots between.
-fn is_subdomain(text: &str) -> bool {
+pub(crate) fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_label)
 }

@@ -4,6 +4,7 @@ use std::{io, sync::Arc};
 
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, RunFact, RunId, Submission, Task, Time,
+    plugin::LifeState,
     submission::Stored,
     task::placement::Assignment,
     volcano::{JobPhase, PodPhase, mark},
@@ -11,21 +12,28 @@ use octoflow_model::{
 use serde_json::Value;
 
 use super::{
-    Run, Turn, admit, display::ObjectView, ended, explain, kinds::JOB, program::Program, progress::Progress, record,
-    rerun, status, todo::Todo,
+    Run, Turn, admit,
+    display::ObjectView,
+    ended, explain,
+    kinds::JOB,
+    objects, plugin,
+    program::{Program, RestartPolicy},
+    progress::Progress,
+    record, rerun, resize, status,
+    todo::Todo,
 };
 use crate::{
     dialects::dialect::{
         Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseClass, PhaseWord, Program as AnyProgram,
-        StaticTask, StatusFields, TaskState,
+        StaticTask, StatusFields, TaskState, remove_status,
     },
     engine::{
         SharedState,
-        input::{Command, Refusal},
+        input::{Command, CommandKind, Refusal},
         locks::Locks,
         slice::Work,
     },
-    run::{Run as AnyRun, effect::Effects, explain::Explanation, head::Head},
+    run::{Run as AnyRun, effect::Effects, explain::Explanation, head::Head, life},
     schedule::{Gang, Scheduler, spec::Demand},
 };
 
@@ -54,6 +62,16 @@ pub static DIALECT: Dialect = Dialect {
     view: &ObjectView,
     follow: &Progress,
     reruns: &rerun::Retries,
+    commands: &[
+        CommandKind::Stop,
+        CommandKind::Terminate,
+        CommandKind::Suspend,
+        CommandKind::Resume,
+        CommandKind::Evict,
+        CommandKind::Amend,
+        CommandKind::Perform,
+        CommandKind::Mark,
+    ],
     pod_delete_refusal: None,
     has_units: false,
     has_run_level_changes: false,
@@ -64,9 +82,13 @@ pub static DIALECT: Dialect = Dialect {
     group_noun: "task",
     node_table: NodeTable::Members,
     summary_cells: None,
+    summarize: |object| remove_status(object, &["pods"]),
     examine: admit::examine,
     compile,
     explain_ended: ended::pods,
+    forbidden_changes: Some(resize::forbidden),
+    tells_for_children: false,
+    wants_keys: Some(plugin::wants_keys),
 };
 
 fn compile(manifest: &Value, _: &Stored) -> Result<AnyProgram, String> {
@@ -100,6 +122,10 @@ impl DialectRun for Run {
         self.state.over
     }
 
+    fn is_decided(&self) -> bool {
+        self.state.over || self.state.phase.is_final()
+    }
+
     fn phase(&self) -> &'static str {
         self.state.phase.word()
     }
@@ -108,6 +134,16 @@ impl DialectRun for Run {
         let state = &self.state;
         let open = state.head.deadlock.as_deref().filter(|_| !state.over);
         open.unwrap_or(&state.message)
+    }
+
+    /// An aborted job is not over: it is resumed, or ended for good.
+    fn life_state(&self) -> LifeState {
+        let state = &self.state;
+        let aborted = !state.over && matches!(state.phase, JobPhase::Aborting | JobPhase::Aborted);
+        if aborted {
+            return LifeState::Suspended;
+        }
+        life::state_of(&DIALECT, &state.head, state.phase.word(), state.over, state.started.is_some())
     }
 
     fn began(&self) -> Option<Time> {
@@ -143,7 +179,7 @@ impl DialectRun for Run {
     }
 
     fn summary(&self) -> Value {
-        status::object(self)
+        status::summary_of(self, Self::manifest(self))
     }
 
     fn due(&self) -> Option<Time> {
@@ -197,17 +233,9 @@ impl DialectRun for Run {
     }
 
     fn awaits(&self, at: Time, node: Option<NodeIx>) -> bool {
-        let Some(node) = node else { return false };
+        let Some(node) = node else { return !self.state.over && !self.state.left.is_empty() };
         let delayed = self.state.delayed.get(&node.0).map(|delayed| delayed.due);
         !self.state.over && (self.state.pods[node.at()].wake == Some(at) || delayed == Some(at))
-    }
-
-    fn take_queued(&mut self) -> Vec<NodeIx> {
-        std::mem::take(&mut self.todo.queued)
-    }
-
-    fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
-        std::mem::take(&mut self.todo.wakes)
     }
 
     fn is_queued(&self, at: NodeIx) -> bool {
@@ -232,12 +260,24 @@ impl DialectRun for Run {
         self.state.pods[at.at()].launched
     }
 
+    fn objects(&self) -> Vec<Value> {
+        objects::all(self)
+    }
+
+    fn awaits_claim(&self, name: &str) -> bool {
+        self.state.awaits.as_ref().is_some_and(|(_, claims)| claims.iter().any(|claim| claim == name))
+    }
+
     fn label_of(&self, at: NodeIx) -> String {
         self.short_name(at.0)
     }
 
     fn open_tasks(&self) -> Vec<(NodeIx, TaskState)> {
         self.open_pods().collect()
+    }
+
+    fn may_keep_room(&self, at: NodeIx) -> bool {
+        self.program.tasks[self.program.task_of(at.0)].restart != RestartPolicy::Never
     }
 
     fn joined(&self) -> Vec<(NodeIx, Gang)> {
@@ -249,15 +289,17 @@ impl DialectRun for Run {
     }
 }
 
-/// Turns need no work limit: they are bounded by the number of pods.
 impl DialectTurn for Turn<'_> {
+    fn limit(&mut self, work: Work) {
+        Turn::limit(self, work);
+    }
+
     fn done(&self) -> Work {
-        self.effects.facts.len() as Work
+        Turn::done(self)
     }
 
     fn settle(&mut self) -> bool {
-        Turn::settle(self);
-        false
+        Turn::settle(self)
     }
 
     fn wake(&mut self, node: Option<NodeIx>) {
@@ -304,6 +346,6 @@ impl DialectTurn for Turn<'_> {
     }
 
     fn into_effects(self: Box<Self>) -> Effects {
-        self.effects
+        Turn::into_effects(*self)
     }
 }

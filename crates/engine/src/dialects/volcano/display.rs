@@ -1,5 +1,6 @@
 //! Views of a job's object as pods, events, logs and nodes.
 
+mod additions;
 mod event;
 mod name;
 mod pod;
@@ -139,6 +140,7 @@ fn own_marks(job: &Value, pod: &Value) -> Map<String, Value> {
         (mark::TASK_INDEX, number(&pod["index"])),
         (mark::JOB_VERSION, number(&pod["version"])),
         (mark::JOB_RETRY_COUNT, number(&job["status"]["retryCount"])),
+        (mark::TEMPLATE_UID, json!(format!("{}-{}", text(metadata, "uid"), text(pod, "task")))),
         (mark::GROUP_NAME, json!(ident::group_name(text(metadata, "name"), text(metadata, "uid")))),
     ];
     own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()

@@ -11,9 +11,9 @@ impl Turn<'_> {
     /// Records the effects of a decision that was just folded; `before` is the version that the job had.
     pub(super) fn note(&mut self, fact: &JobFact, before: u32) {
         let (effects, state) = (&mut self.effects, &self.run.state);
-        // No caller waits for a start: it may be committed together with what comes next.
-        effects.change.urgent |= !matches!(fact, JobFact::Started { .. });
         match fact {
+            // No caller waits for a start: it may be committed together with what comes next.
+            JobFact::Started { .. } => return,
             JobFact::Entered { .. } => {
                 effects.change.phase = true;
                 effects.gangs_dissolved |= state.version != before;
@@ -30,11 +30,18 @@ impl Turn<'_> {
                 }
             }
             JobFact::Removed { first, count, .. } => effects.freed.extend((*first..*first + *count).map(NodeIx)),
-            JobFact::Created { .. }
-            | JobFact::Launched { .. }
-            | JobFact::Started { .. }
+            JobFact::Created { count, .. } => self.slice.covered(*count as usize),
+            JobFact::Launched { .. }
             | JobFact::Delayed(_)
-            | JobFact::DelayEnded { .. } => {}
+            | JobFact::DelayEnded { .. }
+            | JobFact::Ready { .. }
+            | JobFact::Left { .. } => {}
+            JobFact::Resized(_) => {
+                effects.change.phase = true;
+                effects.change.objects = true;
+            }
+            JobFact::Awaits { .. } => effects.change.phase = true,
         }
+        self.effects.change.urgent = true;
     }
 }

@@ -5,7 +5,7 @@ use octoflow_model::{
     volcano::{JobPhase, PodPhase},
 };
 
-use super::run::{Gate, Run};
+use super::run::{Run, TaskGate};
 use crate::{
     run::explain::{Explanation, ask},
     schedule::{Scheduler, TaskRef, WaitReason},
@@ -29,7 +29,7 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
     let mut asked = 0;
     for (task, gate) in run.gates().into_iter().enumerate() {
         let plan = &run.program.tasks[task];
-        if gate != Gate::Open && state.phase.creates_pods() {
+        if gate != TaskGate::Open && state.phase.creates_pods() {
             found.push(Explanation {
                 node: run.program.spec(task).name.clone(),
                 id: None,
@@ -40,7 +40,7 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
             });
             continue;
         }
-        for pod in plan.first..plan.first + plan.count {
+        for pod in plan.pods() {
             let slot = &state.pods[pod as usize];
             let reference = TaskRef { run: run.id, node: NodeIx(pod) };
             let waits = slot.phase == PodPhase::Queued;
@@ -73,21 +73,33 @@ fn whole(run: &Run) -> Option<String> {
         JobPhase::Completed | JobPhase::Failed | JobPhase::Terminated => {
             (!state.message.is_empty()).then(|| state.message.clone())
         }
-        JobPhase::Pending | JobPhase::Running => None,
+        JobPhase::Pending | JobPhase::Running => {
+            let (_, claims) = state.awaits.as_ref()?;
+            Some(format!("no pod is created until {} there", named(claims)))
+        }
     }
 }
 
-fn waits_for(run: &Run, task: usize, gate: Gate) -> String {
+/// Names claims, and says whether they are one.
+pub(super) fn named(claims: &[String]) -> String {
+    match claims {
+        [claim] => format!("the claim {claim} is"),
+        claims => format!("the claims {} are", claims.join(", ")),
+    }
+}
+
+fn waits_for(run: &Run, task: usize, gate: TaskGate) -> String {
     let plan = &run.program.tasks[task];
     let told = |up: &usize| {
-        let (needed, has) = (run.program.tasks[*up].least, run.state.tasks[*up].ready());
-        format!("task '{}' ({has} of {needed} pods up or done)", run.program.spec(*up).name)
+        let (needed, has) =
+            (run.program.tasks[*up].least, run.state.tasks[*up].available(run.program.tasks[*up].probed));
+        format!("task '{}' ({has} of {needed} pods ready or done)", run.program.spec(*up).name)
     };
     let names: Vec<String> = plan.after.iter().map(told).collect();
     let joined = names.join(if plan.any { " or " } else { " and " });
     match gate {
-        Gate::Never => format!("can never start: it waits for {joined}"),
-        Gate::Open | Gate::Closed => format!("waits for {joined}"),
+        TaskGate::Never => format!("can never start: it waits for {joined}"),
+        TaskGate::Open | TaskGate::Closed => format!("waits for {joined}"),
     }
 }
 

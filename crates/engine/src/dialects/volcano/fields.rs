@@ -7,9 +7,9 @@ mod tests;
 use octoflow_model::volcano::{Action, Event};
 
 use crate::{
-    admit::shape::{ANY, BOOL, COUNT, Field, INT32, Shape, TEXT, TEXTS},
-    dialects::argo::fields::OBJECT,
-    pod::fields::pod::{POD_FIELDS, POD_METADATA},
+    admit::shape::{BOOL, COUNT, Field, INT32, Shape, TEXT, TEXTS},
+    dialects::argo::fields::{CLAIM_SPEC, OBJECT},
+    pod::fields::pod::{POD_FIELDS, POD_METADATA, PROBED_CONTAINER_LISTS},
 };
 
 const NO_TOPOLOGY: &str = "there is no network topology to follow";
@@ -27,7 +27,7 @@ static COUNT32: Shape = Shape::Int { least: 0, most: i32::MAX as i64 };
 /// From one, in the 32 bits of the wire format.
 static POSITIVE32: Shape = Shape::Int { least: 1, most: i32::MAX as i64 };
 
-static SPEC: Shape = Shape::Object(&[&[
+pub static SPEC: Shape = Shape::Object(&[&[
     Field::yes("tasks", &TASKS, "The tasks, each with a number of equal pods"),
     Field::yes(
         "minAvailable",
@@ -82,7 +82,7 @@ static VOLUMES: Shape = Shape::List(&VOLUME);
 static VOLUME: Shape = Shape::Object(&[&[
     Field::yes("mountPath", &TEXT, "Where the containers see it"),
     Field::yes("volumeClaimName", &TEXT, "A claim by name"),
-    Field::yes("volumeClaim", &ANY, "The specification of a claim that is made for the job"),
+    Field::yes("volumeClaim", &CLAIM_SPEC, "The specification of a claim that is made for the job"),
 ]]);
 
 static DEPENDS_ON: Shape = Shape::Object(&[&[
@@ -103,6 +103,7 @@ static POD_TEMPLATE: Shape = Shape::Object(&[&[
 ]]);
 
 static POD: Shape = Shape::Object(&[
+    PROBED_CONTAINER_LISTS,
     POD_FIELDS,
     &[Field::yes(
         "restartPolicy",

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 use octoflow_model::{
     Fact, NodeIx, RunFact, RunId, Time,
     submission::Submission,
-    volcano::{JobFact, JobPhase, PodEnd, PodOutcome, PodPhase, PodStop},
+    volcano::{JobFact, JobPhase, PodEnd, PodOutcome, PodPhase, PodStop, Sizes},
 };
 
 use super::{
@@ -55,11 +55,16 @@ impl Run {
             version: 0,
             retries: 0,
             history: vec![(JobPhase::Pending, submission.at)],
+            changes: 0,
             started: None,
             finished: None,
             tasks: program.tasks.iter().map(|plan| absent(plan.count)).collect(),
-            pods: vec![Pod { transition: submission.at, ..Pod::default() }; program.pods as usize],
+            pods: vec![Pod { transition: submission.at, ..Pod::default() }; program.slots as usize],
+            replicas: program.pods,
+            sizes: None,
+            awaits: None,
             delayed: BTreeMap::new(),
+            left: Vec::new(),
             admitted: false,
             logs: Vec::new(),
             preempted: 0,
@@ -81,6 +86,9 @@ impl Run {
 
     /// Folds one fact into the state.
     pub fn apply(&mut self, fact: &Fact) {
+        if let Fact::VolcanoJob(JobFact::Resized(sizes)) = fact {
+            self.resize(sizes);
+        }
         let (notes, program) = (&mut self.notes, &*self.program);
         let mut fold = Fold { id: self.id, state: &mut self.state.0, notes, program };
         // The journal of a job never holds facts of other dialects.
@@ -91,6 +99,16 @@ impl Run {
             fold.apply(fact);
         }
         self.enter_notes();
+    }
+}
+
+impl Run {
+    /// Compiles the program anew for other numbers of pods. What is derived from it is derived again.
+    fn resize(&mut self, sizes: &Sizes) {
+        let program = self.program.resized(sizes).expect("sizes are checked before they become a fact");
+        self.program = Arc::new(program);
+        self.hosts = self.program.plugins.hosts(self.id, &self.state.head.name, &self.program);
+        self.demands = self.program.tasks.iter().map(|_| TaskDemands::default()).collect();
     }
 }
 
@@ -173,6 +191,26 @@ impl Fold<'_> {
                 self.state.delayed.remove(pod);
                 self.note(Note::JobChanged);
             }
+            JobFact::Ready { pod, ready, .. } => {
+                let counted = &mut self.state.tasks[self.program.task_of(*pod)].ready;
+                let slot = &mut self.state.pods[*pod as usize];
+                match (slot.ready, *ready) {
+                    (false, true) => *counted += 1,
+                    (true, false) => *counted -= 1,
+                    (false, false) | (true, true) => {}
+                }
+                slot.ready = *ready;
+                self.note(Note::JobChanged);
+            }
+            JobFact::Resized(sizes) => self.resized(sizes),
+            JobFact::Awaits { at, claims } => {
+                self.state.awaits = (!claims.is_empty()).then(|| (*at, claims.clone()));
+                self.note(Note::JobChanged);
+            }
+            JobFact::Left { work, .. } => {
+                self.state.left.clone_from(work);
+                self.note(Note::JobChanged);
+            }
         }
     }
 
@@ -181,6 +219,7 @@ impl Fold<'_> {
         debug_assert!(state.phase.leads_to(phase), "{} never becomes {phase}", state.phase);
         if state.phase != phase {
             state.transition = at;
+            state.changes += 1;
             if state.history.len() == MAX_HISTORY {
                 // The first one is when it was created.
                 state.history.remove(1);
@@ -196,6 +235,27 @@ impl Fold<'_> {
             state.tasks.iter_mut().for_each(|task| task.begun = false);
             state.pods.iter_mut().for_each(|pod| pod.joined = false);
         }
+    }
+
+    /// Takes over new numbers of pods. The program has them already.
+    fn resized(&mut self, sizes: &Sizes) {
+        let (program, state) = (self.program, &mut self.state);
+        // Whoever comes to a gang that has started does not wait for it.
+        let new = Pod { transition: sizes.at, joined: state.admitted, ..Pod::default() };
+        state.pods.resize(program.slots as usize, new);
+        for (task, plan) in state.tasks.iter_mut().zip(&program.tasks) {
+            let known: u32 = task.counts.iter().sum();
+            task.counts[PodPhase::Absent as usize] += plan.slots().count() as u32 - known;
+        }
+        state.replicas = program.pods;
+        state.sizes = Some(Box::new(sizes.clone()));
+        // Nor does whoever waits in it already: those who have started may have ended since.
+        if state.admitted {
+            state.pods.iter_mut().filter(|pod| pod.phase == PodPhase::Queued).for_each(|pod| pod.joined = true);
+        }
+        // What waits in the scheduler waits there with the demands of before.
+        self.note(Note::Resized(program.slots));
+        self.note(Note::JobChanged);
     }
 
     fn create(&mut self, pod: u32, at: Time) {
@@ -275,8 +335,11 @@ impl Fold<'_> {
     fn move_to(&mut self, pod: u32, phase: PodPhase, at: Time) {
         let task = self.program.task_of(pod);
         let slot = &mut self.state.pods[pod as usize];
-        let counts = &mut self.state.tasks[task].counts;
         debug_assert!(slot.phase.leads_to(phase), "{} never becomes {phase}", slot.phase);
+        if std::mem::take(&mut slot.ready) {
+            self.state.tasks[task].ready -= 1;
+        }
+        let counts = &mut self.state.tasks[task].counts;
         counts[slot.phase as usize] -= 1;
         counts[phase as usize] += 1;
         slot.phase = phase;

@@ -6,10 +6,10 @@ use octoflow_model::{
 };
 use serde_json::{Value, json};
 
-use super::{admit::advice, dialect::DIALECT, fields::JOB as FIELDS};
+use super::{admit::advice, bus::COMMAND, dialect::DIALECT, fields::JOB as FIELDS};
 use crate::kinds::{AGE, Kind, NAME, Rows, Storage, number, since, text, text_column, wide};
 
-pub static ROWS: Rows = Rows { kinds: &[&JOB], refused: &["HyperNode", "CronJob"] };
+pub static ROWS: Rows = Rows { kinds: &[&JOB, &COMMAND], refused: &["HyperNode", "CronJob"] };
 
 pub static JOB: Kind = Kind {
     plural: "jobs",
@@ -17,6 +17,7 @@ pub static JOB: Kind = Kind {
     short: &["vcjob", "vj"],
     categories: &["all"],
     // Other groups have Jobs too.
+    word: "Job.batch.volcano.sh",
     key: "VolcanoJob",
     storage: Storage::Run(&DIALECT),
     schema_prefix: "sh.volcano.batch.v1alpha1.",

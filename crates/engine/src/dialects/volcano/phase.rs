@@ -53,6 +53,7 @@ pub(super) fn on_action(phase: JobPhase, action: Action, asker: Asker) -> Step {
         JobPhase::Restarting => match (action, asker) {
             (Action::AbortJob, Asker::Person) => enter(JobPhase::Aborting, Kill::Unfinished, false),
             (Action::TerminateJob, Asker::Person) => enter(JobPhase::Terminating, Kill::Unfinished, false),
+            (Action::CompleteJob, Asker::Person) => enter(JobPhase::Completing, Kill::Unfinished, false),
             (Action::ResumeJob, Asker::Person) => Step::Nothing,
             (Action::RestartTask | Action::RestartPod | Action::RestartPartition, _) => Step::Kill(Kill::Target),
             (

@@ -75,6 +75,7 @@ impl Turn<'_> {
         match self.build_task(at, &assignment) {
             Ok(task) => {
                 let first = !self.run.state.admitted;
+                self.launches = true;
                 let deadline = self.deadline(at.0);
                 let on = placement::recorded(assignment, self.run.known.host.as_deref());
                 self.decide(JobFact::Launched { pod: at.0, at: self.now, deadline, on });
@@ -93,10 +94,13 @@ impl Turn<'_> {
 
     /// Notes that the gang was let in: before that its pods do not exist for others, so they are pending from now on.
     fn let_in(&mut self) {
+        if self.run.program.tasks.iter().all(|task| task.rule(Event::PodPending, None).is_none()) {
+            return;
+        }
         let pending = |phase| matches!(phase, PodPhase::Queued | PodPhase::Starting);
         let all = self.run.state.pods.iter().enumerate();
         let pods: Vec<u32> = all.filter(|(_, pod)| pending(pod.phase)).map(|(at, _)| at as u32).collect();
-        pods.into_iter().for_each(|pod| self.is_pending(pod));
+        self.are_pending(&pods);
     }
 
     /// Ends a pod for another, or because its node is drained.
@@ -158,7 +162,13 @@ impl Turn<'_> {
                 self.attempt_ended(pod, AttemptEnd { container, log_bytes: 0, restartable: false });
                 self.effects.orders.push(Order::Forget { attempt });
             }
-            Report::Answered { .. } | Report::Container { .. } | Report::Progress { .. } => {}
+            Report::Ready { at, ready, .. } => {
+                let runs = phase == Some(PodPhase::Running) && self.run.state.pods[pod as usize].ready != ready;
+                if runs && self.run.program.tasks[self.run.program.task_of(pod)].probed {
+                    self.decide(JobFact::Ready { pod, at, ready });
+                }
+            }
+            Report::Answered { .. } | Report::Container { .. } | Report::Progress { .. } | Report::Waiting { .. } => {}
         }
     }
 
@@ -232,12 +242,11 @@ impl Turn<'_> {
 
     /// Counts the container restarts of a task's pods that have not ended.
     fn restarts(&self, task: usize) -> u32 {
-        let plan = &self.run.program.tasks[task];
-        let pods = &self.run.state.pods[plan.first as usize..(plan.first + plan.count) as usize];
+        let pods = self.run.program.tasks[task].pods().map(|pod| &self.run.state.pods[pod as usize]);
         let open = |phase: PodPhase| {
             matches!(phase, PodPhase::Queued | PodPhase::Starting | PodPhase::Running | PodPhase::BackOff)
         };
-        pods.iter().filter(|pod| open(pod.phase)).fold(0, |sum: u32, pod| sum.saturating_add(pod.restarts))
+        pods.filter(|pod| open(pod.phase)).fold(0, |sum: u32, pod| sum.saturating_add(pod.restarts))
     }
 }
 

@@ -2,12 +2,12 @@
 
 use octoflow_model::{
     RunFact,
-    volcano::{Action, DelayedAction, Event, JobFact, JobPhase, PodPhase, PodStop},
+    volcano::{Action, DelayedAction, Event, JobFact, JobPhase, KillWork},
 };
 
 use super::{
     phase::{Asker, Kill, Step, on_action},
-    turn::Turn,
+    turn::{Turn, contiguous},
 };
 
 /// Why an action is carried out.
@@ -86,9 +86,10 @@ impl Turn<'_> {
         // After the last attempt its pods stay, so that people can see what was wrong.
         let last = phase == JobPhase::Restarting && retries >= self.run.program.rules.max_retry;
         let keep = kill == Kill::Unfinished || last;
-        let (first, count) = self.target(action, pod, kill);
-        self.kill(first, count, keep, &message);
-        self.call_off_level(action, first, count);
+        let pods = self.target(action, pod, kill);
+        // Equal actions that wait for pods of the same target are called off. An action on the whole job has called off
+        // all.
+        self.kill(KillWork { pods, keep_finished: keep, why: message, calls_off: Some(action) });
     }
 
     /// Keeps the head of the run in step, so that whoever resumes runs finds it suspended.
@@ -101,61 +102,20 @@ impl Turn<'_> {
         }
     }
 
-    fn target(&self, action: Action, pod: Option<u32>, kill: Kill) -> (u32, u32) {
+    /// Returns the pods that an action ends, in ascending order, as ranges.
+    fn target(&self, action: Action, pod: Option<u32>, kill: Kill) -> Vec<(u32, u32)> {
         let program = &self.run.program;
-        let everything = (0, program.pods);
-        let (Some(pod), Kill::Target) = (pod, kill) else { return everything };
+        let everything = || vec![(0, program.slots)];
+        let (Some(pod), Kill::Target) = (pod, kill) else { return everything() };
         match action {
             Action::RestartTask => {
-                let plan = &program.tasks[program.task_of(pod)];
-                (plan.first, plan.count)
+                let ranges = &program.tasks[program.task_of(pod)].ranges;
+                ranges.iter().map(|range| (range.start, range.end - range.start)).collect()
             }
-            Action::RestartPod => (pod, 1),
-            Action::RestartPartition => program.partition_of(pod),
+            Action::RestartPod => vec![(pod, 1)],
+            Action::RestartPartition => contiguous(&program.partition_of(pod)),
             Action::AbortJob | Action::RestartJob | Action::TerminateJob | Action::CompleteJob | Action::ResumeJob => {
-                everything
-            }
-        }
-    }
-
-    /// Calls off equal actions that wait for pods of the same target. An action on the whole job has called off all.
-    fn call_off_level(&mut self, action: Action, first: u32, count: u32) {
-        let waiting = self.run.state.delayed.range(first..first + count);
-        let same: Vec<u32> = waiting.filter(|(_, one)| one.action == action).map(|(pod, _)| *pod).collect();
-        for pod in same {
-            self.decide(JobFact::DelayEnded { pod, at: self.now, called_off: true });
-        }
-    }
-
-    /// Ends pods of a range. What they end with raises no event.
-    pub(super) fn kill(&mut self, first: u32, count: u32, keep_finished: bool, why: &str) {
-        let end = first + count;
-        let mut next = first;
-        while next < end {
-            let pod = next;
-            next += 1;
-            let slot = &self.run.state.pods[pod as usize];
-            match slot.phase {
-                PodPhase::Absent => {}
-                PodPhase::Succeeded | PodPhase::Failed if keep_finished => {}
-                PodPhase::Queued | PodPhase::Succeeded | PodPhase::Failed => {
-                    let goes = |run: &super::Run, pod: u32| {
-                        let phase = run.state.pods[pod as usize].phase;
-                        phase == PodPhase::Queued || phase.ended() && !keep_finished
-                    };
-                    let count = (pod..end).take_while(|pod| goes(self.run, *pod)).count() as u32;
-                    self.decide(JobFact::Removed { first: pod, count, at: self.now });
-                    (pod..pod + count).for_each(|pod| self.call_off(pod, &[Event::PodPending]));
-                    next = pod + count;
-                }
-                PodPhase::Starting | PodPhase::Running | PodPhase::BackOff => {
-                    self.end_pod(pod, PodStop::Killed, why.to_owned());
-                    self.call_off(pod, &[Event::PodPending]);
-                }
-                PodPhase::Terminating if slot.closing != Some(PodStop::Killed) => {
-                    self.end_pod(pod, PodStop::Killed, why.to_owned());
-                }
-                PodPhase::Terminating => {}
+                everything()
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    ops::Range,
     sync::Arc,
     time::Duration,
 };
@@ -9,7 +10,7 @@ use std::{
 use octoflow_model::{
     podspec::Container,
     task::Resources,
-    volcano::{Action, Event, Iteration, Job, JobSpec, Policy, TaskSpec},
+    volcano::{Action, Event, Iteration, Job, JobSpec, Policy, Sizes, TaskSpec},
 };
 use serde_json::Value;
 
@@ -32,6 +33,12 @@ pub struct Program {
     pub order: Vec<usize>,
     /// Number of pods of all tasks.
     pub pods: u32,
+    /// Number of pods that have a number: those of now, and those that tasks had before they shrank.
+    pub slots: u32,
+    /// Where the numbers of tasks begin: the first number of a range, its task, and the index of that pod.
+    ranges: Vec<(u32, usize, u32)>,
+    /// What follows events of the job as a whole.
+    pub policies: Vec<Rule>,
     pub(super) rules: Rules,
     /// True if each task has a minimum of successes: the minima of all together do not exceed the job's.
     pub minima: bool,
@@ -47,10 +54,13 @@ pub struct Program {
 /// One task, resolved.
 #[derive(Debug)]
 pub struct Plan {
-    /// Number of its first pod.
-    pub first: u32,
+    /// Numbers of its pods by index. A task that grows gets another range; one that shrinks keeps its own.
+    pub ranges: Vec<Range<u32>>,
+    /// Number of pods that it should have.
     pub count: u32,
     pub least: u32,
+    /// True if containers have readiness probes: its pods are not ready because they run.
+    pub probed: bool,
     /// So many container restarts make it fail; `None`: never.
     pub max_retry: Option<u32>,
     /// Its policies, then those of the job.
@@ -85,23 +95,56 @@ impl Program {
     /// Compiles a manifest. `Err` is a sentence; an admitted manifest always compiles.
     pub fn compile(manifest: &Value) -> Result<Self, String> {
         let job = defaults::read(manifest).map_err(|error| format!("the Job cannot be read: {error}"))?;
+        Self::of_job(job, &[])
+    }
+
+    /// Returns the program of the same job with other numbers of pods. The pods that there are keep their numbers.
+    pub(super) fn resized(&self, sizes: &Sizes) -> Result<Self, String> {
+        let mut job = self.job.clone();
+        job.spec.min_available = Some(sizes.min_available);
+        job.spec.priority_class_name.clone_from(&sizes.class);
+        for (task, size) in job.spec.tasks.iter_mut().zip(&sizes.tasks) {
+            task.replicas = size.replicas;
+            task.min_available = Some(size.min_available);
+        }
+        let before: Vec<Vec<Range<u32>>> = self.tasks.iter().map(|plan| plan.ranges.clone()).collect();
+        Self::of_job(job, &before)
+    }
+
+    /// Compiles a job whose tasks have these pods already.
+    fn of_job(job: Job, before: &[Vec<Range<u32>>]) -> Result<Self, String> {
         let spec = &job.spec;
         let mut tasks: Vec<Plan> = Vec::with_capacity(spec.tasks.len());
         let places: HashMap<&str, usize> =
             spec.tasks.iter().enumerate().map(|(at, task)| (task.name.as_str(), at)).collect();
-        let mut first = 0u32;
-        for task in &spec.tasks {
+        let mut slots = before.iter().flatten().map(|range| range.end).max().unwrap_or(0);
+        let mut pods = 0u32;
+        for (at, task) in spec.tasks.iter().enumerate() {
             let mut after = Vec::new();
             for name in task.depends_on.iter().flat_map(|needs| &needs.name) {
                 let at = places.get(name.as_str()).copied();
                 after.push(at.ok_or_else(|| format!("task '{}' waits for '{name}', which is not there", task.name))?);
             }
-            tasks.push(plan(&spec.policies, task, first, after));
-            first = first
-                .checked_add(task.replicas)
-                .filter(|all| *all <= MAX_PODS)
-                .ok_or_else(|| format!("more than {MAX_PODS} pods"))?;
+            let mut ranges = before.get(at).cloned().unwrap_or_default();
+            let has: u32 = ranges.iter().map(|range| range.end - range.start).sum();
+            let end = slots.checked_add(task.replicas.saturating_sub(has)).filter(|all| *all <= MAX_PODS);
+            let end = end.ok_or_else(|| format!("more than {MAX_PODS} pods"))?;
+            if end > slots {
+                ranges.push(slots..end);
+            }
+            slots = end;
+            pods += task.replicas;
+            tasks.push(plan(&spec.policies, task, ranges, after));
         }
+        let mut ranges = Vec::new();
+        for (task, plan) in tasks.iter().enumerate() {
+            let mut index = 0;
+            for range in &plan.ranges {
+                ranges.push((range.start, task, index));
+                index += range.end - range.start;
+            }
+        }
+        ranges.sort_unstable();
         let least = spec.min_available.unwrap_or(0);
         let sum: u64 = tasks.iter().map(|plan| u64::from(plan.least)).sum();
         let minima = sum <= u64::from(least);
@@ -117,7 +160,10 @@ impl Program {
             plugins: Plugins::read(spec)?,
             estimate: spec.running_estimate.as_deref().and_then(duration::units),
             order: graph::sort(tasks.len(), TieBreak::Index, |at| tasks[at].after.iter().copied()).order,
-            pods: first,
+            policies: spec.policies.iter().map(rule).collect(),
+            pods,
+            slots,
+            ranges,
             tasks,
             job,
         })
@@ -125,24 +171,36 @@ impl Program {
 
     /// Returns the task of a pod.
     pub fn task_of(&self, pod: u32) -> usize {
-        self.tasks.partition_point(|plan| plan.first + plan.count <= pod)
+        self.place_of(pod).0
+    }
+
+    /// Returns the task of a pod, and its index there.
+    fn place_of(&self, pod: u32) -> (usize, u32) {
+        let (first, task, index) = self.ranges[self.ranges.partition_point(|(first, ..)| *first <= pod) - 1];
+        (task, index + pod - first)
+    }
+
+    /// Reports whether the task of a pod has become so small that the pod is not part of it any more.
+    pub fn is_surplus(&self, pod: u32) -> bool {
+        let (task, index) = self.place_of(pod);
+        index >= self.tasks[task].count
     }
 
     /// Returns the index of a pod within its task.
     pub fn index_of(&self, pod: u32) -> u32 {
-        pod - self.tasks[self.task_of(pod)].first
+        self.place_of(pod).1
     }
 
     pub fn spec(&self, task: usize) -> &TaskSpec {
         &self.job.spec.tasks[task]
     }
 
-    /// Returns the first pod and the number of pods of the partition that a pod belongs to.
-    pub fn partition_of(&self, pod: u32) -> (u32, u32) {
-        let plan = &self.tasks[self.task_of(pod)];
-        match plan.partition.filter(|size| *size > 0) {
-            Some(size) => (plan.first + (pod - plan.first) / size * size, size),
-            None => (pod, 1),
+    /// Returns the pods of the partition that a pod belongs to.
+    pub fn partition_of(&self, pod: u32) -> Vec<u32> {
+        let (task, index) = self.place_of(pod);
+        match self.tasks[task].partition.filter(|size| *size > 0) {
+            Some(size) => self.tasks[task].pods().skip((index / size * size) as usize).take(size as usize).collect(),
+            None => vec![pod],
         }
     }
 
@@ -152,6 +210,16 @@ impl Program {
 }
 
 impl Plan {
+    /// Iterates over the numbers of all pods it ever had, by index.
+    pub fn slots(&self) -> impl Iterator<Item = u32> + use<> {
+        self.ranges.clone().into_iter().flatten()
+    }
+
+    /// Iterates over the numbers of its pods, by index.
+    pub fn pods(&self) -> impl Iterator<Item = u32> + use<> {
+        self.slots().take(self.count as usize)
+    }
+
     /// Returns the first policy for an event and an exit code.
     pub fn rule(&self, event: Event, code: Option<i32>) -> Option<&Rule> {
         let fits = |rule: &&Rule| {
@@ -181,14 +249,15 @@ fn gang_parts<'p>(tasks: &'p [Plan], spec: &'p JobSpec) -> impl Iterator<Item = 
     free.map(|(plan, task)| (task.name.clone(), plan.least))
 }
 
-fn plan(of_job: &[Policy], task: &TaskSpec, first: u32, after: Vec<usize>) -> Plan {
+fn plan(of_job: &[Policy], task: &TaskSpec, ranges: Vec<Range<u32>>, after: Vec<usize>) -> Plan {
     let pod = &task.template.spec;
     let init: Vec<&Container> = pod.init_containers.iter().map(|one| &one.container).collect();
     let main: Vec<&Container> = pod.containers.iter().map(|one| &one.container).collect();
     // Without a second name there is nothing to choose from.
     let any = after.len() > 1 && task.depends_on.as_ref().is_some_and(|needs| needs.iteration == Iteration::Any);
     Plan {
-        first,
+        probed: pod.containers.iter().any(|container| container.readiness_probe.is_some()),
+        ranges,
         count: task.replicas,
         least: task.min_available.unwrap_or(task.replicas),
         max_retry: task.max_retry.and_then(|most| u32::try_from(most).ok()),

@@ -3,7 +3,7 @@
 use octoflow_model::{
     Fact, NodeIx, RunPhase, Time,
     argo::{NodeKind, Phase},
-    volcano::{JobFact, JobPhase, PodEnd, PodOutcome, PodStop},
+    volcano::{JobFact, JobPhase, PodEnd, PodOutcome, PodStop, Sizes},
 };
 use serde_json::Value;
 
@@ -47,7 +47,35 @@ fn add_known_nodes(run: &mut FollowedRun, manifest: &Value, at: Time) {
     let Ok(job) = defaults::read(manifest) else { return };
     run.groups = job.spec.tasks.len();
     let name = run.name.clone();
-    let node = |display: String, kind, holder, rank| FollowedNode {
+    run.nodes.push(node(name, NodeKind::Dag, None, 0, at));
+    for (rank, task) in job.spec.tasks.iter().enumerate() {
+        run.nodes.push(node(task.name.clone(), NodeKind::Dag, Some(NodeIx(0)), rank, at));
+    }
+    for (number, task) in job.spec.tasks.iter().enumerate() {
+        for index in 0..task.replicas {
+            let holder = Some(NodeIx(1 + number as u32));
+            run.nodes.push(node(ident::short_name(&task.name, index), NodeKind::Pod, holder, index as usize, at));
+            run.total += 1;
+        }
+    }
+}
+
+/// Adds the nodes of pods that a task did not have before, in the order of their numbers.
+fn resized(run: &mut FollowedRun, sizes: &Sizes) {
+    run.total = sizes.tasks.iter().map(|size| size.replicas as usize).sum();
+    for (at, size) in sizes.tasks.iter().enumerate() {
+        let holder = NodeIx(1 + at as u32);
+        let has = run.nodes.iter().filter(|node| node.holder == Some(holder)).count() as u32;
+        let name = run.nodes.get(holder.at()).map(|task| task.display.clone()).unwrap_or_default();
+        for index in has..size.replicas {
+            let display = ident::short_name(&name, index);
+            run.nodes.push(node(display, NodeKind::Pod, Some(holder), index as usize, sizes.at));
+        }
+    }
+}
+
+fn node(display: String, kind: NodeKind, holder: Option<NodeIx>, rank: usize, at: Time) -> FollowedNode {
+    FollowedNode {
         name: display.clone(),
         display,
         kind,
@@ -63,17 +91,6 @@ fn add_known_nodes(run: &mut FollowedRun, manifest: &Value, at: Time) {
         rank: Some(rank),
         retries: 0,
         preempted: 0,
-    };
-    run.nodes.push(node(name, NodeKind::Dag, None, 0));
-    for (rank, task) in job.spec.tasks.iter().enumerate() {
-        run.nodes.push(node(task.name.clone(), NodeKind::Dag, Some(NodeIx(0)), rank));
-    }
-    for (at, task) in job.spec.tasks.iter().enumerate() {
-        for index in 0..task.replicas {
-            let holder = Some(NodeIx(1 + at as u32));
-            run.nodes.push(node(ident::short_name(&task.name, index), NodeKind::Pod, holder, index as usize));
-            run.total += 1;
-        }
     }
 }
 
@@ -91,7 +108,16 @@ fn take(run: &mut FollowedRun, fact: &JobFact) -> Option<(Time, Event)> {
             run.nodes.first_mut()?.phase = Phase::Running;
             Some((*at, Event::Began))
         }
-        JobFact::Created { .. } | JobFact::Delayed(_) | JobFact::DelayEnded { .. } => None,
+        JobFact::Created { .. }
+        | JobFact::Delayed(_)
+        | JobFact::DelayEnded { .. }
+        | JobFact::Ready { .. }
+        | JobFact::Awaits { .. }
+        | JobFact::Left { .. } => None,
+        JobFact::Resized(sizes) => {
+            resized(run, sizes);
+            None
+        }
         JobFact::Launched { pod, .. } => {
             let at = node_of(run, *pod);
             let job = run.name.clone();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admit::Catalog,
-    run::rerun::{Refusal, RerunManifest, RerunOptions, RerunPlan, Reruns, ResubmitOptions, RunContext},
+    run::rerun::{RerunManifest, RerunOptions, RerunPlan, RerunRefusal, Reruns, ResubmitOptions, RunContext},
 };
 
 /// Metadata fields that belong to the old run only.
@@ -25,7 +25,7 @@ const OWN_METADATA: [&str; 7] = [
 pub(super) struct Retries;
 
 impl Reruns for Retries {
-    fn plan(&self, object: &Value, _: &RunContext, options: &RerunOptions) -> Result<RerunPlan, Refusal> {
+    fn plan(&self, object: &Value, _: &RunContext, options: &RerunOptions) -> Result<RerunPlan, RerunRefusal> {
         allows(object, options)?;
         Ok(RerunPlan::default())
     }
@@ -36,7 +36,7 @@ impl Reruns for Retries {
         context: &RunContext,
         options: &RerunOptions,
         _: &dyn Catalog,
-    ) -> Result<RerunManifest, Refusal> {
+    ) -> Result<RerunManifest, RerunRefusal> {
         let plan = self.plan(object, context, options)?;
         let manifest = renewed(object);
         Ok(RerunManifest { manifest, stored: Stored::default(), generate_name: String::new(), plan })
@@ -48,9 +48,9 @@ impl Reruns for Retries {
         _: &RunContext,
         options: &ResubmitOptions,
         _: Time,
-    ) -> Result<RerunManifest, Refusal> {
+    ) -> Result<RerunManifest, RerunRefusal> {
         if options.memoized || !options.parameters.is_empty() {
-            return Err(Refusal::Said("a Job has no parameters, and no results to take over".to_owned()));
+            return Err(RerunRefusal::Said("a Job has no parameters, and no results to take over".to_owned()));
         }
         let manifest = resubmitted(object);
         let generate_name = manifest["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
@@ -63,8 +63,8 @@ impl Reruns for Retries {
 }
 
 /// Checks whether the job may be retried.
-fn allows(object: &Value, options: &RerunOptions) -> Result<(), Refusal> {
-    let no = |text: &str| Err(Refusal::Said(text.to_owned()));
+fn allows(object: &Value, options: &RerunOptions) -> Result<(), RerunRefusal> {
+    let no = |text: &str| Err(RerunRefusal::Said(text.to_owned()));
     match object["status"]["state"]["phase"].as_str() {
         Some("Failed" | "Terminated") if *options == RerunOptions::default() => Ok(()),
         Some("Failed" | "Terminated") => no("a Job is retried as a whole: it has no nodes to choose and no parameters"),

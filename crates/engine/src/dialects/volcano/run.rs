@@ -8,7 +8,7 @@ use octoflow_model::{
     pod::Terminated,
     submission::SubmitContext,
     task::placement::Assignment,
-    volcano::{DelayedAction, JobPhase, PodPhase, PodStop},
+    volcano::{DelayedAction, JobPhase, LeftWork, PodPhase, PodStop, Sizes},
 };
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
     fold::Folded,
     ident,
     phase::Counts,
-    program::Program,
+    program::{Plan, Program},
     todo::{Note, Todo},
 };
 use crate::{dialects::dialect::TaskState, pod::address::address, run::head::Head, schedule::Gang};
@@ -36,13 +36,23 @@ pub struct State {
     pub retries: u32,
     /// Phases it had, with the time of each, the oldest first.
     pub history: Vec<(JobPhase, Time)>,
+    /// Number of times that its phase has changed, those included that are no longer remembered.
+    pub changes: u32,
     /// When a pod was up for the first time.
     pub started: Option<Time>,
     pub finished: Option<Time>,
     pub tasks: Vec<Task>,
     pub pods: Vec<Pod>,
+    /// Number of pods that there should be.
+    pub replicas: u32,
+    /// The numbers of pods, once somebody has changed them.
+    pub sizes: Option<Box<Sizes>>,
+    /// Claims that must be there before pods are created, and since when it waits for them.
+    pub awaits: Option<(Time, Vec<String>)>,
     /// Actions that wait for their time, by pod.
     pub delayed: BTreeMap<u32, DelayedAction>,
+    /// Decisions about very many pods that are not carried out yet, in order.
+    pub left: Vec<LeftWork>,
     /// True if a pod of this version was given to a runtime: its gang was let in.
     pub admitted: bool,
     /// Log lengths of ended attempts that wrote something.
@@ -60,6 +70,8 @@ pub const MAX_HISTORY: usize = 32;
 pub struct Task {
     /// Number of pods by phase, in the order of the phases.
     pub counts: [u32; PHASES],
+    /// Number of running pods that are ready, of a task with readiness probes.
+    pub ready: u32,
     /// True if its pods were created in this version; the tasks it waited for no longer matter.
     pub begun: bool,
 }
@@ -71,9 +83,9 @@ impl Task {
         self.counts[phase as usize]
     }
 
-    /// Returns the number of pods that are up or have succeeded.
-    pub fn ready(&self) -> u32 {
-        self.count(PodPhase::Running) + self.count(PodPhase::Succeeded)
+    /// Returns the number of pods that are up or have succeeded; with readiness probes, of those that are ready.
+    pub fn available(&self, probed: bool) -> u32 {
+        (if probed { self.ready } else { self.count(PodPhase::Running) }) + self.count(PodPhase::Succeeded)
     }
 }
 
@@ -87,6 +99,8 @@ pub struct Pod {
     pub terminated: Option<Box<Terminated>>,
     pub reason: String,
     pub closing: Option<PodStop>,
+    /// True if it runs and its readiness probes say that it is ready.
+    pub ready: bool,
     /// How often its containers were started again in place.
     pub restarts: u32,
     /// Time of its next timer: its deadline, or the end of its back-off.
@@ -144,13 +158,13 @@ impl State {
     /// Returns the number of pods that have ended, and of all.
     pub fn progress(&self) -> (u64, u64) {
         let done = self.count(PodPhase::Succeeded) + self.count(PodPhase::Failed);
-        (u64::from(done), self.pods.len() as u64)
+        (u64::from(done), u64::from(self.replicas))
     }
 }
 
 /// Whether the tasks that another waits for have come so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gate {
+pub(super) enum TaskGate {
     Open,
     Closed,
     /// They never will.
@@ -194,10 +208,13 @@ impl Run {
         }
     }
 
-    /// Returns when a finished job expires; `None`: never.
+    /// Returns when a finished job expires, counted from its final phase; `None`: never.
     pub fn expires(&self) -> Option<Time> {
         let span = self.program.job.spec.ttl_seconds_after_finished?;
-        Some(self.state.finished?.saturating_add(Duration::from_secs(span)))
+        let finished = self.state.finished?;
+        // The last pods may have taken long to end since then.
+        let since = if self.state.phase.is_final() { self.state.transition } else { finished };
+        Some(since.saturating_add(Duration::from_secs(span)))
     }
 
     /// Iterates over pods that are queued, that a runtime has, or that keep their room.
@@ -218,13 +235,18 @@ impl Run {
     /// runs; a preempted one starts with its gang again if that has too few left.
     pub(crate) fn gang(&self, at: NodeIx) -> Option<Gang> {
         let pod = &self.state.pods[at.at()];
-        if pod.joined && !pod.makes_room() { None } else { self.gang_of(self.program.task_of(at.0)) }
+        if pod.joined && !self.has_left(pod) { None } else { self.gang_of(self.program.task_of(at.0)) }
     }
 
     /// Iterates over pods that have started with their gang in this version. Preempted ones have left it.
     pub(crate) fn joined(&self) -> impl Iterator<Item = (NodeIx, Gang)> + '_ {
-        let all = self.state.pods.iter().enumerate().filter(|(_, pod)| pod.joined && !pod.makes_room());
+        let all = self.state.pods.iter().enumerate().filter(|(_, pod)| pod.joined && !self.has_left(pod));
         all.filter_map(|(at, _)| Some((NodeIx(at as u32), self.gang_of(self.program.task_of(at as u32))?)))
+    }
+
+    /// Reports whether a preempted pod has left its gang. The gang of a job whose numbers were changed is not formed again.
+    fn has_left(&self, pod: &Pod) -> bool {
+        pod.makes_room() && self.state.sizes.is_none()
     }
 
     fn gang_of(&self, task: usize) -> Option<Gang> {
@@ -259,13 +281,13 @@ impl Run {
 
     pub fn pod_name(&self, pod: u32) -> String {
         let task = self.program.task_of(pod);
-        ident::pod_name(&self.state.head.name, &self.program.spec(task).name, pod - self.program.tasks[task].first)
+        ident::pod_name(&self.state.head.name, &self.program.spec(task).name, self.program.index_of(pod))
     }
 
     /// Returns the name of a pod among those of its job.
     pub fn short_name(&self, pod: u32) -> String {
         let task = self.program.task_of(pod);
-        ident::short_name(&self.program.spec(task).name, pod - self.program.tasks[task].first)
+        ident::short_name(&self.program.spec(task).name, self.program.index_of(pod))
     }
 
     pub fn pod_uid(&self, pod: u32) -> String {
@@ -278,38 +300,38 @@ impl Run {
     }
 
     /// Returns of every task whether those it waits for have come so far.
-    pub(super) fn gates(&self) -> Vec<Gate> {
-        let mut gates = vec![Gate::Open; self.program.tasks.len()];
+    pub(super) fn gates(&self) -> Vec<TaskGate> {
+        let mut gates = vec![TaskGate::Open; self.program.tasks.len()];
         for at in self.program.order.iter().copied() {
             gates[at] = self.gate(at, &gates);
         }
         gates
     }
 
-    fn gate(&self, at: usize, gates: &[Gate]) -> Gate {
+    fn gate(&self, at: usize, gates: &[TaskGate]) -> TaskGate {
         let plan = &self.program.tasks[at];
         if self.state.tasks[at].begun || plan.after.is_empty() {
-            return Gate::Open;
+            return TaskGate::Open;
         }
         let of = |up: &usize| {
             let (needed, task) = (&self.program.tasks[*up], &self.state.tasks[*up]);
-            let hopeless = !task.begun && gates[*up] == Gate::Never;
-            if task.ready() >= needed.least {
-                Gate::Open
-            } else if needed.count - task.count(PodPhase::Failed) < needed.least || hopeless {
-                Gate::Never
+            let hopeless = !task.begun && gates[*up] == TaskGate::Never;
+            if task.available(needed.probed) >= needed.least {
+                TaskGate::Open
+            } else if needed.count.saturating_sub(task.count(PodPhase::Failed)) < needed.least || hopeless {
+                TaskGate::Never
             } else {
-                Gate::Closed
+                TaskGate::Closed
             }
         };
-        let all: Vec<Gate> = plan.after.iter().map(of).collect();
+        let all: Vec<TaskGate> = plan.after.iter().map(of).collect();
         let (some, every) = (|gate| all.contains(&gate), |gate| all.iter().all(|one| *one == gate));
         match plan.any {
-            true if some(Gate::Open) => Gate::Open,
-            true if every(Gate::Never) => Gate::Never,
-            false if every(Gate::Open) => Gate::Open,
-            false if some(Gate::Never) => Gate::Never,
-            true | false => Gate::Closed,
+            true if some(TaskGate::Open) => TaskGate::Open,
+            true if every(TaskGate::Never) => TaskGate::Never,
+            false if every(TaskGate::Open) => TaskGate::Open,
+            false if some(TaskGate::Never) => TaskGate::Never,
+            true | false => TaskGate::Closed,
         }
     }
 
@@ -319,8 +341,10 @@ impl Run {
         let delayed = !state.delayed.is_empty();
         // An action that is due later may still bring back what they wait for.
         let gates = if delayed { Vec::new() } else { self.gates() };
-        let unreachable = gates.iter().zip(&state.tasks).filter(|(gate, _)| **gate == Gate::Never);
-        let lacks = |(plan, task): &(&super::program::Plan, &Task)| task.count(PodPhase::Succeeded) < plan.least;
+        let unreachable = gates.iter().zip(&self.program.tasks).filter(|(gate, _)| **gate == TaskGate::Never);
+        let absent =
+            |plan: &Plan| plan.pods().filter(|pod| state.pods[*pod as usize].phase == PodPhase::Absent).count() as u32;
+        let lacks = |(plan, task): &(&Plan, &Task)| task.count(PodPhase::Succeeded) < plan.least;
         let mut pairs = self.program.tasks.iter().zip(&state.tasks);
         let lacking = if self.program.minima { pairs.position(|pair| lacks(&pair)) } else { None };
         Counts {
@@ -331,7 +355,7 @@ impl Run {
             succeeded: state.count(PodPhase::Succeeded),
             failed: state.count(PodPhase::Failed),
             terminating: state.count(PodPhase::Terminating),
-            unreachable: unreachable.map(|(_, task)| task.count(PodPhase::Absent)).sum(),
+            unreachable: unreachable.map(|(_, plan)| absent(plan)).sum(),
             lacking: lacking.map(|task| self.program.spec(task).name.clone()),
             delayed,
         }

@@ -4,11 +4,11 @@ use octoflow_model::{
     NodeIx, Task,
     pod::{Part, Pod},
     podspec::PodContainer,
-    task::{EnvValue, Mount, MountSource, WantedOutputs, placement::Assignment},
+    task::{EnvValue, WantedOutputs, placement::Assignment},
     volcano::mark,
 };
 
-use super::{ident, plugin::PodAdditions, turn::Turn};
+use super::{plugin::PodAdditions, probe, turn::Turn};
 use crate::pod::{
     GRACE_S, PodContext,
     demand::device_variables,
@@ -29,7 +29,7 @@ impl Turn<'_> {
         let pod = &run.state.pods[at.at()];
         // One that a runtime has is described again after a restart, as it was.
         let version = pod.tries.last().filter(|_| pod.phase.placed()).copied().unwrap_or(run.state.version);
-        let added = program.plugins.additions(program, &head.name, task, index)?;
+        let added = program.plugins.additions(program, &head.name, task, index, run.known.keys.as_deref())?;
         let address = run.address_of(at.0).to_string();
         let mut labels = spec.template.metadata.labels.clone();
         let mut annotations = spec.template.metadata.annotations.clone();
@@ -40,7 +40,9 @@ impl Turn<'_> {
             (mark::TASK_SPEC, spec.name.clone()),
             (mark::TASK_INDEX, index.to_string()),
             (mark::JOB_VERSION, version.to_string()),
-            (mark::GROUP_NAME, ident::group_name(&head.name, &head.uid)),
+            (mark::JOB_RETRY_COUNT, run.state.retries.to_string()),
+            (mark::TEMPLATE_UID, format!("{}-{}", head.uid, spec.name)),
+            (mark::GROUP_NAME, super::ident::group_name(&head.name, &head.uid)),
         ];
         for (key, value) in own {
             labels.insert(key.to_owned(), value.clone());
@@ -66,13 +68,17 @@ impl Turn<'_> {
         for (part, list) in [(Part::Init, &inits), (Part::Main, &mains)] {
             for container in list {
                 let mut made = member(&context, part, container, &template.volumes, first.clone())?;
-                made.mounts.extend(self.volumes());
+                if let Some(written) = container.readiness_probe.as_ref().filter(|_| part == Part::Main) {
+                    made.probe = Some(Box::new(probe::read(written, &address)?));
+                }
+                made.mounts.extend(run.volume_mounts());
                 members.push(made);
             }
         }
         let main = mains.first().ok_or("its pod has no container")?;
         let at_main = inits.len();
-        let alone = members.len() == 1;
+        // Whoever runs probes is the supervisor of several containers.
+        let alone = members.len() == 1 && members[at_main].probe.is_none();
         let (mut files, mounts) = {
             let main = &mut members[at_main];
             // Files and mounts of the main container belong to the task itself.
@@ -80,6 +86,7 @@ impl Turn<'_> {
         };
         files.extend(added.files);
         Ok(Task {
+            hostname: Some(name.clone()),
             name,
             main: members[at_main].container.clone(),
             files,
@@ -94,23 +101,6 @@ impl Turn<'_> {
             hosts: run.hosts.clone(),
             ..Task::default()
         })
-    }
-
-    /// Returns the mounts of the job's volumes, which every container has.
-    fn volumes(&self) -> Vec<Mount> {
-        let head = &self.run.state.head;
-        let all = self.run.program.job.spec.volumes.iter().enumerate();
-        all.map(|(index, volume)| {
-            let named = volume.volume_claim_name.clone().filter(|name| !name.is_empty());
-            let name = named.unwrap_or_else(|| ident::claim_name(&head.name, &head.uid, index));
-            Mount {
-                path: volume.mount_path.clone(),
-                source: MountSource::Claim { namespace: head.namespace.to_string(), name },
-                sub_path: None,
-                read_only: false,
-            }
-        })
-        .collect()
     }
 }
 

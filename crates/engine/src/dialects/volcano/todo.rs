@@ -1,7 +1,7 @@
 //! The work list of a job: what a turn visits next. It is not part of the state: it is dropped on restart, and then
 //! everything open is visited once. The fold never sees it; the fold leaves notes, which are entered here in their order.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::Range};
 
 use octoflow_model::{NodeIx, Time};
 
@@ -14,6 +14,8 @@ pub(super) enum Note {
     JobChanged,
     /// A pod waits for the scheduler.
     Queued(NodeIx),
+    /// The demands of so many pods have changed.
+    Resized(u32),
     /// A pod must be visited at this time.
     Wake(Time, NodeIx),
 }
@@ -23,8 +25,23 @@ pub(super) enum Note {
 pub(super) struct Todo {
     pub(super) pods: VecDeque<u32>,
     pub(super) job: bool,
+    /// Pods that wait for the scheduler with other demands than it knows.
+    pub(super) requeued: Option<Range<u32>>,
+    /// Pods that get their stop order again.
+    pub(super) stops: VecDeque<u32>,
+    /// How much of the first work that is left is done. After a restart it is looked through again.
+    pub(super) left_at: u32,
+    /// The task whose pods are being created, and the place among them from which on they are missing.
+    pub(super) created: Option<(usize, usize)>,
     pub(super) queued: Vec<NodeIx>,
     pub(super) wakes: Vec<(Time, Option<NodeIx>)>,
+}
+
+impl Todo {
+    /// Reports whether there are pods to visit or to create. The job itself is visited once after all of them.
+    pub(super) fn is_long(&self) -> bool {
+        self.requeued.is_some() || !self.stops.is_empty() || !self.pods.is_empty() || self.created.is_some()
+    }
 }
 
 impl Run {
@@ -35,6 +52,7 @@ impl Run {
                 Note::PodChanged(pod) => self.todo.pods.push_back(pod),
                 Note::JobChanged => self.todo.job = true,
                 Note::Queued(pod) => self.todo.queued.push(pod),
+                Note::Resized(pods) => self.todo.requeued = Some(0..pods),
                 Note::Wake(at, pod) => self.todo.wakes.push((at, Some(pod))),
             }
         }

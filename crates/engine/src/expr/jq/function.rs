@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Operator, Tree, plain,
-    run::{Machine, Results, kind, number, operate, order, truthy},
+    JqTree, Operator, plain,
+    run::{JqMachine, Results, kind, number, operate, order, truthy},
 };
 
 const PLAIN: [&str; 31] = [
@@ -74,14 +74,14 @@ pub(super) fn known(name: &str, arguments: usize) -> Result<(), String> {
     Err(format!("the function `{name}` is not known here"))
 }
 
-pub(super) fn call(machine: &mut Machine, name: &str, arguments: &[Tree], input: &Value) -> Results {
+pub(super) fn call(machine: &mut JqMachine, name: &str, arguments: &[JqTree], input: &Value) -> Results {
     match arguments {
         [] => plainly(machine, name, input),
         [argument, ..] => with(machine, name, argument, input),
     }
 }
 
-fn plainly(machine: &mut Machine, name: &str, input: &Value) -> Results {
+fn plainly(machine: &mut JqMachine, name: &str, input: &Value) -> Results {
     let wrong = || format!("{} has no {name}", kind(input));
     let items = || input.as_array().ok_or_else(wrong);
     let text = || input.as_str().ok_or_else(wrong);
@@ -168,7 +168,7 @@ fn plainly(machine: &mut Machine, name: &str, input: &Value) -> Results {
     Ok(vec![one])
 }
 
-fn with(machine: &mut Machine, name: &str, argument: &Tree, input: &Value) -> Results {
+fn with(machine: &mut JqMachine, name: &str, argument: &JqTree, input: &Value) -> Results {
     let wrong = || format!("{} has no {name}", kind(input));
     let items = || input.as_array().ok_or_else(wrong);
     let one = match name {
@@ -234,7 +234,7 @@ fn elements(value: &Value) -> Option<Vec<&Value>> {
 }
 
 /// Reports whether the whole contains the part. Depth is bounded by that of the object and the filter.
-fn contains(machine: &mut Machine, whole: &Value, part: &Value) -> Result<bool, String> {
+fn contains(machine: &mut JqMachine, whole: &Value, part: &Value) -> Result<bool, String> {
     machine.step(1)?;
     Ok(match (whole, part) {
         (Value::String(whole), Value::String(part)) => whole.contains(part.as_str()),

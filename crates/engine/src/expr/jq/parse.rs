@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Operator, Tree};
+use super::{JqTree, Operator};
 
 /// Maximum nesting: deeper than anyone writes, and shallow enough for every stack.
 const MAX_DEPTH: usize = 48;
 
 #[derive(Clone, Debug, PartialEq)]
-enum Token {
+enum JqToken {
     Word(String),
     /// `.name`, `."name"`
     Field(String),
@@ -23,7 +23,7 @@ const SIGNS: [&str; 25] = [
     "/", "%", ".",
 ];
 
-pub(super) fn parse(text: &str) -> Result<Tree, String> {
+pub(super) fn parse(text: &str) -> Result<JqTree, String> {
     let tokens = tokens(text)?;
     let mut parser = Parser { tokens, at: 0, depth: 0 };
     let tree = parser.pipe()?;
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Tree, String> {
     }
 }
 
-fn tokens(text: &str) -> Result<Vec<Token>, String> {
+fn tokens(text: &str) -> Result<Vec<JqToken>, String> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     let word_end = |text: &str| text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
@@ -41,30 +41,30 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
         let before = rest.len();
         if first == '"' {
             let (value, length) = quoted(rest)?;
-            tokens.push(Token::Text(value));
+            tokens.push(JqToken::Text(value));
             rest = &rest[length..];
         } else if first.is_ascii_digit() {
             let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-            tokens.push(Token::Number(rest[..end].parse().map_err(|_| format!("{} is no number", &rest[..end]))?));
+            tokens.push(JqToken::Number(rest[..end].parse().map_err(|_| format!("{} is no number", &rest[..end]))?));
             rest = &rest[end..];
         } else if first.is_alphabetic() || first == '_' {
             let end = word_end(rest);
-            tokens.push(Token::Word(rest[..end].to_owned()));
+            tokens.push(JqToken::Word(rest[..end].to_owned()));
             rest = &rest[end..];
         } else if let Some(after) = rest.strip_prefix('.')
             && after.starts_with(|c: char| c.is_alphabetic() || c == '_')
         {
             let end = word_end(after);
-            tokens.push(Token::Field(after[..end].to_owned()));
+            tokens.push(JqToken::Field(after[..end].to_owned()));
             rest = &after[end..];
         } else if let Some(after) = rest.strip_prefix('.')
             && after.starts_with('"')
         {
             let (value, length) = quoted(after)?;
-            tokens.push(Token::Field(value));
+            tokens.push(JqToken::Field(value));
             rest = &after[length..];
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-            tokens.push(Token::Sign(sign));
+            tokens.push(JqToken::Sign(sign));
             rest = &rest[sign.len()..];
         } else {
             return Err(format!("'{first}' is not understood here"));
@@ -93,24 +93,24 @@ fn quoted(text: &str) -> Result<(String, usize), String> {
 }
 
 struct Parser {
-    tokens: Vec<Token>,
+    tokens: Vec<JqToken>,
     at: usize,
     depth: usize,
 }
 
-fn boxed(tree: Tree) -> Box<Tree> {
+fn boxed(tree: JqTree) -> Box<JqTree> {
     Box::new(tree)
 }
 
 impl Parser {
     fn sign(&mut self, sign: &str) -> bool {
-        let found = matches!(self.tokens.get(self.at), Some(Token::Sign(next)) if *next == sign);
+        let found = matches!(self.tokens.get(self.at), Some(JqToken::Sign(next)) if *next == sign);
         self.at += usize::from(found);
         found
     }
 
     fn word(&mut self, word: &str) -> bool {
-        let found = matches!(self.tokens.get(self.at), Some(Token::Word(next)) if next == word);
+        let found = matches!(self.tokens.get(self.at), Some(JqToken::Word(next)) if next == word);
         self.at += usize::from(found);
         found
     }
@@ -119,53 +119,53 @@ impl Parser {
         if self.sign(sign) { Ok(()) } else { Err(format!("'{sign}' is missing")) }
     }
 
-    fn pipe(&mut self) -> Result<Tree, String> {
+    fn pipe(&mut self) -> Result<JqTree, String> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(format!("it nests more than {MAX_DEPTH} deep"));
         }
         let mut tree = self.comma()?;
         while self.sign("|") {
-            tree = Tree::Pipe(boxed(tree), boxed(self.comma()?));
+            tree = JqTree::Pipe(boxed(tree), boxed(self.comma()?));
         }
         self.depth -= 1;
         Ok(tree)
     }
 
-    fn comma(&mut self) -> Result<Tree, String> {
+    fn comma(&mut self) -> Result<JqTree, String> {
         let mut tree = self.otherwise()?;
         while self.sign(",") {
-            tree = Tree::Comma(boxed(tree), boxed(self.otherwise()?));
+            tree = JqTree::Comma(boxed(tree), boxed(self.otherwise()?));
         }
         Ok(tree)
     }
 
     /// Parses an expression that a comma ends: an entry of an object, an argument.
-    fn otherwise(&mut self) -> Result<Tree, String> {
+    fn otherwise(&mut self) -> Result<JqTree, String> {
         let mut tree = self.or()?;
         while self.sign("//") {
-            tree = Tree::Else(boxed(tree), boxed(self.or()?));
+            tree = JqTree::Else(boxed(tree), boxed(self.or()?));
         }
         Ok(tree)
     }
 
-    fn or(&mut self) -> Result<Tree, String> {
+    fn or(&mut self) -> Result<JqTree, String> {
         let mut tree = self.and()?;
         while self.word("or") {
-            tree = Tree::Or(boxed(tree), boxed(self.and()?));
+            tree = JqTree::Or(boxed(tree), boxed(self.and()?));
         }
         Ok(tree)
     }
 
-    fn and(&mut self) -> Result<Tree, String> {
+    fn and(&mut self) -> Result<JqTree, String> {
         let mut tree = self.compare()?;
         while self.word("and") {
-            tree = Tree::And(boxed(tree), boxed(self.compare()?));
+            tree = JqTree::And(boxed(tree), boxed(self.compare()?));
         }
         Ok(tree)
     }
 
-    fn compare(&mut self) -> Result<Tree, String> {
+    fn compare(&mut self) -> Result<JqTree, String> {
         let left = self.sum()?;
         let signs = [
             ("==", Operator::Equal),
@@ -177,13 +177,13 @@ impl Parser {
         ];
         for (sign, operator) in signs {
             if self.sign(sign) {
-                return Ok(Tree::Operate(operator, boxed(left), boxed(self.sum()?)));
+                return Ok(JqTree::Operate(operator, boxed(left), boxed(self.sum()?)));
             }
         }
         Ok(left)
     }
 
-    fn sum(&mut self) -> Result<Tree, String> {
+    fn sum(&mut self) -> Result<JqTree, String> {
         let mut tree = self.product()?;
         loop {
             let operator = if self.sign("+") {
@@ -193,11 +193,11 @@ impl Parser {
             } else {
                 return Ok(tree);
             };
-            tree = Tree::Operate(operator, boxed(tree), boxed(self.product()?));
+            tree = JqTree::Operate(operator, boxed(tree), boxed(self.product()?));
         }
     }
 
-    fn product(&mut self) -> Result<Tree, String> {
+    fn product(&mut self) -> Result<JqTree, String> {
         let mut tree = self.suffixed()?;
         loop {
             let operator = if self.sign("*") {
@@ -209,23 +209,23 @@ impl Parser {
             } else {
                 return Ok(tree);
             };
-            tree = Tree::Operate(operator, boxed(tree), boxed(self.suffixed()?));
+            tree = JqTree::Operate(operator, boxed(tree), boxed(self.suffixed()?));
         }
     }
 
-    fn suffixed(&mut self) -> Result<Tree, String> {
+    fn suffixed(&mut self) -> Result<JqTree, String> {
         let mut tree = self.primary()?;
         loop {
-            if let Some(Token::Field(name)) = self.tokens.get(self.at) {
-                tree = Tree::At(boxed(tree), boxed(Tree::Literal(json!(name))));
+            if let Some(JqToken::Field(name)) = self.tokens.get(self.at) {
+                tree = JqTree::At(boxed(tree), boxed(JqTree::Literal(json!(name))));
                 self.at += 1;
             } else if self.sign("?") {
-                tree = Tree::Try(boxed(tree));
+                tree = JqTree::Try(boxed(tree));
             } else if self.sign("[") {
                 tree = self.index(tree)?;
             } else if matches!(
                 (self.tokens.get(self.at), self.tokens.get(self.at + 1)),
-                (Some(Token::Sign(".")), Some(Token::Sign("[")))
+                (Some(JqToken::Sign(".")), Some(JqToken::Sign("[")))
             ) {
                 self.at += 1;
             } else {
@@ -234,60 +234,60 @@ impl Parser {
         }
     }
 
-    fn index(&mut self, base: Tree) -> Result<Tree, String> {
+    fn index(&mut self, base: JqTree) -> Result<JqTree, String> {
         if self.sign("]") {
-            return Ok(Tree::Each(boxed(base)));
+            return Ok(JqTree::Each(boxed(base)));
         }
         if self.sign(":") {
             let end = self.pipe()?;
             self.expect("]")?;
-            return Ok(Tree::Slice(boxed(base), None, Some(boxed(end))));
+            return Ok(JqTree::Slice(boxed(base), None, Some(boxed(end))));
         }
         let start = self.pipe()?;
         let tree = if self.sign(":") {
-            let end = if matches!(self.tokens.get(self.at), Some(Token::Sign("]"))) {
+            let end = if matches!(self.tokens.get(self.at), Some(JqToken::Sign("]"))) {
                 None
             } else {
                 Some(boxed(self.pipe()?))
             };
-            Tree::Slice(boxed(base), Some(boxed(start)), end)
+            JqTree::Slice(boxed(base), Some(boxed(start)), end)
         } else {
-            Tree::At(boxed(base), boxed(start))
+            JqTree::At(boxed(base), boxed(start))
         };
         self.expect("]")?;
         Ok(tree)
     }
 
-    fn primary(&mut self) -> Result<Tree, String> {
+    fn primary(&mut self) -> Result<JqTree, String> {
         let Some(token) = self.tokens.get(self.at).cloned() else { return Err("it ends too early".to_owned()) };
         self.at += 1;
         Ok(match token {
-            Token::Field(name) => Tree::At(boxed(Tree::Same), boxed(Tree::Literal(json!(name)))),
-            Token::Text(text) => Tree::Literal(Value::String(text)),
-            Token::Number(number) => Tree::Literal(super::run::number(number)),
-            Token::Sign(".") => Tree::Same,
-            Token::Sign("..") => Tree::Everything,
-            Token::Sign("-") => {
-                Tree::Operate(Operator::Subtract, boxed(Tree::Literal(json!(0))), boxed(self.suffixed()?))
+            JqToken::Field(name) => JqTree::At(boxed(JqTree::Same), boxed(JqTree::Literal(json!(name)))),
+            JqToken::Text(text) => JqTree::Literal(Value::String(text)),
+            JqToken::Number(number) => JqTree::Literal(super::run::number(number)),
+            JqToken::Sign(".") => JqTree::Same,
+            JqToken::Sign("..") => JqTree::Everything,
+            JqToken::Sign("-") => {
+                JqTree::Operate(Operator::Subtract, boxed(JqTree::Literal(json!(0))), boxed(self.suffixed()?))
             }
-            Token::Sign("(") => {
+            JqToken::Sign("(") => {
                 let tree = self.pipe()?;
                 self.expect(")")?;
                 tree
             }
-            Token::Sign("[") if self.sign("]") => Tree::List(None),
-            Token::Sign("[") => {
+            JqToken::Sign("[") if self.sign("]") => JqTree::List(None),
+            JqToken::Sign("[") => {
                 let tree = self.pipe()?;
                 self.expect("]")?;
-                Tree::List(Some(boxed(tree)))
+                JqTree::List(Some(boxed(tree)))
             }
-            Token::Sign("{") => self.map()?,
-            Token::Sign(sign) => return Err(format!("'{sign}' was not expected")),
-            Token::Word(word) => self.named(&word)?,
+            JqToken::Sign("{") => self.map()?,
+            JqToken::Sign(sign) => return Err(format!("'{sign}' was not expected")),
+            JqToken::Word(word) => self.named(&word)?,
         })
     }
 
-    fn map(&mut self) -> Result<Tree, String> {
+    fn map(&mut self) -> Result<JqTree, String> {
         let mut entries = Vec::new();
         while !self.sign("}") {
             if !entries.is_empty() {
@@ -296,16 +296,18 @@ impl Parser {
             let Some(token) = self.tokens.get(self.at).cloned() else { return Err("'}' is missing".to_owned()) };
             self.at += 1;
             let (key, name) = match token {
-                Token::Word(name) | Token::Text(name) => (Tree::Literal(json!(name)), Some(name)),
-                Token::Sign("(") => {
+                JqToken::Word(name) | JqToken::Text(name) => (JqTree::Literal(json!(name)), Some(name)),
+                JqToken::Sign("(") => {
                     let key = self.pipe()?;
                     self.expect(")")?;
                     (key, None)
                 }
-                Token::Field(_) | Token::Number(_) | Token::Sign(_) => return Err(format!("{token:?} is no key")),
+                JqToken::Field(_) | JqToken::Number(_) | JqToken::Sign(_) => {
+                    return Err(format!("{token:?} is no key"));
+                }
             };
             let value = match name {
-                Some(name) if !self.sign(":") => Tree::At(boxed(Tree::Same), boxed(Tree::Literal(json!(name)))),
+                Some(name) if !self.sign(":") => JqTree::At(boxed(JqTree::Same), boxed(JqTree::Literal(json!(name)))),
                 Some(_) => self.nested()?,
                 None => {
                     self.expect(":")?;
@@ -314,11 +316,11 @@ impl Parser {
             };
             entries.push((key, value));
         }
-        Ok(Tree::Map(entries))
+        Ok(JqTree::Map(entries))
     }
 
     /// Parses an expression without commas, counted as a nesting level.
-    fn nested(&mut self) -> Result<Tree, String> {
+    fn nested(&mut self) -> Result<JqTree, String> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(format!("it nests more than {MAX_DEPTH} deep"));
@@ -328,11 +330,11 @@ impl Parser {
         Ok(tree)
     }
 
-    fn named(&mut self, word: &str) -> Result<Tree, String> {
+    fn named(&mut self, word: &str) -> Result<JqTree, String> {
         Ok(match word {
-            "true" => Tree::Literal(json!(true)),
-            "false" => Tree::Literal(json!(false)),
-            "null" => Tree::Literal(Value::Null),
+            "true" => JqTree::Literal(json!(true)),
+            "false" => JqTree::Literal(json!(false)),
+            "null" => JqTree::Literal(Value::Null),
             "if" => self.choice()?,
             _ => {
                 let mut arguments = Vec::new();
@@ -346,21 +348,21 @@ impl Parser {
                     }
                 }
                 super::function::known(word, arguments.len())?;
-                Tree::Call(word.to_owned(), arguments)
+                JqTree::Call(word.to_owned(), arguments)
             }
         })
     }
 
-    fn choice(&mut self) -> Result<Tree, String> {
+    fn choice(&mut self) -> Result<JqTree, String> {
         let condition = self.pipe()?;
         if !self.word("then") {
             return Err("'then' is missing".to_owned());
         }
         let yes = self.pipe()?;
-        let no = if self.word("else") { self.pipe()? } else { Tree::Same };
+        let no = if self.word("else") { self.pipe()? } else { JqTree::Same };
         if !self.word("end") {
             return Err("'end' is missing".to_owned());
         }
-        Ok(Tree::If(boxed(condition), boxed(yes), boxed(no)))
+        Ok(JqTree::If(boxed(condition), boxed(yes), boxed(no)))
     }
 }

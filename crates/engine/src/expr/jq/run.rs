@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value, json};
 
-use super::{Operator, Tree, function, plain};
+use super::{JqTree, Operator, function, plain};
 use crate::expr::budget::BYTES_A_STEP;
 
 /// Maximum steps of one filter, including every part of every value it creates. Objects are small, so an honest filter
@@ -12,14 +12,14 @@ use crate::expr::budget::BYTES_A_STEP;
 const MAX_STEPS: usize = 500_000;
 
 #[derive(Default)]
-pub(super) struct Machine {
+pub(super) struct JqMachine {
     steps: usize,
 }
 
 pub(super) type Results = Result<Vec<Value>, String>;
 
-impl Machine {
-    pub(super) fn run(&mut self, tree: &Tree, input: &Value) -> Results {
+impl JqMachine {
+    pub(super) fn run(&mut self, tree: &JqTree, input: &Value) -> Results {
         self.step(1)?;
         let results = self.results(tree, input)?;
         // A filter that doubles its input is stopped before it has doubled it often.
@@ -29,18 +29,18 @@ impl Machine {
         Ok(results)
     }
 
-    fn results(&mut self, tree: &Tree, input: &Value) -> Results {
+    fn results(&mut self, tree: &JqTree, input: &Value) -> Results {
         Ok(match tree {
-            Tree::Same => vec![input.clone()],
-            Tree::Literal(value) => vec![value.clone()],
-            Tree::At(base, key) => self.pairs(base, key, input, at)?,
-            Tree::Slice(base, start, end) => {
+            JqTree::Same => vec![input.clone()],
+            JqTree::Literal(value) => vec![value.clone()],
+            JqTree::At(base, key) => self.pairs(base, key, input, at)?,
+            JqTree::Slice(base, start, end) => {
                 let start = self.bound(start.as_deref(), input)?;
                 let end = self.bound(end.as_deref(), input)?;
                 let bases = self.run(base, input)?;
                 bases.iter().map(|base| slice(base, start, end)).collect::<Result<_, _>>()?
             }
-            Tree::Each(base) => {
+            JqTree::Each(base) => {
                 let mut all = Vec::new();
                 for base in self.run(base, input)? {
                     match base {
@@ -54,7 +54,7 @@ impl Machine {
                 }
                 all
             }
-            Tree::Everything => {
+            JqTree::Everything => {
                 let mut all = Vec::new();
                 let mut open = vec![input.clone()];
                 while let Some(value) = open.pop() {
@@ -68,7 +68,7 @@ impl Machine {
                 }
                 all
             }
-            Tree::Try(inner) => {
+            JqTree::Try(inner) => {
                 let before = self.steps;
                 let results = self.run(inner, input);
                 // An exhausted budget is not suppressed as an error of the object.
@@ -79,36 +79,38 @@ impl Machine {
                 }
                 results.unwrap_or_default()
             }
-            Tree::Pipe(left, right) => {
+            JqTree::Pipe(left, right) => {
                 let mut all = Vec::new();
                 for value in self.run(left, input)? {
                     all.extend(self.run(right, &value)?);
                 }
                 all
             }
-            Tree::Comma(left, right) => {
+            JqTree::Comma(left, right) => {
                 let mut all = self.run(left, input)?;
                 all.extend(self.run(right, input)?);
                 all
             }
-            Tree::Else(left, right) => {
+            JqTree::Else(left, right) => {
                 let good: Vec<Value> = self.run(left, input).unwrap_or_default().into_iter().filter(truthy).collect();
                 if good.is_empty() { self.run(right, input)? } else { good }
             }
-            Tree::And(left, right) => self.pairs(left, right, input, |a, b| Ok(json!(truthy(a) && truthy(b))))?,
-            Tree::Or(left, right) => self.pairs(left, right, input, |a, b| Ok(json!(truthy(a) || truthy(b))))?,
-            Tree::Operate(operator, left, right) => self.pairs(left, right, input, |a, b| operate(*operator, a, b))?,
-            Tree::List(None) => vec![json!([])],
-            Tree::List(Some(inner)) => vec![Value::Array(self.run(inner, input)?)],
-            Tree::Map(entries) => vec![self.map(entries, input)?],
-            Tree::If(condition, yes, no) => {
+            JqTree::And(left, right) => self.pairs(left, right, input, |a, b| Ok(json!(truthy(a) && truthy(b))))?,
+            JqTree::Or(left, right) => self.pairs(left, right, input, |a, b| Ok(json!(truthy(a) || truthy(b))))?,
+            JqTree::Operate(operator, left, right) => {
+                self.pairs(left, right, input, |a, b| operate(*operator, a, b))?
+            }
+            JqTree::List(None) => vec![json!([])],
+            JqTree::List(Some(inner)) => vec![Value::Array(self.run(inner, input)?)],
+            JqTree::Map(entries) => vec![self.map(entries, input)?],
+            JqTree::If(condition, yes, no) => {
                 let mut all = Vec::new();
                 for holds in self.run(condition, input)? {
                     all.extend(self.run(if truthy(&holds) { yes } else { no }, input)?);
                 }
                 all
             }
-            Tree::Call(name, arguments) => function::call(self, name, arguments, input)?,
+            JqTree::Call(name, arguments) => function::call(self, name, arguments, input)?,
         })
     }
 
@@ -149,14 +151,14 @@ impl Machine {
     }
 
     /// Returns the first result of an argument.
-    pub(super) fn one(&mut self, tree: &Tree, input: &Value) -> Result<Value, String> {
+    pub(super) fn one(&mut self, tree: &JqTree, input: &Value) -> Result<Value, String> {
         Ok(self.run(tree, input)?.into_iter().next().unwrap_or_default())
     }
 
     fn pairs(
         &mut self,
-        left: &Tree,
-        right: &Tree,
+        left: &JqTree,
+        right: &JqTree,
         input: &Value,
         make: impl Fn(&Value, &Value) -> Result<Value, String>,
     ) -> Results {
@@ -171,7 +173,7 @@ impl Machine {
         Ok(all)
     }
 
-    fn bound(&mut self, tree: Option<&Tree>, input: &Value) -> Result<Option<i64>, String> {
+    fn bound(&mut self, tree: Option<&JqTree>, input: &Value) -> Result<Option<i64>, String> {
         let Some(tree) = tree else { return Ok(None) };
         let value = self.one(tree, input)?;
         if value.is_null() {
@@ -181,7 +183,7 @@ impl Machine {
     }
 
     /// Builds an object with one value per key; a key with several values takes the first.
-    fn map(&mut self, entries: &[(Tree, Tree)], input: &Value) -> Result<Value, String> {
+    fn map(&mut self, entries: &[(JqTree, JqTree)], input: &Value) -> Result<Value, String> {
         let mut map = Map::new();
         for (key, value) in entries {
             let Value::String(key) = self.one(key, input)? else { return Err("a key must be a text".to_owned()) };

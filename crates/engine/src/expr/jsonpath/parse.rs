@@ -17,7 +17,7 @@ pub(super) enum Piece {
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     pub from: From,
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum From {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Key(String),
     /// All values of a list or a mapping.
     All,
@@ -41,11 +41,11 @@ pub(super) enum Step {
         to: Option<i64>,
         step: i64,
     },
-    Filter(Box<Test>),
+    Filter(Box<PathTest>),
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Test {
+pub(super) struct PathTest {
     pub left: Operand,
     pub compare: Option<(Compare, Operand)>,
 }
@@ -149,19 +149,19 @@ impl Reader<'_> {
                     self.at += 1;
                     if self.peek() == Some('.') {
                         self.at += 1;
-                        steps.push(Step::Below);
+                        steps.push(PathStep::Below);
                     }
                     match self.peek() {
                         Some('*') => {
                             self.at += 1;
-                            steps.push(Step::All);
+                            steps.push(PathStep::All);
                         }
                         Some('[') => {}
                         _ => {
                             let key = self.key();
                             // A lone `.` is the value itself.
                             if !key.is_empty() {
-                                steps.push(Step::Key(key));
+                                steps.push(PathStep::Key(key));
                             }
                         }
                     }
@@ -193,12 +193,12 @@ impl Reader<'_> {
         key
     }
 
-    fn bracket(&mut self) -> Result<Step, SyntaxError> {
+    fn bracket(&mut self) -> Result<PathStep, SyntaxError> {
         self.spaces();
         let step = match self.peek() {
             Some('*') => {
                 self.at += 1;
-                Step::All
+                PathStep::All
             }
             Some('?') => self.filter()?,
             Some('\'' | '"') => {
@@ -206,7 +206,7 @@ impl Reader<'_> {
                 while self.comma() {
                     keys.push(self.quoted()?);
                 }
-                Step::Keys(keys)
+                PathStep::Keys(keys)
             }
             Some(letter) if letter.is_ascii_digit() || matches!(letter, '-' | ':') => self.numbers()?,
             _ => return Err(self.wrong("a number, a quoted key, `*` or `?(…)` expected")),
@@ -216,7 +216,7 @@ impl Reader<'_> {
         Ok(step)
     }
 
-    fn numbers(&mut self) -> Result<Step, SyntaxError> {
+    fn numbers(&mut self) -> Result<PathStep, SyntaxError> {
         let first = self.number()?;
         if self.peek() == Some(':') {
             self.at += 1;
@@ -230,16 +230,16 @@ impl Reader<'_> {
             if step < 1 {
                 return Err(self.wrong("the step of a slice must be positive"));
             }
-            return Ok(Step::Slice { from: first, to, step });
+            return Ok(PathStep::Slice { from: first, to, step });
         }
         let mut places = vec![first.ok_or_else(|| self.wrong("a number expected"))?];
         while self.comma() {
             places.push(self.number()?.ok_or_else(|| self.wrong("a number expected"))?);
         }
-        Ok(Step::Indexes(places))
+        Ok(PathStep::Indexes(places))
     }
 
-    fn filter(&mut self) -> Result<Step, SyntaxError> {
+    fn filter(&mut self) -> Result<PathStep, SyntaxError> {
         self.at += 1;
         self.expect('(')?;
         self.spaces();
@@ -254,7 +254,7 @@ impl Reader<'_> {
         };
         self.spaces();
         self.expect(')')?;
-        Ok(Step::Filter(Box::new(Test { left, compare })))
+        Ok(PathStep::Filter(Box::new(PathTest { left, compare })))
     }
 
     /// Reads an operand of a filter. Filters inside filters are refused, so recursion is bounded.

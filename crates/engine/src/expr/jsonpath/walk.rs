@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::parse::{Compare, From, Operand, Path, Step, Test};
+use super::parse::{Compare, From, Operand, Path, PathStep, PathTest};
 
 /// Returns the values that the path matches, within a step budget; every value visited costs one step.
 pub(super) fn find<'a>(path: &Path, root: &'a Value, current: &'a Value, left: &mut u64) -> Option<Vec<&'a Value>> {
@@ -21,24 +21,24 @@ pub(super) fn find<'a>(path: &Path, root: &'a Value, current: &'a Value, left: &
     Some(found)
 }
 
-fn follow<'a>(step: &Step, root: &'a Value, value: &'a Value, left: &mut u64) -> Option<Vec<&'a Value>> {
+fn follow<'a>(step: &PathStep, root: &'a Value, value: &'a Value, left: &mut u64) -> Option<Vec<&'a Value>> {
     Some(match step {
-        Step::Key(key) => value.get(key).into_iter().collect(),
-        Step::Keys(keys) => keys.iter().filter_map(|key| value.get(key)).collect(),
-        Step::All => members(value),
-        Step::Below => below(value),
-        Step::Indexes(places) => {
+        PathStep::Key(key) => value.get(key).into_iter().collect(),
+        PathStep::Keys(keys) => keys.iter().filter_map(|key| value.get(key)).collect(),
+        PathStep::All => members(value),
+        PathStep::Below => below(value),
+        PathStep::Indexes(places) => {
             let list = items(value);
             places.iter().filter_map(|place| list.get(index(*place, list.len())?)).collect()
         }
-        Step::Slice { from, to, step } => {
+        PathStep::Slice { from, to, step } => {
             let list = items(value);
             let from = from.map_or(0, |from| bound(from, list.len()));
             let to = to.map_or(list.len(), |to| bound(to, list.len()));
             let stride = usize::try_from(*step).unwrap_or(1);
             list.iter().take(to).skip(from).step_by(stride).collect()
         }
-        Step::Filter(test) => {
+        PathStep::Filter(test) => {
             let mut kept = Vec::new();
             for item in members(value) {
                 if holds(test, root, item, left)? {
@@ -85,7 +85,7 @@ fn bound(place: i64, length: usize) -> usize {
     index(place, length).unwrap_or(0).min(length)
 }
 
-fn holds(test: &Test, root: &Value, item: &Value, steps: &mut u64) -> Option<bool> {
+fn holds(test: &PathTest, root: &Value, item: &Value, steps: &mut u64) -> Option<bool> {
     *steps = steps.checked_sub(1)?;
     let left = operand(&test.left, root, item, steps)?;
     Some(match &test.compare {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::work::Fault;
+use super::work::EvalFault;
 use crate::expr::Value;
 
 pub(super) struct Arguments<'a> {
@@ -23,43 +23,43 @@ impl<'a> Arguments<'a> {
         self.values.get(index).unwrap_or(&NIL)
     }
 
-    pub(super) fn text(&self, index: usize) -> Result<&'a str, Fault> {
+    pub(super) fn text(&self, index: usize) -> Result<&'a str, EvalFault> {
         let value = self.any(index);
         value.as_str().ok_or_else(|| self.wrong(index, "a string", value))
     }
 
-    pub(super) fn boolean(&self, index: usize) -> Result<bool, Fault> {
+    pub(super) fn boolean(&self, index: usize) -> Result<bool, EvalFault> {
         let value = self.any(index);
         value.as_bool().ok_or_else(|| self.wrong(index, "a bool", value))
     }
 
     /// Returns a whole number; a float that is whole counts.
-    pub(super) fn int(&self, index: usize) -> Result<i64, Fault> {
+    pub(super) fn int(&self, index: usize) -> Result<i64, EvalFault> {
         let value = self.any(index);
         value.as_whole().ok_or_else(|| self.wrong(index, "an int", value))
     }
 
-    pub(super) fn real(&self, index: usize) -> Result<f64, Fault> {
+    pub(super) fn real(&self, index: usize) -> Result<f64, EvalFault> {
         let value = self.any(index);
         value.as_real().ok_or_else(|| self.wrong(index, "a number", value))
     }
 
-    pub(super) fn list(&self, index: usize) -> Result<&'a Arc<Vec<Value>>, Fault> {
+    pub(super) fn list(&self, index: usize) -> Result<&'a Arc<Vec<Value>>, EvalFault> {
         let value = self.any(index);
         if let Value::List(items) = value { Ok(items) } else { Err(self.wrong(index, "an array", value)) }
     }
 
-    pub(super) fn map(&self, index: usize) -> Result<&'a Arc<BTreeMap<String, Value>>, Fault> {
+    pub(super) fn map(&self, index: usize) -> Result<&'a Arc<BTreeMap<String, Value>>, EvalFault> {
         let value = self.any(index);
         if let Value::Map(entries) = value { Ok(entries) } else { Err(self.wrong(index, "a map", value)) }
     }
 
-    pub(super) fn wrong(&self, index: usize, wanted: &str, given: &Value) -> Fault {
-        Fault(format!("{}() needs {wanted} as argument {}, not {}", self.name, index + 1, describe(given)))
+    pub(super) fn wrong(&self, index: usize, wanted: &str, given: &Value) -> EvalFault {
+        EvalFault(format!("{}() needs {wanted} as argument {}, not {}", self.name, index + 1, describe(given)))
     }
 
-    pub(super) fn fault(&self, message: impl std::fmt::Display) -> Fault {
-        Fault(format!("{}(): {message}", self.name))
+    pub(super) fn fault(&self, message: impl std::fmt::Display) -> EvalFault {
+        EvalFault(format!("{}(): {message}", self.name))
     }
 }
 

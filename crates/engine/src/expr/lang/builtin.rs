@@ -2,7 +2,7 @@
 //! the tree or the environment.
 
 use super::argument::Arguments;
-use super::work::{CallResult, Work};
+use super::work::{CallResult, EvalWork};
 
 mod convert;
 pub(super) use convert::{decoded, from_json, text_of, to_json};
@@ -18,7 +18,7 @@ pub(super) struct Function {
     pub(super) name: &'static str,
     pub(super) least: usize,
     pub(super) most: usize,
-    pub(super) call: fn(&Arguments<'_>, &mut Work) -> CallResult,
+    pub(super) call: fn(&Arguments<'_>, &mut EvalWork) -> CallResult,
 }
 
 /// Any number of arguments from `least` on.
@@ -29,7 +29,7 @@ impl Function {
         name: &'static str,
         least: usize,
         most: usize,
-        call: fn(&Arguments<'_>, &mut Work) -> CallResult,
+        call: fn(&Arguments<'_>, &mut EvalWork) -> CallResult,
     ) -> Self {
         Self { name, least, most, call }
     }

@@ -5,35 +5,35 @@ use std::sync::Arc;
 
 use super::argument::{Arguments, describe};
 use super::operate;
-use super::tree::{Binary, ExprKind, Id, Tree};
-use super::work::{Fault, Work};
+use super::tree::{Binary, ExprKind, ExprTree, Id};
+use super::work::{EvalFault, EvalWork};
 use super::{Env, Limits, method};
 use crate::expr::{Error, Span, Value, json, nearest, number};
 
-pub(super) struct Machine<'a> {
-    tree: &'a Tree,
+pub(super) struct Evaluator<'a> {
+    tree: &'a ExprTree,
     env: &'a dyn Env,
-    pub(super) work: Work,
+    pub(super) work: EvalWork,
     depth: usize,
     limits: Limits,
     locals: Vec<(Arc<str>, Value)>,
     /// The closures being evaluated, innermost last.
-    pub(super) frames: Vec<Frame>,
+    pub(super) frames: Vec<CallFrame>,
 }
 
 /// Values of `#`, `#index` and `#acc`.
-pub(super) struct Frame {
+pub(super) struct CallFrame {
     pub(super) item: Value,
     pub(super) index: usize,
     pub(super) accumulator: Value,
 }
 
-impl<'a> Machine<'a> {
-    pub(super) fn new(tree: &'a Tree, env: &'a dyn Env, limits: Limits) -> Self {
+impl<'a> Evaluator<'a> {
+    pub(super) fn new(tree: &'a ExprTree, env: &'a dyn Env, limits: Limits) -> Self {
         Self {
             tree,
             env,
-            work: Work::new(limits, env.eval_context()),
+            work: EvalWork::new(limits, env.eval_context()),
             depth: 0,
             limits,
             locals: Vec::new(),
@@ -58,8 +58,8 @@ impl<'a> Machine<'a> {
         // A result is converted to text sooner or later; one that cannot be is refused here.
         match json::Style::COMPACT.write_within(&value, self.limits.bytes) {
             Ok(_) => Ok(value),
-            Err(json::Refusal::TooLong) => Err(Error::at(place, "the result is too large")),
-            Err(json::Refusal::NotANumber(value)) => {
+            Err(json::JsonRefusal::TooLong) => Err(Error::at(place, "the result is too large")),
+            Err(json::JsonRefusal::NotANumber(value)) => {
                 let message = format!("the result is {}, which is not a number", number::plain(value));
                 Err(Error::at(place, message))
             }
@@ -76,7 +76,7 @@ impl<'a> Machine<'a> {
         let mut value = self.descend(id, &mut chain)?;
         while let Some(next) = chain.pop() {
             let node = self.tree.node(next);
-            let at = |fault: Fault| Error::at(node.span, fault.0);
+            let at = |fault: EvalFault| Error::at(node.span, fault.0);
             self.work.spend(1).map_err(at)?;
             value = if let ExprKind::Choose { yes, no, .. } = &node.kind {
                 // The branch taken is the next link, not a level deeper: lists of alternatives may be long.
@@ -159,7 +159,7 @@ impl<'a> Machine<'a> {
 
     /// Applies one link of a chain to the value before it.
     fn apply(&mut self, kind: &'a ExprKind, span: Span, value: Value, chain: &mut Vec<Id>) -> Result<Value, Error> {
-        let at = |fault: Fault| Error::at(span, fault.0);
+        let at = |fault: EvalFault| Error::at(span, fault.0);
         match kind {
             ExprKind::Unary(operator, _) => operate::unary(*operator, &value).map_err(at),
             ExprKind::Binary(operator, _, right) => self.binary(*operator, value, *right, span),
@@ -221,7 +221,7 @@ impl<'a> Machine<'a> {
     }
 
     fn binary(&mut self, operator: Binary, left: Value, right: Id, span: Span) -> Result<Value, Error> {
-        let at = |fault: Fault| Error::at(span, fault.0);
+        let at = |fault: EvalFault| Error::at(span, fault.0);
         let quoted = || format!("'{}'", operator.spelling());
         if operator == Binary::Coalesce {
             return if left.is_nil() { self.eval(right) } else { Ok(left) };
@@ -311,7 +311,7 @@ impl<'a> Machine<'a> {
         self.work.made(value).map_err(|fault| Error::at(span, fault.0))
     }
 
-    fn frame(&self) -> &Frame {
+    fn frame(&self) -> &CallFrame {
         self.frames.last().expect("the parser admits '#' inside closures only")
     }
 
@@ -331,27 +331,27 @@ pub(super) fn scan(value: &Value) -> u64 {
 }
 
 /// Returns the member of a map; nil for a missing key.
-fn member(value: &Value, key: &str) -> Result<Value, Fault> {
+fn member(value: &Value, key: &str) -> Result<Value, EvalFault> {
     let Value::Map(entries) = value else {
-        return Err(Fault(format!("cannot fetch '{key}' from {}", describe(value))));
+        return Err(EvalFault(format!("cannot fetch '{key}' from {}", describe(value))));
     };
     Ok(entries.get(key).cloned().unwrap_or_default())
 }
 
 /// Returns the element of a list, the member of a map, or the byte of a text.
-pub(super) fn index(value: &Value, key: &Value) -> Result<Value, Fault> {
+pub(super) fn index(value: &Value, key: &Value) -> Result<Value, EvalFault> {
     if let (Value::Map(_), Value::Str(key)) = (value, key) {
         return member(value, key);
     }
     let wanted = key.as_whole();
     let position = |length: usize| {
         let Some(wanted) = wanted else {
-            return Err(Fault(format!("{} needs a whole number as index, not {}", describe(value), describe(key))));
+            return Err(EvalFault(format!("{} needs a whole number as index, not {}", describe(value), describe(key))));
         };
         let reach = i64::try_from(length).unwrap_or(i64::MAX);
         let counted = if wanted < 0 { wanted.saturating_add(reach) } else { wanted };
         let position = usize::try_from(counted).ok().filter(|&position| position < length);
-        position.ok_or_else(|| Fault(format!("index {wanted} is out of range: the length is {length}")))
+        position.ok_or_else(|| EvalFault(format!("index {wanted} is out of range: the length is {length}")))
     };
     match value {
         Value::List(items) => Ok(items[position(items.len())?].clone()),
@@ -361,7 +361,7 @@ pub(super) fn index(value: &Value, key: &Value) -> Result<Value, Fault> {
             Ok(entry.cloned().unwrap_or_default())
         }
         Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Date(_) | Value::Duration(_) => {
-            Err(Fault(format!("cannot fetch [{key}] from {}", describe(value))))
+            Err(EvalFault(format!("cannot fetch [{key}] from {}", describe(value))))
         }
     }
 }

@@ -2,20 +2,20 @@
 //! A definite path yields its value, and a missing value is an error; a path that can match several values yields an
 //! array.
 
-use super::work::{CallResult, Fault, Work};
+use super::work::{CallResult, EvalFault, EvalWork};
 use crate::expr::Value;
 
 mod filter;
 mod path;
 
-use path::{Segment, Step};
+use path::{LocatedSegment, Segment};
 
 /// Maximum steps of a path: each walks all values found so far, and users write a handful.
 const STEPS: usize = 64;
 
-pub(super) fn query(document: &Value, path: &str, work: &mut Work) -> CallResult {
+pub(super) fn query(document: &Value, path: &str, work: &mut EvalWork) -> CallResult {
     let steps = path::parse(path)?;
-    let definite = steps.iter().all(Step::is_definite);
+    let definite = steps.iter().all(LocatedSegment::is_definite);
     let mut found = vec![document.clone()];
     for step in &steps {
         let mut next = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn query(document: &Value, path: &str, work: &mut Work) -> CallResult
             }
         }
         if definite && next.is_empty() {
-            return Err(Fault(format!("there is nothing at '{path}': {} was not found", step.segment)));
+            return Err(EvalFault(format!("there is nothing at '{path}': {} was not found", step.segment)));
         }
         found = next;
     }
@@ -38,7 +38,7 @@ pub(super) fn query(document: &Value, path: &str, work: &mut Work) -> CallResult
 }
 
 /// Checks the syntax of a path.
-pub(super) fn check(path: &str) -> Result<(), Fault> {
+pub(super) fn check(path: &str) -> Result<(), EvalFault> {
     path::parse(path).map(drop)
 }
 
@@ -48,8 +48,8 @@ fn descend(
     segment: &Segment,
     document: &Value,
     found: &mut Vec<Value>,
-    work: &mut Work,
-) -> Result<(), Fault> {
+    work: &mut EvalWork,
+) -> Result<(), EvalFault> {
     select(value, segment, document, found, work)?;
     value.elements().try_for_each(|item| descend(item, segment, document, found, work))
 }
@@ -59,8 +59,8 @@ fn select(
     segment: &Segment,
     document: &Value,
     found: &mut Vec<Value>,
-    work: &mut Work,
-) -> Result<(), Fault> {
+    work: &mut EvalWork,
+) -> Result<(), EvalFault> {
     let before = found.len();
     match (segment, value) {
         (Segment::Names(names), Value::Map(entries)) => {

@@ -1,7 +1,7 @@
 //! Checks literal patterns and paths of an expression before it runs.
 
 use super::jsonpath;
-use super::tree::{Binary, ExprKind, Id, Tree};
+use super::tree::{Binary, ExprKind, ExprTree, Id};
 use crate::expr::Error;
 use crate::expr::pattern::Pattern;
 
@@ -9,7 +9,7 @@ use crate::expr::pattern::Pattern;
 const MAX_CHECKED: usize = 20;
 
 /// Returns the errors in the literal patterns of `matches` and `sprig.regex…` and the literal paths of `jsonpath`.
-pub(super) fn check(tree: &Tree) -> Vec<Error> {
+pub(super) fn check(tree: &ExprTree) -> Vec<Error> {
     let literals = tree.iter().filter_map(|(_, node)| {
         if let ExprKind::Binary(Binary::Matches, _, pattern) = &node.kind {
             return Some((*pattern, false));
@@ -24,7 +24,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Error> {
     literals.take(MAX_CHECKED).filter_map(|(id, path)| wrong(tree, id, path)).collect()
 }
 
-fn wrong(tree: &Tree, id: Id, path: bool) -> Option<Error> {
+fn wrong(tree: &ExprTree, id: Id, path: bool) -> Option<Error> {
     let node = tree.node(id);
     let ExprKind::Text(text) = &node.kind else { return None };
     let why = if path { jsonpath::check(text).err()?.0 } else { Pattern::new(text).err()? };

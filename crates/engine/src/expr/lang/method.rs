@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::argument::{Arguments, describe};
-use super::work::{CallResult, Fault};
+use super::work::{CallResult, EvalFault};
 use crate::expr::calendar::{self, Layout};
 use crate::expr::{OffsetDateTime, Value, nearest, number};
 
@@ -43,7 +43,7 @@ pub(super) fn call(value: &Value, name: &str, values: &[Value]) -> CallResult {
         | Value::Float(_)
         | Value::Str(_)
         | Value::List(_)
-        | Value::Map(_) => Err(Fault(format!("{} has no method '{name}'", describe(value)))),
+        | Value::Map(_) => Err(EvalFault(format!("{} has no method '{name}'", describe(value)))),
     }
 }
 
@@ -67,7 +67,7 @@ fn date(moment: OffsetDateTime, name: &str, arguments: &Arguments<'_>) -> CallRe
             let Value::Duration(length) = arguments.any(0) else {
                 return Err(arguments.wrong(0, "a duration", arguments.any(0)));
             };
-            moment.plus(*length).map(Value::Date).ok_or_else(|| Fault::from("there is no such date"))?
+            moment.plus(*length).map(Value::Date).ok_or_else(|| EvalFault::from("there is no such date"))?
         }
         "In" => {
             let offset = calendar::zone(arguments.text(0)?).map_err(|why| arguments.fault(why))?;
@@ -82,7 +82,7 @@ fn date(moment: OffsetDateTime, name: &str, arguments: &Arguments<'_>) -> CallRe
     })
 }
 
-fn other_date(arguments: &Arguments<'_>) -> Result<OffsetDateTime, Fault> {
+fn other_date(arguments: &Arguments<'_>) -> Result<OffsetDateTime, EvalFault> {
     let value = arguments.any(0);
     if let Value::Date(moment) = value { Ok(*moment) } else { Err(arguments.wrong(0, "a date", value)) }
 }
@@ -102,10 +102,10 @@ fn duration(length: SignedDuration, name: &str) -> CallResult {
     })
 }
 
-fn unknown(kind: &str, name: &str, known: &[&'static str]) -> Fault {
+fn unknown(kind: &str, name: &str, known: &[&'static str]) -> EvalFault {
     let hint =
         nearest(name, known.iter().copied()).map(|known| format!("; did you mean '{known}'?")).unwrap_or_default();
-    Fault(format!("a {kind} has no method '{name}'{hint}"))
+    EvalFault(format!("a {kind} has no method '{name}'{hint}"))
 }
 
 /// Converts a date or a Unix timestamp to a point in time; fractions of a second are dropped.

@@ -6,28 +6,29 @@ use std::cmp::Ordering;
 use super::argument::describe;
 use super::evaluate::scan;
 use super::tree::{Binary, Unary};
-use super::work::{CallResult, Fault, Work};
+use super::work::{CallResult, EvalFault, EvalWork};
 use crate::expr::Value;
 
 pub(super) fn unary(operator: Unary, value: &Value) -> CallResult {
     match (operator, value) {
         (Unary::Not, Value::Bool(held)) => Ok(Value::Bool(!held)),
         (Unary::Minus, Value::Int(number)) => {
-            number.checked_neg().map(Value::Int).ok_or_else(|| Fault::from("the number does not fit 64 bits"))
+            number.checked_neg().map(Value::Int).ok_or_else(|| EvalFault::from("the number does not fit 64 bits"))
         }
         (Unary::Minus, Value::Float(number)) => Ok(Value::Float(-number)),
-        (Unary::Minus, Value::Duration(length)) => {
-            length.checked_neg().map(Value::Duration).ok_or_else(|| Fault::from("the duration does not fit 64 bits"))
-        }
+        (Unary::Minus, Value::Duration(length)) => length
+            .checked_neg()
+            .map(Value::Duration)
+            .ok_or_else(|| EvalFault::from("the duration does not fit 64 bits")),
         (Unary::Plus, Value::Int(_) | Value::Float(_)) => Ok(value.clone()),
-        (Unary::Not, other) => Err(Fault(format!("'!' needs a bool, not {}", describe(other)))),
-        (Unary::Minus, other) => Err(Fault(format!("'-' needs a number, not {}", describe(other)))),
-        (Unary::Plus, other) => Err(Fault(format!("'+' needs a number, not {}", describe(other)))),
+        (Unary::Not, other) => Err(EvalFault(format!("'!' needs a bool, not {}", describe(other)))),
+        (Unary::Minus, other) => Err(EvalFault(format!("'-' needs a number, not {}", describe(other)))),
+        (Unary::Plus, other) => Err(EvalFault(format!("'+' needs a number, not {}", describe(other)))),
     }
 }
 
 /// Evaluates every binary operator except the three that short-circuit.
-pub(super) fn binary(operator: Binary, left: &Value, right: &Value, work: &mut Work) -> CallResult {
+pub(super) fn binary(operator: Binary, left: &Value, right: &Value, work: &mut EvalWork) -> CallResult {
     match operator {
         Binary::Equal => equal(left, right, work).map(Value::Bool),
         Binary::Unequal => equal(left, right, work).map(|same| Value::Bool(!same)),
@@ -56,7 +57,7 @@ pub(super) fn binary(operator: Binary, left: &Value, right: &Value, work: &mut W
 }
 
 /// Compares two values, charging every part.
-pub(super) fn equal(left: &Value, right: &Value, work: &mut Work) -> Result<bool, Fault> {
+pub(super) fn equal(left: &Value, right: &Value, work: &mut EvalWork) -> Result<bool, EvalFault> {
     work.spend(1)?;
     match (left, right) {
         (Value::Str(a), Value::Str(b)) => {
@@ -81,12 +82,12 @@ pub(super) fn equal(left: &Value, right: &Value, work: &mut Work) -> Result<bool
     }
 }
 
-pub(super) fn truth(value: &Value, operator: &str) -> Result<bool, Fault> {
-    value.as_bool().ok_or_else(|| Fault(format!("{operator} needs a bool, not {}", describe(value))))
+pub(super) fn truth(value: &Value, operator: &str) -> Result<bool, EvalFault> {
+    value.as_bool().ok_or_else(|| EvalFault(format!("{operator} needs a bool, not {}", describe(value))))
 }
 
 /// Reports whether `needle` is an element of a list or a key of a map.
-pub(super) fn contains(needle: &Value, haystack: &Value, work: &mut Work) -> Result<bool, Fault> {
+pub(super) fn contains(needle: &Value, haystack: &Value, work: &mut EvalWork) -> Result<bool, EvalFault> {
     match (needle, haystack) {
         (_, Value::Nil) => Ok(false),
         (_, Value::List(items)) => {
@@ -99,14 +100,20 @@ pub(super) fn contains(needle: &Value, haystack: &Value, work: &mut Work) -> Res
         }
         (Value::Str(key), Value::Map(entries)) => Ok(entries.contains_key(key.as_ref())),
         (_, Value::Map(_)) => Ok(false),
-        (Value::Str(_), Value::Str(_)) => Err(Fault::from(
+        (Value::Str(_), Value::Str(_)) => Err(EvalFault::from(
             "'in' looks into arrays and maps; for text within text use 'contains', the other way round",
         )),
-        _ => Err(Fault(format!("'in' needs an array or a map on its right side, not {}", describe(haystack)))),
+        _ => Err(EvalFault(format!("'in' needs an array or a map on its right side, not {}", describe(haystack)))),
     }
 }
 
-fn compare(operator: Binary, left: &Value, right: &Value, work: &mut Work, holds: fn(Ordering) -> bool) -> CallResult {
+fn compare(
+    operator: Binary,
+    left: &Value,
+    right: &Value,
+    work: &mut EvalWork,
+    holds: fn(Ordering) -> bool,
+) -> CallResult {
     work.spend(scan(left).min(scan(right)))?;
     if !kinds_match(left, right) {
         return Err(mismatch(operator, left, right));
@@ -128,8 +135,8 @@ fn search(
     operator: Binary,
     left: &Value,
     right: &Value,
-    work: &mut Work,
-    found: fn(&str, &str, &mut Work) -> Result<bool, Fault>,
+    work: &mut EvalWork,
+    found: fn(&str, &str, &mut EvalWork) -> Result<bool, EvalFault>,
 ) -> CallResult {
     match (left, right) {
         (Value::Nil, _) | (_, Value::Nil) => Ok(Value::Bool(false)),
@@ -141,7 +148,7 @@ fn search(
     }
 }
 
-fn range(left: &Value, right: &Value, work: &mut Work) -> CallResult {
+fn range(left: &Value, right: &Value, work: &mut EvalWork) -> CallResult {
     let (Value::Int(from), Value::Int(to)) = (left, right) else {
         return Err(mismatch(Binary::Range, left, right));
     };
@@ -153,7 +160,7 @@ fn range(left: &Value, right: &Value, work: &mut Work) -> CallResult {
     Ok((*from..=*to).map(Value::Int).collect())
 }
 
-fn add(left: &Value, right: &Value, work: &mut Work) -> CallResult {
+fn add(left: &Value, right: &Value, work: &mut EvalWork) -> CallResult {
     match (left, right) {
         (Value::Str(a), Value::Str(b)) => {
             work.claim(a.len() + b.len())?;
@@ -192,10 +199,10 @@ fn multiply(left: &Value, right: &Value) -> CallResult {
 
 fn modulo(left: &Value, right: &Value) -> CallResult {
     match (left, right) {
-        (Value::Int(_), Value::Int(0)) => Err(Fault::from("division by zero")),
+        (Value::Int(_), Value::Int(0)) => Err(EvalFault::from("division by zero")),
         (Value::Int(a), Value::Int(b)) => Ok(Value::Int(a.checked_rem(*b).unwrap_or(0))),
         _ if left.as_real().is_some() && right.as_real().is_some() => {
-            Err(Fault::from("'%' needs whole numbers on both sides; use int(…)"))
+            Err(EvalFault::from("'%' needs whole numbers on both sides; use int(…)"))
         }
         _ => Err(mismatch(Binary::Modulo, left, right)),
     }
@@ -211,10 +218,10 @@ fn reals(operator: Binary, left: &Value, right: &Value, compute: fn(f64, f64) ->
 
 /// Returns a slice of a list or a text; negative positions count from the end, and positions beyond the end are cut
 /// off.
-pub(super) fn slice(value: &Value, from: Option<&Value>, to: Option<&Value>, work: &mut Work) -> CallResult {
+pub(super) fn slice(value: &Value, from: Option<&Value>, to: Option<&Value>, work: &mut EvalWork) -> CallResult {
     let bounds = |length: usize| {
         let end = position(to, length, length)?;
-        Ok::<_, Fault>((position(from, 0, length)?.min(end), end))
+        Ok::<_, EvalFault>((position(from, 0, length)?.min(end), end))
     };
     match value {
         Value::List(items) => {
@@ -234,23 +241,25 @@ pub(super) fn slice(value: &Value, from: Option<&Value>, to: Option<&Value>, wor
         | Value::Float(_)
         | Value::Map(_)
         | Value::Date(_)
-        | Value::Duration(_) => Err(Fault(format!("only arrays and strings can be sliced, not {}", describe(value)))),
+        | Value::Duration(_) => {
+            Err(EvalFault(format!("only arrays and strings can be sliced, not {}", describe(value))))
+        }
     }
 }
 
-fn position(given: Option<&Value>, default: usize, length: usize) -> Result<usize, Fault> {
+fn position(given: Option<&Value>, default: usize, length: usize) -> Result<usize, EvalFault> {
     let Some(value) = given else { return Ok(default) };
     // A whole float that does not fit 64 bits lies beyond every end.
     let beyond = value.as_real().is_some_and(|real| real.fract() == 0.0).then_some(i64::MAX);
     let Some(whole) = value.as_whole().or(beyond) else {
-        return Err(Fault(format!("a slice needs whole numbers, not {}", describe(value))));
+        return Err(EvalFault(format!("a slice needs whole numbers, not {}", describe(value))));
     };
     let reach = i64::try_from(length).unwrap_or(i64::MAX);
     let counted = if whole < 0 { whole.saturating_add(reach) } else { whole };
     Ok(usize::try_from(counted.clamp(0, reach)).unwrap_or(length))
 }
 
-fn mismatch(operator: Binary, left: &Value, right: &Value) -> Fault {
+fn mismatch(operator: Binary, left: &Value, right: &Value) -> EvalFault {
     let texts = [left, right].iter().any(|side| side.as_str().is_some());
     let numbers = [left, right].iter().any(|side| side.as_real().is_some());
     let hint = if texts && numbers {
@@ -258,9 +267,9 @@ fn mismatch(operator: Binary, left: &Value, right: &Value) -> Fault {
     } else {
         ""
     };
-    Fault(format!("'{}' does not work on {} and {}{hint}", operator.spelling(), describe(left), describe(right)))
+    EvalFault(format!("'{}' does not work on {} and {}{hint}", operator.spelling(), describe(left), describe(right)))
 }
 
-fn overflow() -> Fault {
-    Fault::from("the result does not fit 64 bits")
+fn overflow() -> EvalFault {
+    EvalFault::from("the result does not fit 64 bits")
 }

@@ -3,26 +3,26 @@
 
 use std::sync::Arc;
 
-use super::token::{Token, lex};
-use super::tree::{Binary, ExprKind, Id, Tree, Unary};
+use super::token::{ExprToken, lex};
+use super::tree::{Binary, ExprKind, ExprTree, Id, Unary};
 use crate::expr::{Error, NESTING, Span};
 
 mod call;
 mod primary;
 
-pub(super) fn parse(text: &str) -> Result<Tree, Error> {
+pub(super) fn parse(text: &str) -> Result<ExprTree, Error> {
     let mut parser = Parser {
         tokens: lex(text)?,
         position: 0,
-        tree: Tree::default(),
+        tree: ExprTree::default(),
         depth: 0,
         closures: Vec::new(),
         locals: Vec::new(),
     };
     let root = parser.sequence()?;
     let (token, span) = parser.here();
-    if *token != Token::End {
-        let message = if matches!(token, Token::Sign(")" | "]" | "}")) {
+    if *token != ExprToken::End {
+        let message = if matches!(token, ExprToken::Sign(")" | "]" | "}")) {
             format!("nothing was opened that {} could close", token.describe())
         } else {
             format!("{} cannot follow what stands before it", token.describe())
@@ -34,9 +34,9 @@ pub(super) fn parse(text: &str) -> Result<Tree, Error> {
 }
 
 struct Parser {
-    tokens: Vec<(Token, Span)>,
+    tokens: Vec<(ExprToken, Span)>,
     position: usize,
-    tree: Tree,
+    tree: ExprTree,
     depth: usize,
     /// For each enclosing closure, whether it has an accumulator.
     closures: Vec<bool>,
@@ -46,11 +46,11 @@ struct Parser {
 
 /// Returns the precedence of a binary operator. `??` binds tightest of all, and mixing it with others needs
 /// parentheses.
-fn binding(token: &Token) -> Option<(Binary, u16)> {
+fn binding(token: &ExprToken) -> Option<(Binary, u16)> {
     let spelling = match token {
-        Token::Sign(sign) => sign,
-        Token::Word(word) => word.as_str(),
-        Token::Int(_) | Token::Float(_) | Token::Text(_) | Token::End => return None,
+        ExprToken::Sign(sign) => sign,
+        ExprToken::Word(word) => word.as_str(),
+        ExprToken::Int(_) | ExprToken::Float(_) | ExprToken::Text(_) | ExprToken::End => return None,
     };
     Some(match spelling {
         "||" | "or" => (Binary::Or, 10),
@@ -86,12 +86,12 @@ const NEGATION: u16 = 50;
 const SIGN: u16 = 90;
 
 impl Parser {
-    fn here(&self) -> (&Token, Span) {
+    fn here(&self) -> (&ExprToken, Span) {
         let (token, span) = &self.tokens[self.position];
         (token, *span)
     }
 
-    fn ahead(&self) -> &Token {
+    fn ahead(&self) -> &ExprToken {
         let last = self.tokens.len() - 1;
         &self.tokens[(self.position + 1).min(last)].0
     }
@@ -103,11 +103,11 @@ impl Parser {
     }
 
     fn is(&self, sign: &str) -> bool {
-        matches!(self.here().0, Token::Sign(found) if *found == sign)
+        matches!(self.here().0, ExprToken::Sign(found) if *found == sign)
     }
 
     fn is_word(&self, wanted: &str) -> bool {
-        matches!(self.here().0, Token::Word(word) if word == wanted)
+        matches!(self.here().0, ExprToken::Word(word) if word == wanted)
     }
 
     fn take(&mut self, sign: &str) -> bool {
@@ -142,7 +142,7 @@ impl Parser {
         let start = self.here().1;
         let mut parts = vec![self.expression(0)?];
         while self.take(";") {
-            if matches!(self.here().0, Token::End | Token::Sign(")" | "}")) {
+            if matches!(self.here().0, ExprToken::End | ExprToken::Sign(")" | "}")) {
                 break;
             }
             parts.push(self.expression(0)?);
@@ -250,7 +250,7 @@ impl Parser {
     fn binding(&mut self) -> Result<Id, Error> {
         self.advance();
         let (token, span) = self.here();
-        let Token::Word(name) = token else {
+        let ExprToken::Word(name) = token else {
             return Err(Error::at(span, format!("expected a name after 'let', not {}", token.describe())));
         };
         let name: Arc<str> = name.as_str().into();

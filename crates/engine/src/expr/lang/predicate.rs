@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::argument::describe;
-use super::evaluate::{Frame, Machine, scan};
+use super::evaluate::{CallFrame, Evaluator, scan};
 use super::operate;
 use super::tree::{Binary, Id};
-use super::work::{Fault, Work};
+use super::work::{EvalFault, EvalWork};
 use crate::expr::{Error, Span, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Predicate {
 
 type Items = Arc<Vec<Value>>;
 
-impl Machine<'_> {
+impl Evaluator<'_> {
     pub(super) fn over(
         &mut self,
         predicate: Predicate,
@@ -123,7 +123,7 @@ impl Machine<'_> {
         let Some(closure) = closure else {
             return Ok(item.clone());
         };
-        self.frames.push(Frame { item: item.clone(), index, accumulator });
+        self.frames.push(CallFrame { item: item.clone(), index, accumulator });
         let value = self.eval(closure);
         self.frames.pop();
         value
@@ -223,12 +223,12 @@ impl Machine<'_> {
 }
 
 /// Parses `"asc"` and `"desc"`.
-pub(super) fn descending(order: Option<&Value>) -> Result<bool, Fault> {
+pub(super) fn descending(order: Option<&Value>) -> Result<bool, EvalFault> {
     match order {
         None => Ok(false),
         Some(Value::Str(word)) if &**word == "asc" => Ok(false),
         Some(Value::Str(word)) if &**word == "desc" => Ok(true),
-        Some(other) => Err(Fault(format!("the order is \"asc\" or \"desc\", not {}", describe(other)))),
+        Some(other) => Err(EvalFault(format!("the order is \"asc\" or \"desc\", not {}", describe(other)))),
     }
 }
 
@@ -236,13 +236,13 @@ pub(super) fn descending(order: Option<&Value>) -> Result<bool, Fault> {
 pub(super) fn sorted(
     mut keyed: Vec<(Value, Value)>,
     descending: bool,
-    work: &mut Work,
-) -> Result<Vec<(Value, Value)>, Fault> {
+    work: &mut EvalWork,
+) -> Result<Vec<(Value, Value)>, EvalFault> {
     let rounds = u64::from(keyed.len().max(1).ilog2());
     let texts: u64 = keyed.iter().map(|(key, _)| 1 + scan(key)).sum();
     work.spend(texts.saturating_mul(rounds))?;
     if let Some(pair) = keyed.windows(2).find(|pair| pair[0].0.order(&pair[1].0).is_none()) {
-        return Err(Fault(format!("{} and {} have no order", describe(&pair[0].0), describe(&pair[1].0))));
+        return Err(EvalFault(format!("{} and {} have no order", describe(&pair[0].0), describe(&pair[1].0))));
     }
     keyed.sort_by(|(left, _), (right, _)| {
         let order = left.order(right).unwrap_or(Ordering::Equal);

@@ -1,6 +1,6 @@
 //! Collects the variables an expression mentions. Reads the tree only; whether a variable exists is checked elsewhere.
 
-use super::tree::{ExprKind, Id, Tree};
+use super::tree::{ExprKind, ExprTree, Id};
 
 /// One mention of a variable: its root and as much of the path below it as is written out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Reference {
     }
 }
 
-pub(super) fn collect(tree: &Tree) -> Vec<Reference> {
+pub(super) fn collect(tree: &ExprTree) -> Vec<Reference> {
     let above = parents(tree);
     let mut found: Vec<Reference> = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -54,7 +54,7 @@ pub(super) fn collect(tree: &Tree) -> Vec<Reference> {
 }
 
 /// Returns, for every node that is the target of a member access, that access.
-fn parents(tree: &Tree) -> Vec<Option<Id>> {
+fn parents(tree: &ExprTree) -> Vec<Option<Id>> {
     let mut above = vec![None; tree.len()];
     for (id, node) in tree.iter() {
         if let ExprKind::Member { target, .. } | ExprKind::At { target, .. } | ExprKind::Chain(target) = &node.kind {

@@ -3,7 +3,7 @@
 use crate::expr::{Error, Span};
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Token {
+pub(super) enum ExprToken {
     Int(i64),
     Float(f64),
     Text(String),
@@ -19,7 +19,7 @@ const SIGNS: [&str; 33] = [
     "?", "+", "-", "*", "/", "%", "^", "<", ">", "!", "|", "#",
 ];
 
-impl Token {
+impl ExprToken {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Int(value) => format!("'{value}'"),
@@ -35,14 +35,14 @@ impl Token {
     }
 }
 
-pub(super) fn lex(text: &str) -> Result<Vec<(Token, Span)>, Error> {
-    let mut lexer = Lexer { characters: text.chars().collect(), position: 0 };
+pub(super) fn lex(text: &str) -> Result<Vec<(ExprToken, Span)>, Error> {
+    let mut lexer = ExprLexer { characters: text.chars().collect(), position: 0 };
     let mut tokens = Vec::new();
     loop {
         lexer.skip()?;
         let start = lexer.position;
         let token = lexer.token()?;
-        let done = token == Token::End;
+        let done = token == ExprToken::End;
         tokens.push((token, Span::new(start, lexer.position)));
         if done {
             return Ok(tokens);
@@ -50,12 +50,12 @@ pub(super) fn lex(text: &str) -> Result<Vec<(Token, Span)>, Error> {
     }
 }
 
-struct Lexer {
+struct ExprLexer {
     characters: Vec<char>,
     position: usize,
 }
 
-impl Lexer {
+impl ExprLexer {
     fn peek(&self, ahead: usize) -> Option<char> {
         self.characters.get(self.position + ahead).copied()
     }
@@ -94,9 +94,9 @@ impl Lexer {
         }
     }
 
-    fn token(&mut self) -> Result<Token, Error> {
+    fn token(&mut self) -> Result<ExprToken, Error> {
         let Some(c) = self.peek(0) else {
-            return Ok(Token::End);
+            return Ok(ExprToken::End);
         };
         let fraction = c == '.' && self.peek(1).is_some_and(|next| next.is_ascii_digit());
         if c.is_ascii_digit() || fraction {
@@ -113,21 +113,21 @@ impl Lexer {
             while self.peek(0).is_some_and(in_word) {
                 self.position += 1;
             }
-            return Ok(Token::Word(self.characters[start..self.position].iter().collect()));
+            return Ok(ExprToken::Word(self.characters[start..self.position].iter().collect()));
         }
         let begun = SIGNS.iter().filter(|sign| sign.starts_with(c));
         let Some(sign) = begun.copied().find(|sign| self.looking_at(sign)) else {
             if c == '=' {
                 self.position += 1;
-                return Ok(Token::Sign("="));
+                return Ok(ExprToken::Sign("="));
             }
             return Err(self.fault(self.position, format!("'{c}' has no meaning here")));
         };
         self.position += sign.len();
-        Ok(Token::Sign(sign))
+        Ok(ExprToken::Sign(sign))
     }
 
-    fn number(&mut self) -> Result<Token, Error> {
+    fn number(&mut self) -> Result<ExprToken, Error> {
         let start = self.position;
         let radix = match (self.peek(0), self.peek(1)) {
             (Some('0'), Some('x' | 'X')) => 16,
@@ -164,10 +164,10 @@ impl Lexer {
         }
         if real {
             let value: Option<f64> = digits.parse().ok().filter(|value: &f64| value.is_finite());
-            return value.map(Token::Float).ok_or_else(|| self.fault(start, format!("'{digits}' is not a number")));
+            return value.map(ExprToken::Float).ok_or_else(|| self.fault(start, format!("'{digits}' is not a number")));
         }
         i64::from_str_radix(&digits, radix)
-            .map(Token::Int)
+            .map(ExprToken::Int)
             .map_err(|_| self.fault(start, format!("'{digits}' is not a whole number of 64 bits")))
     }
 
@@ -182,7 +182,7 @@ impl Lexer {
         digits
     }
 
-    fn raw(&mut self) -> Result<Token, Error> {
+    fn raw(&mut self) -> Result<ExprToken, Error> {
         let start = self.position;
         self.position += 1;
         let mut text = String::new();
@@ -199,12 +199,12 @@ impl Lexer {
                 self.position += 1;
                 text.push('`');
             } else {
-                return Ok(Token::Text(text));
+                return Ok(ExprToken::Text(text));
             }
         }
     }
 
-    fn quoted(&mut self, quote: char) -> Result<Token, Error> {
+    fn quoted(&mut self, quote: char) -> Result<ExprToken, Error> {
         let start = self.position;
         self.position += 1;
         let mut text = String::new();
@@ -216,7 +216,7 @@ impl Lexer {
             self.position += 1;
             match c {
                 '\\' => text.push(self.escape()?),
-                _ if c == quote => return Ok(Token::Text(text)),
+                _ if c == quote => return Ok(ExprToken::Text(text)),
                 _ => text.push(c),
             }
         }

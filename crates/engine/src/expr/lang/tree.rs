@@ -11,13 +11,13 @@ use crate::expr::Span;
 pub(super) struct Id(u32);
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tree {
-    nodes: Vec<Node>,
+pub(super) struct ExprTree {
+    nodes: Vec<ExprNode>,
     root: Option<Id>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Node {
+pub(super) struct ExprNode {
     pub(super) kind: ExprKind,
     pub(super) span: Span,
 }
@@ -121,14 +121,14 @@ pub(super) enum Binary {
     Coalesce,
 }
 
-impl Tree {
+impl ExprTree {
     pub(super) fn add(&mut self, kind: ExprKind, span: Span) -> Id {
         let id = Id(u32::try_from(self.nodes.len()).expect("a text of a mebibyte has fewer nodes than 2^32"));
-        self.nodes.push(Node { kind, span });
+        self.nodes.push(ExprNode { kind, span });
         id
     }
 
-    pub(super) fn node(&self, id: Id) -> &Node {
+    pub(super) fn node(&self, id: Id) -> &ExprNode {
         &self.nodes[id.0 as usize]
     }
 
@@ -140,7 +140,7 @@ impl Tree {
         self.root.expect("the parser sets the root of every tree it returns")
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Id, &Node)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Id, &ExprNode)> {
         (0..).map(Id).zip(&self.nodes)
     }
 

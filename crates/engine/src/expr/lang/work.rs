@@ -11,10 +11,10 @@ use crate::expr::{OffsetDateTime, Value};
 
 /// Why a function failed. The caller adds the position in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault(pub(super) String);
+pub(super) struct EvalFault(pub(super) String);
 
 /// The result of a function.
-pub(super) type CallResult = Result<Value, Fault>;
+pub(super) type CallResult = Result<Value, EvalFault>;
 
 /// Maximum nesting of lists and maps. JSON readers stop at the same depth, and everything that walks a value recurses.
 const VALUE_DEPTH: usize = 128;
@@ -25,7 +25,7 @@ pub(super) const ELEMENT: usize = size_of::<Value>();
 /// Size of the cache of compiled patterns; an expression with more compiles some again, which is only slower.
 const PATTERNS: usize = 32;
 
-pub(super) struct Work {
+pub(super) struct EvalWork {
     steps: u64,
     bytes: usize,
     /// The scope that set the limits.
@@ -35,7 +35,7 @@ pub(super) struct Work {
     context: Option<(OffsetDateTime, Rng)>,
 }
 
-impl Work {
+impl EvalWork {
     pub(super) fn new(limits: Limits, context: Option<EvalContext>) -> Self {
         let context = context.map(|context| (OffsetDateTime::utc(context.moment), Rng::new(context.seed)));
         let Limits { steps, bytes, scope, .. } = limits;
@@ -43,17 +43,17 @@ impl Work {
     }
 
     /// Returns the time of the evaluation.
-    pub(super) fn moment(&self, asking: &str) -> Result<OffsetDateTime, Fault> {
+    pub(super) fn moment(&self, asking: &str) -> Result<OffsetDateTime, EvalFault> {
         self.context.as_ref().map(|(moment, _)| *moment).ok_or_else(|| early(asking))
     }
 
     /// Returns the random number generator of the evaluation.
-    pub(super) fn draws(&mut self, asking: &str) -> Result<&mut Rng, Fault> {
+    pub(super) fn draws(&mut self, asking: &str) -> Result<&mut Rng, EvalFault> {
         self.context.as_mut().map(|(_, draws)| draws).ok_or_else(|| early(asking))
     }
 
     /// Charges steps, or fails if there are none left.
-    pub(super) fn spend(&mut self, steps: u64) -> Result<(), Fault> {
+    pub(super) fn spend(&mut self, steps: u64) -> Result<(), EvalFault> {
         match self.steps.checked_sub(steps) {
             Some(left) => {
                 self.steps = left;
@@ -61,13 +61,13 @@ impl Work {
             }
             None => {
                 (self.steps, self.exhausted) = (0, true);
-                Err(Fault(budget::too_many(self.scope)))
+                Err(EvalFault(budget::too_many(self.scope)))
             }
         }
     }
 
     /// Charges memory before it is allocated.
-    pub(super) fn claim(&mut self, bytes: usize) -> Result<(), Fault> {
+    pub(super) fn claim(&mut self, bytes: usize) -> Result<(), EvalFault> {
         match self.bytes.checked_sub(bytes) {
             Some(left) => {
                 self.bytes = left;
@@ -75,13 +75,15 @@ impl Work {
             }
             None => {
                 (self.bytes, self.exhausted) = (0, true);
-                Err(Fault("the expression makes values that are too large; compute this in a task instead".to_owned()))
+                Err(EvalFault(
+                    "the expression makes values that are too large; compute this in a task instead".to_owned(),
+                ))
             }
         }
     }
 
     /// Charges a list of this many elements before it is created.
-    pub(super) fn claim_list(&mut self, elements: usize) -> Result<(), Fault> {
+    pub(super) fn claim_list(&mut self, elements: usize) -> Result<(), EvalFault> {
         self.spend(elements as u64)?;
         self.claim(elements.saturating_mul(ELEMENT))
     }
@@ -98,7 +100,7 @@ impl Work {
     }
 
     /// Charges a value that was built for this evaluation outside of it.
-    pub(super) fn charge_value(&mut self, value: &Value) -> Result<(), Fault> {
+    pub(super) fn charge_value(&mut self, value: &Value) -> Result<(), EvalFault> {
         let mut open = vec![value];
         while let Some(value) = open.pop() {
             match value {
@@ -134,9 +136,9 @@ impl Work {
         Ok(value)
     }
 
-    fn measure(&mut self, value: &Value, depth: usize) -> Result<(), Fault> {
+    fn measure(&mut self, value: &Value, depth: usize) -> Result<(), EvalFault> {
         if depth > VALUE_DEPTH {
-            return Err(Fault(format!("lists and maps nest deeper than {VALUE_DEPTH} levels")));
+            return Err(EvalFault(format!("lists and maps nest deeper than {VALUE_DEPTH} levels")));
         }
         if holds_values(value) {
             self.claim_list(value.elements().count())?;
@@ -145,12 +147,12 @@ impl Work {
     }
 
     /// Returns a compiled pattern, charging one pass over the text it is for.
-    pub(super) fn pattern(&mut self, source: &str, text: &str) -> Result<Pattern, Fault> {
+    pub(super) fn pattern(&mut self, source: &str, text: &str) -> Result<Pattern, EvalFault> {
         let pattern = match self.patterns.get(source) {
             Some(pattern) => pattern.clone(),
             None => {
                 self.spend(COMPILING)?;
-                let pattern = Pattern::new(source).map_err(Fault)?;
+                let pattern = Pattern::new(source).map_err(EvalFault)?;
                 if self.patterns.len() < PATTERNS {
                     self.patterns.insert(source.to_owned(), pattern.clone());
                 }
@@ -162,21 +164,21 @@ impl Work {
     }
 }
 
-fn early(asking: &str) -> Fault {
-    Fault(format!("{asking}() has a value only while a workflow runs"))
+fn early(asking: &str) -> EvalFault {
+    EvalFault(format!("{asking}() has a value only while a workflow runs"))
 }
 
 fn holds_values(value: &Value) -> bool {
     matches!(value, Value::List(_) | Value::Map(_))
 }
 
-impl From<&str> for Fault {
+impl From<&str> for EvalFault {
     fn from(message: &str) -> Self {
         Self(message.to_owned())
     }
 }
 
-impl From<String> for Fault {
+impl From<String> for EvalFault {
     fn from(message: String) -> Self {
         Self(message)
     }

@@ -2,15 +2,15 @@
 //! && …`) is parsed but not evaluated. Depth, text and matching are limited.
 
 use super::operate::{Budget, binary, negate};
-use super::token::{Lexer, Sign, Token};
-use super::{Fault, Lookup, Span};
+use super::token::{Sign, WhenLexer, WhenToken};
+use super::{Span, VariableLookup, WhenFault};
 use crate::expr::{NESTING, Value};
 
 pub(super) struct Computer<'a> {
-    lexer: Lexer,
-    token: Token,
+    lexer: WhenLexer,
+    token: WhenToken,
     span: Span,
-    lookup: Lookup<'a>,
+    lookup: VariableLookup<'a>,
     depth: usize,
     budget: Budget,
 }
@@ -49,10 +49,10 @@ fn binding(sign: Sign) -> Option<u8> {
 }
 
 impl<'a> Computer<'a> {
-    pub(super) fn new(text: &str, lookup: Lookup<'a>) -> Self {
+    pub(super) fn new(text: &str, lookup: VariableLookup<'a>) -> Self {
         Self {
-            lexer: Lexer::new(text),
-            token: Token::End,
+            lexer: WhenLexer::new(text),
+            token: WhenToken::End,
             span: Span::default(),
             lookup,
             depth: 0,
@@ -60,27 +60,27 @@ impl<'a> Computer<'a> {
         }
     }
 
-    pub(super) fn run(mut self) -> Result<Value, Fault> {
+    pub(super) fn run(mut self) -> Result<Value, WhenFault> {
         self.advance()?;
         let (value, _) = self.choice(true)?;
         match &self.token {
-            Token::End => Ok(value),
-            Token::Sign(Sign::Close) => Err(Fault::new(self.span, "there is no '(' for this ')'")),
-            Token::Sign(Sign::Comma) => Err(Fault::new(self.span, "a list needs parentheses around it")),
-            token @ (Token::Literal(_) | Token::Name(_) | Token::Sign(_)) => {
+            WhenToken::End => Ok(value),
+            WhenToken::Sign(Sign::Close) => Err(WhenFault::new(self.span, "there is no '(' for this ')'")),
+            WhenToken::Sign(Sign::Comma) => Err(WhenFault::new(self.span, "a list needs parentheses around it")),
+            token @ (WhenToken::Literal(_) | WhenToken::Name(_) | WhenToken::Sign(_)) => {
                 let reason = format!("{} cannot follow what stands before it", token.describe());
-                Err(Fault::new(self.span, reason).with_quote_hint())
+                Err(WhenFault::new(self.span, reason).with_quote_hint())
             }
         }
     }
 
-    fn advance(&mut self) -> Result<(), Fault> {
+    fn advance(&mut self) -> Result<(), WhenFault> {
         (self.token, self.span) = self.lexer.next()?;
         Ok(())
     }
 
-    fn take(&mut self, sign: Sign) -> Result<bool, Fault> {
-        let found = self.token == Token::Sign(sign);
+    fn take(&mut self, sign: Sign) -> Result<bool, WhenFault> {
+        let found = self.token == WhenToken::Sign(sign);
         if found {
             self.advance()?;
         }
@@ -88,7 +88,7 @@ impl<'a> Computer<'a> {
     }
 
     /// Parses `a ? b : c` and `a ?? b`, which bind least.
-    fn choice(&mut self, live: bool) -> Result<Part, Fault> {
+    fn choice(&mut self, live: bool) -> Result<Part, WhenFault> {
         let (mut value, mut span) = self.joined(1, live)?;
         loop {
             if self.take(Sign::Coalesce)? {
@@ -103,7 +103,7 @@ impl<'a> Computer<'a> {
                 self.enter()?;
                 let (yes, _) = self.choice(live && holds)?;
                 if !self.take(Sign::Colon)? {
-                    return Err(Fault::new(self.span, "expected ':' and the other choice"));
+                    return Err(WhenFault::new(self.span, "expected ':' and the other choice"));
                 }
                 let (no, end) = self.choice(live && !holds)?;
                 self.depth -= 1;
@@ -115,9 +115,9 @@ impl<'a> Computer<'a> {
         }
     }
 
-    fn joined(&mut self, least: u8, live: bool) -> Result<Part, Fault> {
+    fn joined(&mut self, least: u8, live: bool) -> Result<Part, WhenFault> {
         let (mut left, mut span) = self.single(live)?;
-        while let Token::Sign(sign) = self.token {
+        while let WhenToken::Sign(sign) = self.token {
             let Some(strength) = binding(sign).filter(|&strength| strength >= least) else {
                 break;
             };
@@ -138,36 +138,36 @@ impl<'a> Computer<'a> {
         Ok((left, span))
     }
 
-    fn single(&mut self, live: bool) -> Result<Part, Fault> {
+    fn single(&mut self, live: bool) -> Result<Part, WhenFault> {
         self.enter()?;
         let start = self.span;
         let part = match &self.token {
-            Token::Literal(value) => {
+            WhenToken::Literal(value) => {
                 let value = value.clone();
                 self.advance()?;
                 (value, start)
             }
-            Token::Name(name) => {
+            WhenToken::Name(name) => {
                 let value = if live { self.look_up(name)? } else { Value::Nil };
                 self.advance()?;
                 (value, start)
             }
-            Token::Sign(sign @ (Sign::Not | Sign::Minus | Sign::BitNot)) => {
+            WhenToken::Sign(sign @ (Sign::Not | Sign::Minus | Sign::BitNot)) => {
                 let sign = *sign;
                 self.advance()?;
                 let (value, end) = self.single(live)?;
                 let value = if live { negate(sign, &value, start)? } else { value };
                 (value, start.to(end))
             }
-            Token::Sign(Sign::Open) => {
+            WhenToken::Sign(Sign::Open) => {
                 self.advance()?;
                 let value = self.parenthesised(start, live)?;
                 (value, start)
             }
-            token @ (Token::Sign(_) | Token::End) => {
+            token @ (WhenToken::Sign(_) | WhenToken::End) => {
                 let reason = format!("expected a value before {}", token.describe());
-                let fault = Fault::new(start, reason);
-                let hinted = matches!(token, Token::Sign(_));
+                let fault = WhenFault::new(start, reason);
+                let hinted = matches!(token, WhenToken::Sign(_));
                 return Err(if hinted { fault.with_quote_hint() } else { fault });
             }
         };
@@ -176,7 +176,7 @@ impl<'a> Computer<'a> {
     }
 
     /// Parses a value in parentheses, or a list of several.
-    fn parenthesised(&mut self, opening: Span, live: bool) -> Result<Value, Fault> {
+    fn parenthesised(&mut self, opening: Span, live: bool) -> Result<Value, WhenFault> {
         if self.take(Sign::Close)? {
             return Ok(Value::list(Vec::new()));
         }
@@ -190,34 +190,34 @@ impl<'a> Computer<'a> {
         }
         if self.take(Sign::Close)? {
             Ok(Value::list(items))
-        } else if self.token == Token::End {
-            Err(Fault::new(opening, "this '(' is never closed"))
+        } else if self.token == WhenToken::End {
+            Err(WhenFault::new(opening, "this '(' is never closed"))
         } else {
             let reason = format!("expected ',' or ')' before {}", self.token.describe());
-            Err(Fault::new(self.span, reason).with_quote_hint())
+            Err(WhenFault::new(self.span, reason).with_quote_hint())
         }
     }
 
-    fn look_up(&self, name: &str) -> Result<Value, Fault> {
+    fn look_up(&self, name: &str) -> Result<Value, WhenFault> {
         match (self.lookup)(name) {
             Some(Value::Int(whole)) => Ok(Value::Float(crate::expr::number::real(whole))),
             Some(value) => Ok(value),
-            None => Err(Fault::new(self.span, format!("there is no variable '{name}'")).with_quote_hint()),
+            None => Err(WhenFault::new(self.span, format!("there is no variable '{name}'")).with_quote_hint()),
         }
     }
 
-    fn enter(&mut self) -> Result<(), Fault> {
+    fn enter(&mut self) -> Result<(), WhenFault> {
         self.depth += 1;
         if self.depth > NESTING {
-            return Err(Fault::new(self.span, format!("it nests deeper than {NESTING} levels")));
+            return Err(WhenFault::new(self.span, format!("it nests deeper than {NESTING} levels")));
         }
         Ok(())
     }
 }
 
-fn truth(value: &Value, span: Span, sign: Sign) -> Result<bool, Fault> {
+fn truth(value: &Value, span: Span, sign: Sign) -> Result<bool, WhenFault> {
     value.as_bool().ok_or_else(|| {
         let reason = format!("'{}' needs true or false on both sides, but '{value}' is neither", sign.spelling());
-        Fault::new(span, reason).with_quote_hint()
+        WhenFault::new(span, reason).with_quote_hint()
     })
 }

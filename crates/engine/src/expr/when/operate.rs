@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::token::Sign;
-use super::{Fault, Span};
+use super::{Span, WhenFault};
 use crate::expr::Value;
 use crate::expr::number;
 use crate::expr::pattern::Pattern;
@@ -37,7 +37,7 @@ pub(super) fn binary(
     right: &Value,
     place: Span,
     budget: &mut Budget,
-) -> Result<Value, Fault> {
+) -> Result<Value, WhenFault> {
     match sign {
         Sign::Equal => Ok(Value::Bool(left == right)),
         Sign::Unequal => Ok(Value::Bool(left != right)),
@@ -78,19 +78,25 @@ pub(super) fn binary(
     }
 }
 
-pub(super) fn negate(sign: Sign, value: &Value, place: Span) -> Result<Value, Fault> {
+pub(super) fn negate(sign: Sign, value: &Value, place: Span) -> Result<Value, WhenFault> {
     match (sign, value) {
         (Sign::Not, Value::Bool(held)) => Ok(Value::Bool(!held)),
         (Sign::Not, other) => {
             let reason = format!("'!' needs true or false, but '{other}' is neither");
-            Err(Fault::new(place, reason).with_quote_hint())
+            Err(WhenFault::new(place, reason).with_quote_hint())
         }
         (_, Value::Float(number)) if sign == Sign::Minus => Ok(Value::Float(-number)),
         _ => integer(sign, value, place).map(|whole| Value::Float(number::real(!whole))),
     }
 }
 
-fn compare(sign: Sign, left: &Value, right: &Value, place: Span, holds: fn(Ordering) -> bool) -> Result<Value, Fault> {
+fn compare(
+    sign: Sign,
+    left: &Value,
+    right: &Value,
+    place: Span,
+    holds: fn(Ordering) -> bool,
+) -> Result<Value, WhenFault> {
     let comparable = matches!((left, right), (Value::Float(_), Value::Float(_)) | (Value::Str(_), Value::Str(_)));
     if !comparable {
         let reason = format!(
@@ -99,31 +105,31 @@ fn compare(sign: Sign, left: &Value, right: &Value, place: Span, holds: fn(Order
             describe(left),
             describe(right)
         );
-        return Err(Fault::new(place, reason));
+        return Err(WhenFault::new(place, reason));
     }
     Ok(Value::Bool(left.order(right).is_some_and(holds)))
 }
 
-fn matches(left: &Value, right: &Value, place: Span, budget: &mut Budget) -> Result<bool, Fault> {
+fn matches(left: &Value, right: &Value, place: Span, budget: &mut Budget) -> Result<bool, WhenFault> {
     let (Value::Str(text), Value::Str(source)) = (left, right) else {
         let reason = format!("a match needs a text and a pattern, not {} and {}", describe(left), describe(right));
-        return Err(Fault::new(place, reason));
+        return Err(WhenFault::new(place, reason));
     };
-    let pattern = Pattern::new(source).map_err(|reason| Fault::new(place, reason))?;
+    let pattern = Pattern::new(source).map_err(|reason| WhenFault::new(place, reason))?;
     let cost = pattern.cost(text) + COMPILING;
     budget.steps = budget
         .steps
         .checked_sub(cost)
-        .ok_or_else(|| Fault::new(place, "matching this pattern against this text would take too long"))?;
+        .ok_or_else(|| WhenFault::new(place, "matching this pattern against this text would take too long"))?;
     Ok(pattern.regex().is_match(text))
 }
 
-fn join(left: &Value, right: &Value, place: Span, budget: &mut Budget) -> Result<Value, Fault> {
+fn join(left: &Value, right: &Value, place: Span, budget: &mut Budget) -> Result<Value, WhenFault> {
     let text = format!("{left}{right}");
     budget.bytes = budget
         .bytes
         .checked_sub(text.len())
-        .ok_or_else(|| Fault::new(place, format!("it joins more than {BYTES} bytes of text")))?;
+        .ok_or_else(|| WhenFault::new(place, format!("it joins more than {BYTES} bytes of text")))?;
     Ok(Value::from(text))
 }
 
@@ -133,16 +139,22 @@ fn arithmetic(
     right: &Value,
     place: Span,
     compute: fn(f64, f64) -> f64,
-) -> Result<Value, Fault> {
+) -> Result<Value, WhenFault> {
     let (Value::Float(a), Value::Float(b)) = (left, right) else {
         let reason =
             format!("'{}' computes with numbers, not with {} and {}", sign.spelling(), describe(left), describe(right));
-        return Err(Fault::new(place, reason).with_quote_hint());
+        return Err(WhenFault::new(place, reason).with_quote_hint());
     };
     Ok(Value::Float(compute(*a, *b)))
 }
 
-fn bits(sign: Sign, left: &Value, right: &Value, place: Span, compute: fn(i64, i64) -> i64) -> Result<Value, Fault> {
+fn bits(
+    sign: Sign,
+    left: &Value,
+    right: &Value,
+    place: Span,
+    compute: fn(i64, i64) -> i64,
+) -> Result<Value, WhenFault> {
     // The operands are refused as those of any other arithmetic first.
     arithmetic(sign, left, right, place, |a, _| a)?;
     let (a, b) = (integer(sign, left, place)?, integer(sign, right, place)?);
@@ -154,11 +166,11 @@ fn shift(by: i64) -> u32 {
     u32::try_from(by).unwrap_or(u32::MAX)
 }
 
-fn integer(sign: Sign, value: &Value, place: Span) -> Result<i64, Fault> {
+fn integer(sign: Sign, value: &Value, place: Span) -> Result<i64, WhenFault> {
     let whole = if let Value::Float(number) = value { number::whole(*number) } else { None };
     whole.ok_or_else(|| {
         let reason = format!("'{}' needs a number, but {} is none", sign.spelling(), describe(value));
-        Fault::new(place, reason).with_quote_hint()
+        WhenFault::new(place, reason).with_quote_hint()
     })
 }
 

@@ -1,10 +1,10 @@
 //! The tokenizer of conditions. It splits text into tokens and never checks whether they fit together.
 
-use super::{Fault, Span};
+use super::{Span, WhenFault};
 use crate::expr::{OffsetDateTime, Value, number};
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Token {
+pub(super) enum WhenToken {
     /// A number, a quoted text, `true` or `false`.
     Literal(Value),
     /// A word without quotes, or `[a name in brackets]`.
@@ -86,7 +86,7 @@ impl Sign {
     }
 }
 
-impl Token {
+impl WhenToken {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Literal(value) => format!("'{value}'"),
@@ -98,31 +98,31 @@ impl Token {
 }
 
 /// Splits a text into tokens, one at a time.
-pub(super) struct Lexer {
+pub(super) struct WhenLexer {
     characters: Vec<char>,
     position: usize,
 }
 
-impl Lexer {
+impl WhenLexer {
     pub(super) fn new(text: &str) -> Self {
         Self { characters: text.chars().collect(), position: 0 }
     }
 
-    pub(super) fn next(&mut self) -> Result<(Token, Span), Fault> {
+    pub(super) fn next(&mut self) -> Result<(WhenToken, Span), WhenFault> {
         while self.peek(0).is_some_and(char::is_whitespace) {
             self.position += 1;
         }
         let start = self.position;
         let token = match self.peek(0) {
-            None => Token::End,
+            None => WhenToken::End,
             Some(c) if c.is_ascii_digit() || c == '.' => self.number()?,
             Some(c) if c.is_alphabetic() || c == '_' => word(self.name()),
             Some(quote @ ('\'' | '"')) => {
                 let text = self.until(quote, "text")?;
                 let date = OffsetDateTime::iso(&text).map(|moment| Value::Float(number::real(moment.at.as_second())));
-                Token::Literal(date.unwrap_or_else(|| Value::from(text)))
+                WhenToken::Literal(date.unwrap_or_else(|| Value::from(text)))
             }
-            Some('[') => Token::Name(self.until(']', "name")?),
+            Some('[') => WhenToken::Name(self.until(']', "name")?),
             Some(c) => self.sign(c)?,
         };
         Ok((token, Span::new(start, self.position)))
@@ -132,7 +132,7 @@ impl Lexer {
         self.characters.get(self.position + ahead).copied()
     }
 
-    fn number(&mut self) -> Result<Token, Fault> {
+    fn number(&mut self) -> Result<WhenToken, WhenFault> {
         let start = self.position;
         let hexadecimal = self.peek(0) == Some('0') && self.peek(1) == Some('x');
         self.position += if hexadecimal { 2 } else { 0 };
@@ -149,9 +149,9 @@ impl Lexer {
             if hexadecimal { i64::from_str_radix(&digits, 16).ok().map(number::real) } else { digits.parse().ok() };
         let value = value.ok_or_else(|| {
             let span = Span::new(start, self.position);
-            Fault::new(span, format!("'{digits}' is not a number")).with_quote_hint()
+            WhenFault::new(span, format!("'{digits}' is not a number")).with_quote_hint()
         })?;
-        Ok(Token::Literal(Value::Float(value)))
+        Ok(WhenToken::Literal(Value::Float(value)))
     }
 
     /// Reads letters, digits, `_` and `.`; a backslash escapes the next character.
@@ -174,14 +174,14 @@ impl Lexer {
     }
 
     /// Reads up to the closing character; a backslash escapes the next character.
-    fn until(&mut self, closing: char, what: &str) -> Result<String, Fault> {
+    fn until(&mut self, closing: char, what: &str) -> Result<String, WhenFault> {
         let start = self.position;
         self.position += 1;
         let mut text = String::new();
         loop {
             let Some(c) = self.peek(0) else {
                 let reason = format!("this {what} is never closed with {closing}");
-                return Err(Fault::new(Span::new(start, start + 1), reason));
+                return Err(WhenFault::new(Span::new(start, start + 1), reason));
             };
             self.position += 1;
             if c == closing {
@@ -196,24 +196,24 @@ impl Lexer {
         }
     }
 
-    fn sign(&mut self, first: char) -> Result<Token, Fault> {
+    fn sign(&mut self, first: char) -> Result<WhenToken, WhenFault> {
         let found = SIGNS
             .iter()
             .find(|(spelling, _)| spelling.chars().enumerate().all(|(ahead, c)| self.peek(ahead) == Some(c)));
         let Some((spelling, sign)) = found else {
             let span = Span::new(self.position, self.position + 1);
-            return Err(Fault::new(span, format!("Invalid token: '{first}'")).with_quote_hint());
+            return Err(WhenFault::new(span, format!("Invalid token: '{first}'")).with_quote_hint());
         };
         self.position += spelling.len();
-        Ok(Token::Sign(*sign))
+        Ok(WhenToken::Sign(*sign))
     }
 }
 
-fn word(name: String) -> Token {
+fn word(name: String) -> WhenToken {
     match name.as_str() {
-        "true" => Token::Literal(Value::Bool(true)),
-        "false" => Token::Literal(Value::Bool(false)),
-        "in" | "IN" => Token::Sign(Sign::In),
-        _ => Token::Name(name),
+        "true" => WhenToken::Literal(Value::Bool(true)),
+        "false" => WhenToken::Literal(Value::Bool(false)),
+        "in" | "IN" => WhenToken::Sign(Sign::In),
+        _ => WhenToken::Name(name),
     }
 }

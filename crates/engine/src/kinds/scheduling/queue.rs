@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use octoflow_manifest::{Path, Problem};
 use serde_json::Value;
 
-use super::{fields, quantities};
+use super::{fields, quantities, quantities::render};
 use crate::{
     admit::{
         code,
@@ -55,7 +55,7 @@ pub(super) fn check(object: &Value) -> ErrorsAndWarnings {
     for (lower, least, upper, most) in bounds {
         for (resource, amount) in least {
             if let Some(most) = most.get(resource).filter(|most| *most < amount) {
-                let (amount, most) = (quantities::render(resource, *amount), quantities::render(resource, *most));
+                let (amount, most) = (render(resource, *amount), render(resource, *most));
                 let message = format!("{lower} of {resource} is {amount}, more than {upper}, which is {most}");
                 problems.push(Problem::error(code::QUEUE, message).path(place(lower).join(resource.as_str())));
             }
@@ -69,6 +69,13 @@ pub(super) fn check(object: &Value) -> ErrorsAndWarnings {
 }
 
 /// Returns the path of a field with amounts.
+/// Returns the problem of guarantees that are together more than all nodes have.
+pub fn guaranteed_too_much(resource: &str, all: u64, most: u64) -> Problem {
+    let (all, most) = (render(resource, all), render(resource, most));
+    let message = format!("guarantees of {resource} are {all} together, more than all nodes have, which is {most}");
+    Problem::error(code::QUEUE, message).path(place("guarantee").join(resource))
+}
+
 pub(super) fn place(field: &str) -> Path {
     let path = Path::root().join("spec").join(field);
     if field == "guarantee" { path.join("resource") } else { path }

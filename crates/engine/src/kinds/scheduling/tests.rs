@@ -111,6 +111,34 @@ fn sums_of_children_never_exceed_what_their_parent_states() {
 }
 
 #[test]
+fn what_a_queue_far_above_states_bounds_what_is_stated_below() {
+    let mut tree = QueueTree::default();
+    put(&mut tree, "org", json!({"capability": {"cpu": "4"}, "guarantee": {"resource": {"memory": "1Gi"}}}));
+    put(&mut tree, "team", json!({"parent": "org"}));
+    put(&mut tree, "a", json!({"parent": "team", "deserved": {"cpu": "3"}}));
+    alike(
+        &checked(&tree, "b", json!({"parent": "team", "deserved": {"cpu": "2"}, "capability": {"cpu": "10"}})),
+        &[
+            "OF1084 spec.deserved.cpu: deserved of cpu is 2, with its siblings 5, more than capability of queue `org`",
+            "OF1084 spec.capability.cpu: capability of cpu is 10, more than that of queue `org`, which is 4",
+        ],
+    );
+    alike(
+        &checked(&tree, "b", json!({"parent": "team", "guarantee": {"resource": {"memory": "2Gi"}}})),
+        &["OF1084 spec.guarantee.resource.memory: "],
+    );
+    alike(&checked(&tree, "org", json!({"deserved": {"cpu": "2"}})), &["OF1084 spec.deserved.cpu: "]);
+    put(&mut tree, "a", json!({"parent": "team", "capability": {"cpu": "3"}}));
+    alike(&checked(&tree, "org", json!({"capability": {"cpu": "2"}})), &["OF1084 spec.capability.cpu: "]);
+    let guarantee = |name: &str, parent: &str, cpu: &str| {
+        queue(&object(name, json!({"parent": parent, "guarantee": {"resource": {"cpu": cpu}}})))
+    };
+    tree.put(guarantee("c", "root", "3"), false);
+    assert_eq!(tree.guaranteed(&guarantee("b", "team", "2"), "cpu"), 5000);
+    assert_eq!(tree.guaranteed(&guarantee("c", "root", "1"), "cpu"), 1000);
+}
+
+#[test]
 fn a_parent_exists_is_not_below_its_child_and_has_no_work() {
     let mut tree = QueueTree::default();
     put(&mut tree, "team", json!({}));

@@ -136,10 +136,10 @@ impl QueueTree {
             problem.help = help;
             problems.push(problem);
         };
-        let Some(above) = self.get(parent) else {
+        if self.get(parent).is_none() {
             let near = nearest(parent, self.names()).map(|near| format!("did you mean `{near}`?"));
             return wrong(format!("there is no queue `{parent}`"), near);
-        };
+        }
         if parent == spec.name.as_ref() || self.path(parent).any(|queue| queue.spec.name == spec.name) {
             return wrong(format!("queue `{}` would be below itself", spec.name), None);
         }
@@ -154,39 +154,67 @@ impl QueueTree {
             let message = format!("queue `{parent}` has work, and only queues without queues below them take work");
             wrong(message, Some(format!("close `{parent}` and wait until its work is over, or choose another parent")));
         }
-        let siblings = || self.children(parent).filter(|sibling| sibling.name != spec.name);
         for (field, of) in [("guarantee", GUARANTEE), ("deserved", DESERVED)] {
             for (resource, amount) in of(spec) {
-                let bound = of(above).get(resource).map(|most| (field, most));
-                let bound = bound.or_else(|| above.capability.get(resource).map(|most| ("capability", most)));
-                let others = siblings().filter_map(|sibling| of(sibling).get(resource)).fold(0, sum);
-                let all = sum(others, amount);
-                let Some((stated, most)) = bound.filter(|(_, most)| **most < all) else { continue };
+                // The nearest queue above that says something about the resource bounds all that is stated below it.
+                let stated = |above: &QueueSpec| {
+                    let own = of(above).get(resource).map(|most| (field, *most));
+                    own.or_else(|| above.capability.get(resource).map(|most| ("capability", *most)))
+                };
+                let bound = self.path(parent).find_map(|above| Some((&above.spec.name, stated(&above.spec)?)));
+                let Some((whose, (stated, most))) = bound else { continue };
+                let all = sum(self.stated_below(whose, &spec.name, of, resource), amount);
+                if all <= most {
+                    continue;
+                }
                 let message = format!(
-                    "{field} of {resource} is {}, with its siblings {}, more than {stated} of queue `{parent}`, which is {}",
+                    "{field} of {resource} is {}, with its siblings {}, more than {stated} of queue `{whose}`, which is {}",
                     render(resource, *amount),
                     render(resource, all),
-                    render(resource, *most)
+                    render(resource, most)
                 );
                 problems.push(Problem::error(code::QUEUE, message).path(place(field).join(resource.as_str())));
             }
         }
         for (resource, amount) in &spec.capability {
-            if let Some(most) = above.capability.get(resource).filter(|most| *most < amount) {
-                let (amount, most) = (render(resource, *amount), render(resource, *most));
-                let message = format!(
-                    "capability of {resource} is {amount}, more than that of queue `{parent}`, which is {most}"
-                );
+            let bound =
+                self.path(parent).find_map(|above| Some((&above.spec.name, *above.spec.capability.get(resource)?)));
+            if let Some((whose, most)) = bound.filter(|(_, most)| most < amount) {
+                let (amount, most) = (render(resource, *amount), render(resource, most));
+                let message =
+                    format!("capability of {resource} is {amount}, more than that of queue `{whose}`, which is {most}");
                 problems.push(Problem::error(code::QUEUE, message).path(place("capability").join(resource.as_str())));
             }
         }
+    }
+
+    /// Sums what queues below one state about a resource, each queue that states it with all below it, without one of them.
+    fn stated_below(&self, top: &str, without: &str, of: Part, resource: &str) -> u64 {
+        let mut open: Vec<&QueueSpec> = self.children(top).collect();
+        let mut all = 0;
+        while let Some(queue) = open.pop() {
+            match of(queue).get(resource) {
+                _ if queue.name.as_ref() == without => {}
+                Some(amount) => all = sum(all, amount),
+                None => open.extend(self.children(&queue.name)),
+            }
+        }
+        all
+    }
+
+    /// Returns how much of a resource is guaranteed to all queues together, with this one as it is to be.
+    pub fn guaranteed(&self, spec: &QueueSpec, resource: &str) -> u64 {
+        let others = self.stated_below(ROOT, &spec.name, GUARANTEE, resource);
+        let covered =
+            parent(spec).is_some_and(|above| self.path(above).any(|queue| queue.spec.guarantee.contains_key(resource)));
+        if covered { others } else { sum(others, spec.guarantee.get(resource).unwrap_or(&0)) }
     }
 
     /// Checks what the queue states against what its children state.
     fn check_children(&self, spec: &QueueSpec, problems: &mut Vec<Problem>) {
         for (field, of) in [("guarantee", GUARANTEE), ("deserved", DESERVED)] {
             for (resource, most) in of(spec) {
-                let below = self.children(&spec.name).filter_map(|child| of(child).get(resource)).fold(0, sum);
+                let below = self.stated_below(&spec.name, "", of, resource);
                 if below > *most {
                     let (most, below) = (render(resource, *most), render(resource, below));
                     let message = format!(
@@ -197,8 +225,7 @@ impl QueueTree {
             }
         }
         for (resource, most) in &spec.capability {
-            let larger = |child: &&QueueSpec| child.capability.get(resource).is_some_and(|amount| amount > most);
-            if let Some(child) = self.children(&spec.name).find(larger) {
+            if let Some(child) = self.larger_below(&spec.name, resource, *most) {
                 let message = format!(
                     "capability of {resource} is {}, less than that of its queue `{}`",
                     render(resource, *most),
@@ -207,6 +234,19 @@ impl QueueTree {
                 problems.push(Problem::error(code::QUEUE, message).path(place("capability").join(resource.as_str())));
             }
         }
+    }
+
+    /// Returns a queue below that may use more of a resource, where no queue between says less.
+    fn larger_below(&self, top: &str, resource: &str, most: u64) -> Option<&QueueSpec> {
+        let mut open: Vec<&QueueSpec> = self.children(top).collect();
+        while let Some(queue) = open.pop() {
+            match queue.capability.get(resource) {
+                Some(amount) if *amount > most => return Some(queue),
+                Some(_) => {}
+                None => open.extend(self.children(&queue.name)),
+            }
+        }
+        None
     }
 
     /// Returns how many levels there are from the queue down, itself included.

@@ -3,7 +3,7 @@
 use super::{NO_PODS, volume::VOLUME_MOUNTS};
 use crate::admit::shape::{BOOL, Field, QUANTITY_MAP, Shape, TEXT, TEXTS};
 
-const NO_PROBES: &str = "a daemon counts as ready once its process runs";
+pub(crate) const NO_PROBES: &str = "a daemon counts as ready once its process runs";
 
 const NO_STDIN: &str = "nobody can attach to a task here, so its standard input is empty";
 
@@ -23,7 +23,6 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::ignored("imagePullPolicy", "no image is pulled here", "When its image is pulled"),
     Field::ignored("lifecycle", NO_PODS, "Commands around its start and end"),
     Field::ignored("livenessProbe", NO_PODS, "How to see that it is alive"),
-    Field::ignored("readinessProbe", NO_PROBES, "How to see that it is ready"),
     Field::ignored("startupProbe", NO_PODS, "How to see that it has started"),
     Field::ignored("ports", NO_PODS, "The ports it listens on"),
     Field::ignored("resizePolicy", NO_PODS, "How its resources may change"),
@@ -32,6 +31,44 @@ pub(crate) const FIELDS: &[Field] = &[
     Field::ignored("securityContext", NO_PODS, "Its user and rights"),
     Field::refused("volumeDevices", "Give it block devices"),
 ];
+
+/// The readiness probe where nobody waits for readiness.
+pub(crate) const UNPROBED: &[Field] = &[Field::ignored("readinessProbe", NO_PROBES, "How to see that it is ready")];
+
+/// The readiness probe where it is run.
+pub(crate) const PROBED: &[Field] =
+    &[Field::yes("readinessProbe", &PROBE, "How to see that it is ready; without one it is while it runs")];
+
+static PROBE: Shape = Shape::Object(&[&[
+    Field::yes("exec", &EXEC, "Ready if a command in the container succeeds"),
+    Field::yes("httpGet", &HTTP_GET, "Ready if a GET is answered with a code from 200 to 399"),
+    Field::yes("tcpSocket", &TCP_SOCKET, "Ready if a connection is accepted"),
+    Field::refused("grpc", "Ready if its health service says so"),
+    Field::yes("initialDelaySeconds", &SECONDS, "Seconds before the first check; 0 when left out"),
+    Field::yes("periodSeconds", &SECONDS, "Seconds between checks; 10 when left out"),
+    Field::yes("timeoutSeconds", &SECONDS, "Seconds that a check may take; 1 when left out"),
+    Field::yes("successThreshold", &TIMES, "Successes in a row that make it ready; 1 when left out"),
+    Field::yes("failureThreshold", &TIMES, "Failures in a row that end its readiness; 3 when left out"),
+    Field::ignored("terminationGracePeriodSeconds", NO_PODS, "How long it may take to end"),
+]]);
+static EXEC: Shape = Shape::Object(&[&[Field::yes("command", &TEXTS, "The program and its arguments")]]);
+static HTTP_GET: Shape = Shape::Object(&[&[
+    Field::yes("path", &TEXT, "The path; `/` when left out"),
+    Field::yes("port", &PORT, "The port"),
+    Field::yes("scheme", &Shape::Word(&["HTTP"]), "How it is spoken to; only `HTTP`"),
+    Field::yes("httpHeaders", &HEADERS, "Headers of the request"),
+    Field::refused("host", "Ask another machine than the pod"),
+]]);
+static TCP_SOCKET: Shape = Shape::Object(&[&[
+    Field::yes("port", &PORT, "The port"),
+    Field::refused("host", "Ask another machine than the pod"),
+]]);
+static HEADERS: Shape = Shape::List(&HEADER);
+static HEADER: Shape =
+    Shape::Object(&[&[Field::yes("name", &TEXT, "The header"), Field::yes("value", &TEXT, "Its value")]]);
+static PORT: Shape = Shape::Int { least: 1, most: 65_535 };
+static SECONDS: Shape = Shape::Int { least: 0, most: 86_400 };
+static TIMES: Shape = Shape::Int { least: 1, most: 1_000 };
 
 static ENVS: Shape = Shape::List(&ENV);
 static ENV: Shape = Shape::Object(&[&[

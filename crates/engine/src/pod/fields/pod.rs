@@ -2,7 +2,7 @@
 
 use super::{
     NO_PODS,
-    container::FIELDS as CONTAINER_FIELDS,
+    container::{FIELDS as CONTAINER_FIELDS, PROBED, UNPROBED},
     placement::{AFFINITY, NODE_SELECTOR, TOLERATIONS},
     volume::VOLUMES,
 };
@@ -19,10 +19,20 @@ pub(crate) static POD_METADATA: Shape = Shape::Object(&[&[
     Field::ignored("ownerReferences", NO_PODS, "Whom the pods belong to"),
 ]]);
 
-/// Everything but the restart policy, whose meaning differs between dialects.
-pub(crate) const POD_FIELDS: &[Field] = &[
+/// The containers of a pod where nobody waits for their readiness.
+pub(crate) const CONTAINER_LISTS: &[Field] = &[
     Field::yes("containers", &CONTAINERS, "The containers; the first one's end is the pod's"),
     Field::yes("initContainers", &CONTAINERS, "Containers that run before, one after the other"),
+];
+
+/// The containers of a pod whose readiness probes are run.
+pub(crate) const PROBED_CONTAINER_LISTS: &[Field] = &[
+    Field::yes("containers", &PROBED_CONTAINERS, "The containers; the first one's end is the pod's"),
+    Field::yes("initContainers", &CONTAINERS, "Containers that run before, one after the other"),
+];
+
+/// Everything but the containers and the restart policy, whose meaning differs between dialects.
+pub(crate) const POD_FIELDS: &[Field] = &[
     Field::yes("volumes", &VOLUMES, "Directories and files the containers can mount"),
     Field::yes("schedulerName", &TEXT, "Recorded; gangs are formed by the annotation that names a PodGroup"),
     Field::yes("serviceAccountName", &TEXT, "Recorded"),
@@ -63,18 +73,20 @@ pub(crate) const POD_FIELDS: &[Field] = &[
 ];
 
 static CONTAINERS: Shape = Shape::List(&CONTAINER);
-static CONTAINER: Shape = Shape::Object(&[
-    CONTAINER_FIELDS,
-    &[
-        Field::yes(
-            "terminationMessagePath",
-            &TEXT,
-            "The file with its termination message; `/dev/termination-log` when left out",
-        ),
-        Field::yes(
-            "terminationMessagePolicy",
-            &Shape::Word(&["File", "FallbackToLogsOnError"]),
-            "Whether the end of its log is used instead; it is when left out",
-        ),
-    ],
-]);
+static CONTAINER: Shape = Shape::Object(&[CONTAINER_FIELDS, LAST_WORDS, UNPROBED]);
+
+static PROBED_CONTAINERS: Shape = Shape::List(&PROBED_CONTAINER);
+static PROBED_CONTAINER: Shape = Shape::Object(&[CONTAINER_FIELDS, LAST_WORDS, PROBED]);
+
+const LAST_WORDS: &[Field] = &[
+    Field::yes(
+        "terminationMessagePath",
+        &TEXT,
+        "The file with its termination message; `/dev/termination-log` when left out",
+    ),
+    Field::yes(
+        "terminationMessagePolicy",
+        &Shape::Word(&["File", "FallbackToLogsOnError"]),
+        "Whether the end of its log is used instead; it is when left out",
+    ),
+];

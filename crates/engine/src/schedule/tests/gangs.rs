@@ -1,5 +1,7 @@
 //! Gangs start together or not at all.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn member(name: &str, least: u32, cpu_milli: u64) -> Demand {
@@ -170,4 +172,40 @@ fn members_that_waited_alone_start_together_when_the_run_is_gone_whose_members_h
     stage.scheduler.leave(RunId(1));
     stage.enqueue(task(3, 1), demand(0));
     assert_eq!(stage.started(), [(2, 1), (2, 2)]);
+}
+
+/// Starts everything that may, ends what runs one by one, and starts again, until nothing runs.
+fn play_to_the_end(stage: &mut Stage) {
+    stage.scheduler.start_all();
+    while let Some(first) = stage.scheduler.running.keys().copied().min() {
+        stage.wait(1);
+        stage.scheduler.release(first, stage.now);
+        stage.scheduler.clock = stage.now;
+        stage.scheduler.start_all();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    /// Only tasks that run hold room or quota. So gangs and quotas close no circle: once everything has ended, nothing is held,
+    /// and whoever is left waits for something else than an end.
+    #[test]
+    fn nobody_holds_room_or_quota_while_it_waits(world in remedy::world()) {
+        let (mut stage, _) = remedy::build(&world);
+        play_to_the_end(&mut stage);
+        for queue in stage.scheduler.queues() {
+            prop_assert_eq!((queue.running, queue.allocated), (0, Quantities::new()), "{}", queue.spec.name);
+        }
+        for node in stage.scheduler.nodes() {
+            prop_assert_eq!((node.running, node.allocated), (0, Quantities::new()), "{}", node.spec.name);
+        }
+        prop_assert!(stage.scheduler.nominees.is_empty(), "room is kept for somebody, and nobody is to end");
+        for task in stage.scheduler.waiting.keys().copied() {
+            let wait = stage.scheduler.why(task).expect("it waits");
+            prop_assert!(wait.is_blocked() || wait.gathers(), "{task:?} could go: {wait}");
+            let change = stage.scheduler.propose(task).expect("something would help").change;
+            prop_assert_eq!(change.ends(), &[] as &[TaskRef], "{}", change);
+        }
+    }
 }

@@ -253,3 +253,30 @@ fn whoever_waited_alone_waits_for_its_gang_again_when_that_has_too_few_left() {
     stage.enqueue(task(2, 1), member(2000));
     assert_eq!(stage.started(), [(2, 0), (2, 1)]);
 }
+
+#[test]
+fn quota_that_a_guarantee_covers_is_kept_for_whom_others_are_ended() {
+    let mut stage = Stage::declared(&[declared("n", &[("cpu", 8000), ("pods", 100)])]);
+    let guarantee = |name: &str, cpu| QueueSpec { guarantee: quantities(&[("cpu", cpu)]), ..QueueSpec::new(name) };
+    stage.scheduler.put_queue(guarantee("a", 2000));
+    stage.scheduler.put_queue(guarantee("b", 6000));
+    stage.scheduler.put_class("high", Some(ClassSpec { value: 100, preempts: true }), false);
+    let low = Demand { queue: "a".into(), preemptable: Some(true), ..demand(1000) };
+    (0..2).for_each(|node| stage.enqueue(task(1, node), low.clone()));
+    assert_eq!(stage.started().len(), 2, "all that it is guaranteed");
+    stage.enqueue(task(2, 0), Demand { queue: "a".into(), class: Some("high".into()), ..demand(2000) });
+    let ended: Vec<TaskRef> = stage
+        .decisions()
+        .into_iter()
+        .map(|decision| match decision {
+            Decision::Preempt(preemption) => preemption.victim,
+            Decision::Start { task, .. } => panic!("{task:?}"),
+        })
+        .collect();
+    assert_eq!(ended.len(), 2, "there is room, and quota is what it lacks");
+    stage.scheduler.release(ended[0], stage.now);
+    stage.scheduler.enqueue(ended[0], Arc::new(low), Time::from_secs(1));
+    assert_eq!(stage.started(), [], "it does not get back what was promised");
+    stage.scheduler.release(ended[1], stage.now);
+    assert_eq!(stage.started(), [(2, 0)]);
+}

@@ -151,3 +151,64 @@ fn whoever_only_fits_on_a_cordoned_node_holds_up_nobody_in_strict_order() {
     stage.scheduler.put_node(NodeSpec { cordoned: true, ..nodes[1].clone() });
     assert_eq!(stage.started(), [(1, 2)]);
 }
+
+#[test]
+fn one_that_can_never_start_does_not_let_others_pass_the_next() {
+    for (queue, never) in [
+        (QueueSpec::new("q"), 9000),
+        (QueueSpec { capability: quantities(&[("cpu", 8000)]), ..QueueSpec::new("q") }, 8500),
+        (QueueSpec { strict: true, ..QueueSpec::new("q") }, 9000),
+    ] {
+        let mut stage = Stage::declared(&[declared("n", &[("cpu", 8000), ("pods", 100)])]);
+        let strict = queue.strict;
+        stage.scheduler.put_queue(queue);
+        let of = |cpu_milli| Demand { queue: "q".into(), ..demand(cpu_milli) };
+        (0..8).for_each(|node| stage.enqueue(task(1, node), of(1000)));
+        assert_eq!(stage.started().len(), 8);
+        stage.enqueue(task(2, 0), of(never));
+        stage.wait(1);
+        stage.enqueue(task(3, 0), of(8000));
+        stage.wait(1);
+        (0..4).for_each(|node| stage.enqueue(task(4, node), of(1000)));
+        for node in 0..8 {
+            stage.release(1, node);
+            let started = stage.started();
+            let expected: &[(u64, u32)] = if node == 7 { &[(3, 0)] } else { &[] };
+            assert_eq!(started, expected, "after {node}, strict: {strict}");
+        }
+    }
+}
+
+#[test]
+fn a_gang_over_many_nodes_holds_its_room_and_counts_as_one_that_can_start() {
+    let nodes: Vec<NodeSpec> = (0..40).map(|at| declared(&format!("n{at}"), &[("cpu", 1000), ("pods", 9)])).collect();
+    let mut stage = Stage::declared(&nodes);
+    (0..40).for_each(|node| stage.enqueue(task(1, node), demand(1000)));
+    assert_eq!(stage.started().len(), 40);
+    let gang = Gang {
+        namespace: "d".into(),
+        name: "g".into(),
+        own: None,
+        least: 40,
+        part: "".into(),
+        least_of: Arc::default(),
+    };
+    (0..40).for_each(|node| stage.enqueue(task(2, node), Demand { gang: Some(gang.clone()), ..demand(1000) }));
+    stage.wait(1);
+    stage.enqueue(task(3, 0), demand(1000));
+    for node in 0..39 {
+        stage.release(1, node);
+        assert_eq!(stage.started(), [], "nobody takes the room of the gang");
+    }
+    stage.release(1, 39);
+    assert_eq!(stage.started().len(), 40);
+}
+
+#[test]
+fn a_gang_that_fits_only_in_another_order_is_not_refused() {
+    let nodes =
+        [declared("x", &[("cpu", 4000), ("pods", 9), ("gpu", 1)]), declared("y", &[("cpu", 4000), ("pods", 9)])];
+    let gpu = Resources { others: BTreeMap::from([("gpu".to_owned(), 1)]), ..cpu(4000) };
+    let members = [(&demand(4000), 1), (&Demand::new("tenant", gpu), 1)];
+    assert_eq!(fit::judge(&nodes, &[], &members), fit::FitVerdict::default());
+}

@@ -131,3 +131,30 @@ fn tenants_who_used_the_same_go_by_priority_and_then_by_arrival() {
     stage.release(1, 0);
     assert_eq!(stage.started(), [(1, 2)]);
 }
+
+#[test]
+fn edits_of_classes_and_of_the_longest_wait_act_on_those_who_wait_as_after_a_restart() {
+    let mut stage = Stage::declared(&[declared("n", &[("cpu", 1000), ("pods", 9)])]);
+    stage.scheduler.put_queue(QueueSpec::new("q"));
+    let of = |class: Option<&str>| Demand { queue: "q".into(), class: class.map(Into::into), ..demand(1000) };
+    stage.enqueue(task(1, 0), of(None));
+    assert_eq!(stage.started(), [(1, 0)]);
+    stage.enqueue(task(2, 0), of(None));
+    stage.wait(10);
+    stage.enqueue(task(3, 0), of(Some("late")));
+    stage.wait(10);
+    stage.enqueue(task(4, 0), Demand { tenant: "new".into(), ..of(None) });
+    stage.scheduler.put_class("late", Some(ClassSpec { value: 100, preempts: false }), false);
+    assert_eq!(stage.started(), []);
+    // The first tenant has used something, and yet whoever has waited longer than ten seconds is before the other.
+    stage.scheduler.put_queue(QueueSpec { longest_wait: Some(Duration::from_secs(15)), ..QueueSpec::new("q") });
+    stage.release(1, 0);
+    assert_eq!(stage.started(), [(2, 0)], "it has waited too long by now");
+    stage.scheduler.put_queue(QueueSpec::new("q"));
+    stage.release(2, 0);
+    assert_eq!(stage.started(), [(4, 0)], "the tenant that used less");
+    stage.enqueue(task(4, 1), Demand { tenant: "tenant".into(), ..of(None) });
+    stage.enqueue(task(5, 0), of(None));
+    stage.release(4, 0);
+    assert_eq!(stage.started(), [(3, 0)], "its class was created while it waited");
+}

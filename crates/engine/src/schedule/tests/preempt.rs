@@ -254,3 +254,52 @@ fn a_whole_gang_is_ended_once_although_one_of_it_was_chosen_alone_before() {
     ended.sort_unstable();
     assert_eq!(ended, [(1, 0), (1, 1), (1, 2)]);
 }
+
+#[test]
+fn a_member_that_its_part_needs_is_not_ended_alone() {
+    let mut stage = stage(&[deserves("a", 6000), deserves("b", 2000)]);
+    let member = |part: &str| {
+        let gang = Gang {
+            namespace: "d".into(),
+            name: "g".into(),
+            own: None,
+            least: 3,
+            part: part.into(),
+            least_of: Arc::new(BTreeMap::from([("ps".to_owned(), 1), ("worker".to_owned(), 2)])),
+        };
+        Demand { gang: Some(gang), ..of("a", 2000) }
+    };
+    (0..3).for_each(|node| stage.enqueue(task(1, node), member("worker")));
+    assert_eq!(stage.started().len(), 0, "a server is missing");
+    stage.enqueue(task(1, 3), member("ps"));
+    assert_eq!(stage.started().len(), 4);
+    stage.enqueue(task(2, 0), of("b", 2000));
+    let ended = victims(&mut stage);
+    assert_eq!(ended.len(), 1);
+    assert!(ended[0].1 < 3, "a worker goes, not the only server: {ended:?}");
+}
+
+/// Who is being ended is known without a look at all who run.
+#[test]
+fn a_search_for_victims_looks_at_those_who_are_being_ended_and_at_no_other_task() {
+    let nodes: Vec<NodeSpec> =
+        (0..20).map(|at| declared(&format!("n{at}"), &[("cpu", 100_000), ("pods", 200)])).collect();
+    let mut stage = Stage::declared(&nodes);
+    let deserved =
+        |name: &str, cores: u64| QueueSpec { deserved: quantities(&[("cpu", cores)]), ..QueueSpec::new(name) };
+    stage.scheduler.put_queue(deserved("a", 500_000));
+    stage.scheduler.put_queue(deserved("b", 1_500_000));
+    let of = |queue: &str| Demand { queue: queue.into(), ..demand(1000) };
+    (0..2000).for_each(|at| stage.enqueue(task(1, at), of("a")));
+    assert_eq!(stage.started().len(), 2000);
+    stage.enqueue(task(2, 0), of("b"));
+    let mut decided = Vec::new();
+    let looks = work::looks(|| decided = stage.decisions());
+    assert!(matches!(decided[..], [Decision::Preempt(_)]), "{decided:?}");
+    assert!(looks < 50, "{looks} looks");
+    let Decision::Preempt(preemption) = &decided[0] else { panic!("{decided:?}") };
+    let ending = |stage: &Stage| stage.scheduler.ending.iter().copied().collect::<Vec<_>>();
+    assert_eq!(ending(&stage), [preemption.victim]);
+    stage.scheduler.release(preemption.victim, stage.now);
+    assert_eq!(ending(&stage), []);
+}

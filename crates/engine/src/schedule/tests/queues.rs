@@ -146,15 +146,21 @@ fn ten_thousand_queues_and_their_edits_cost_others_nothing() {
     stage.enqueue(task(1, 0), of("default", 9000));
     for queue in 0..10_000 {
         let spec = QueueSpec { weight: queue % 7 + 1, ..QueueSpec::new(format!("q{queue}")) };
-        stage.scheduler.put_queue(spec);
-        assert_eq!(stage.started(), []);
+        let looks = work::looks(|| {
+            stage.scheduler.put_queue(spec);
+            assert_eq!(stage.started(), []);
+        });
+        assert!(looks <= 20, "a new queue costs looks at {looks}");
     }
     stage.enqueue(task(2, 0), of("q77", 1000));
     assert_eq!(stage.started(), [(2, 0)]);
     for edit in 0..10_000 {
         let spec = QueueSpec { weight: edit % 5 + 1, ..QueueSpec::new(format!("q{}", edit * 7 % 10_000)) };
-        stage.scheduler.put_queue(spec);
-        assert_eq!(stage.started(), []);
+        let looks = work::looks(|| {
+            stage.scheduler.put_queue(spec);
+            assert_eq!(stage.started(), []);
+        });
+        assert!(looks <= 20, "an edit looks at {looks} queues");
     }
     let report = stage.scheduler.queue("q77").unwrap();
     let all: u64 = stage
@@ -203,4 +209,78 @@ fn moved_queues_take_what_they_use_and_reserve_with_them() {
     stage.scheduler.put_queue(leaf);
     assert_eq!(stage.started().len(), 2, "nothing is kept any more");
     assert_eq!(used(&stage, "root"), Some(8000));
+}
+
+#[test]
+fn queues_that_were_deleted_and_names_that_nobody_created_leave_nothing_behind() {
+    let mut stage = Stage::declared(&[declared("n", &[("cpu", 8000), ("pods", 100)])]);
+    for at in 0..50_000_u32 {
+        let name = format!("q{at}");
+        stage.scheduler.put_queue(QueueSpec { parent: Some("root".into()), ..QueueSpec::new(name.as_str()) });
+        if at % 1000 == 0 {
+            stage.enqueue(task(1, at), Demand { queue: name.as_str().into(), ..demand(1000) });
+            assert_eq!(stage.started().len(), 1);
+            stage.scheduler.remove_queue(&name);
+            stage.enqueue(task(2, at), Demand { queue: name.as_str().into(), ..demand(1000) });
+            assert_eq!(stage.started(), [], "it does not exist any more");
+            stage.release(2, at);
+            stage.release(1, at);
+        } else {
+            stage.scheduler.remove_queue(&name);
+        }
+    }
+    assert_eq!(stage.scheduler.tree.all().count(), 2, "root and default");
+    stage.scheduler.put_queue(QueueSpec::new("again"));
+    stage.enqueue(task(3, 0), Demand { queue: "again".into(), ..demand(1000) });
+    assert_eq!(stage.started(), [(3, 0)]);
+}
+
+/// Room that nobody takes is offered to every queue once, however many there are.
+#[test]
+fn an_offer_that_nobody_takes_costs_about_one_look_for_each_queue() {
+    const QUEUES: u64 = 1000;
+    let small = |at: u64| QueueSpec { capability: quantities(&[("cpu", 500)]), ..QueueSpec::new(format!("q{at}")) };
+    let mut stage = stage(1000, &(0..QUEUES).map(small).collect::<Vec<_>>());
+    stage.enqueue(task(1, 0), of("default", 1000));
+    assert_eq!(stage.started(), [(1, 0)]);
+    // It finds no room, so its shape waits for some; the others of that shape lack quota.
+    stage.enqueue(task(1, 1), of("default", 1000));
+    assert_eq!(stage.started(), []);
+    (0..QUEUES).for_each(|at| stage.enqueue(task(2, at as u32), of(&format!("q{at}"), 1000)));
+    assert_eq!(stage.started(), []);
+    stage.release(1, 1);
+    let looks = work::looks(|| {
+        stage.release(1, 0);
+        assert_eq!(stage.started(), []);
+    });
+    assert!((QUEUES..QUEUES * 6).contains(&looks), "{looks} looks at {QUEUES} queues");
+}
+
+#[test]
+fn a_queue_counts_tasks_that_wait_as_it_counts_tasks_that_run() {
+    let mut stage = stage(3000, &[QueueSpec::new("p"), QueueSpec { parent: Some("p".into()), ..QueueSpec::new("a") }]);
+    let gang = |least| Gang {
+        namespace: "n".into(),
+        name: format!("g{least}").into(),
+        own: None,
+        least,
+        part: "p".into(),
+        least_of: Arc::default(),
+    };
+    let counts = |stage: &Stage, queue: &str| {
+        let report = stage.scheduler.queue(queue).unwrap();
+        (report.running, report.pending)
+    };
+    stage.enqueue(task(1, 0), of("a", 1000));
+    assert_eq!(stage.started(), [(1, 0)]);
+    (0..3).for_each(|at| stage.enqueue(task(2, at), Demand { gang: Some(gang(3)), ..of("a", 1000) }));
+    // It lacks one of its least.
+    (0..4).for_each(|at| stage.enqueue(task(3, at), Demand { gang: Some(gang(5)), ..of("a", 1000) }));
+    assert_eq!(stage.started(), []);
+    assert_eq!([counts(&stage, "a"), counts(&stage, "p"), counts(&stage, "root")], [(1, 7); 3]);
+    stage.scheduler.put_queue(QueueSpec::new("a"));
+    assert_eq!([counts(&stage, "a"), counts(&stage, "p"), counts(&stage, "root")], [(1, 7), (0, 0), (1, 7)]);
+    stage.release(1, 0);
+    assert_eq!(stage.started(), [(2, 0), (2, 1), (2, 2)]);
+    assert_eq!(counts(&stage, "a"), (3, 4));
 }

@@ -18,7 +18,7 @@ struct Come {
 }
 
 #[derive(Clone, Debug)]
-struct World {
+pub(super) struct World {
     tasks: Vec<Come>,
     /// Capability, guarantee and deserved of each queue, in cores.
     quotas: Vec<(Option<u64>, Option<u64>, Option<u64>)>,
@@ -38,7 +38,7 @@ fn come() -> impl Strategy<Value = Come> {
         .prop_map(|(queue, tenant, cpu, gpus, bound, gang, ssd)| Come { queue, tenant, cpu, gpus, bound, gang, ssd })
 }
 
-fn world() -> impl Strategy<Value = World> {
+pub(super) fn world() -> impl Strategy<Value = World> {
     let quota = (prop::option::of(1..12_u64), prop::option::of(0..3_u64), prop::option::of(0..9_u64));
     (
         prop::collection::vec(come(), 1..25),
@@ -58,7 +58,7 @@ fn world() -> impl Strategy<Value = World> {
         })
 }
 
-fn build(world: &World) -> (Stage, Vec<TaskRef>) {
+pub(super) fn build(world: &World) -> (Stage, Vec<TaskRef>) {
     let mut nodes = vec![
         declared("x", &[("cpu", 4000), ("pods", 5), ("gpu", 2)]),
         declared("y", &[("cpu", 8000), ("pods", 8)]),
@@ -123,12 +123,19 @@ fn build(world: &World) -> (Stage, Vec<TaskRef>) {
     (stage, all)
 }
 
-/// Makes the proposed changes in a copy, one after the other; returns how many it took.
-fn follow(scheduler: &Scheduler, task: TaskRef) -> usize {
+/// Makes the proposed changes in a copy, one after the other; returns how many it took. Each is possible, and the least of its
+/// kind if it is enough.
+pub(super) fn follow(scheduler: &Scheduler, task: TaskRef) -> usize {
     let mut copy = scheduler.clone();
     let mut told = Vec::new();
     for round in 1..=40 {
         let proposal = copy.propose(task).unwrap_or_else(|| panic!("{task:?}: nothing is proposed after {told:?}"));
+        assert_possible(&copy, &proposal.change);
+        if proposal.suffices == Some(true) {
+            for smaller in smaller(&copy, &proposal.change) {
+                assert!(!goes(&copy, task, &smaller), "{task:?} goes after {smaller:?} too, not only after {proposal}");
+            }
+        }
         copy = copy.with_change(task, &proposal.change);
         let goes = copy.start_all().contains(&task);
         assert!(goes || proposal.suffices == Some(false), "{task:?} does not go after {proposal}");
@@ -138,6 +145,112 @@ fn follow(scheduler: &Scheduler, task: TaskRef) -> usize {
         told.push(proposal.to_string());
     }
     panic!("{task:?} does not go after {told:#?}");
+}
+
+pub(super) fn goes(scheduler: &Scheduler, task: TaskRef, change: &Remedy) -> bool {
+    scheduler.with_change(task, change).start_all().contains(&task)
+}
+
+fn held(scheduler: &Scheduler, ends: &[TaskRef], name: &str) -> u64 {
+    let index = scheduler.names.find(name).unwrap();
+    ends.iter().map(|task| scheduler.running[task].amounts.get(index)).sum()
+}
+
+/// Insists that somebody could make the change.
+fn assert_possible(scheduler: &Scheduler, change: &Remedy) {
+    let queue = |name: &str| scheduler.tree.find(name).unwrap();
+    let index = |name: &str| scheduler.names.find(name).unwrap();
+    match change {
+        Remedy::FreeQuota { amounts, ends, .. } | Remedy::FreeRoom { amounts, ends, .. } => {
+            assert!(!ends.is_empty() && !amounts.is_empty(), "{change}: nothing is freed");
+            for (name, amount) in amounts {
+                assert_eq!(held(scheduler, ends, name), *amount, "{change}: {ends:?} hold something else");
+            }
+            for task in ends {
+                let running = &scheduler.running[task];
+                match change {
+                    Remedy::FreeRoom { node: Some(node), .. } => assert_eq!(running.assignment.node, *node),
+                    Remedy::FreeQuota { queue: whose, .. } => {
+                        assert!(scheduler.tree.path(running.leaf).any(|at| at == queue(whose)), "{change}: {task:?}");
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Remedy::RaiseCapability { queue: whose, to } => {
+            assert!(!to.is_empty());
+            for (name, to) in to {
+                for (level, at) in scheduler.tree.path(queue(whose)).enumerate() {
+                    let most = scheduler.tree.get(at).capability().get(index(name));
+                    assert!(most.is_none_or(|most| if level == 0 { *to > most } else { *to <= most }), "{change}");
+                }
+            }
+        }
+        Remedy::LowerGuarantee { queue: whose, to } => {
+            assert!(!to.is_empty());
+            for (name, to) in to {
+                let spec = &scheduler.tree.get(queue(whose)).spec;
+                assert!(*to < spec.guarantee[name], "{change}");
+                let below = QUEUES.iter().filter(|(_, parent)| *parent == Some(whose.as_str()));
+                let below = below.filter_map(|(child, _)| scheduler.tree.get(queue(child)).spec.guarantee.get(name));
+                assert!(below.sum::<u64>() <= *to, "{change}: its queues are guaranteed more");
+            }
+        }
+        Remedy::RaiseCapacity { node, to } => {
+            let node = scheduler.room.get(scheduler.room.find(node).unwrap()).unwrap();
+            assert!(
+                to.iter().all(|(name, to)| node.capacity(index(name)).is_some_and(|has| *to > has.amount)),
+                "{change}"
+            );
+        }
+        Remedy::AddNode { .. }
+        | Remedy::CreateQueue { .. }
+        | Remedy::AddMembers { .. }
+        | Remedy::Uncordon { .. }
+        | Remedy::RemoveTaint { .. }
+        | Remedy::LabelNode { .. } => {}
+    }
+}
+
+/// Returns changes of the same kind that are a little smaller.
+fn smaller(scheduler: &Scheduler, change: &Remedy) -> Vec<Remedy> {
+    let less = |amounts: &Quantities, by: fn(u64) -> u64| {
+        amounts
+            .iter()
+            .map(|(name, amount)| {
+                let mut fewer = amounts.clone();
+                fewer.insert(name.clone(), by(*amount));
+                fewer
+            })
+            .collect::<Vec<_>>()
+    };
+    match change {
+        Remedy::FreeQuota { ends, .. } | Remedy::FreeRoom { ends, .. } => (0..ends.len())
+            .map(|at| {
+                let mut fewer = ends.clone();
+                fewer.remove(at);
+                scheduler.with_ends(change, fewer)
+            })
+            .collect(),
+        Remedy::RaiseCapability { queue, to } => {
+            less(to, |to| to - 1).into_iter().map(|to| Remedy::RaiseCapability { queue: queue.clone(), to }).collect()
+        }
+        Remedy::LowerGuarantee { queue, to } => {
+            less(to, |to| to + 1).into_iter().map(|to| Remedy::LowerGuarantee { queue: queue.clone(), to }).collect()
+        }
+        Remedy::RaiseCapacity { node, to } => {
+            less(to, |to| to - 1).into_iter().map(|to| Remedy::RaiseCapacity { node: node.clone(), to }).collect()
+        }
+        Remedy::AddNode { capacity, labels } => less(capacity, |amount| amount - 1)
+            .into_iter()
+            .map(|capacity| Remedy::AddNode { capacity, labels: labels.clone() })
+            .collect(),
+        Remedy::AddMembers { missing } => vec![Remedy::AddMembers { missing: missing - 1 }],
+        Remedy::CreateQueue { .. }
+        | Remedy::Uncordon { .. }
+        | Remedy::RemoveTaint { .. }
+        | Remedy::LabelNode { .. } => Vec::new(),
+    }
 }
 
 proptest! {
@@ -189,20 +302,22 @@ fn an_estimate_comes_from_when_those_before_it_end() {
 }
 
 #[test]
-fn what_is_kept_from_a_task_by_labels_taints_and_sizes_is_named() {
-    let proposed = |node: NodeSpec, demand: Demand| {
-        let mut stage = Stage::declared(&[node]);
-        stage.enqueue(task(1, 1), demand);
-        assert_eq!(stage.started(), []);
-        assert_eq!(follow(&stage.scheduler, task(1, 1)), 1);
-        stage.scheduler.explain(task(1, 1)).unwrap().remedy.unwrap().to_string()
-    };
-    let node = || declared("n", &[("cpu", 4000), ("pods", 9)]);
-    let ssd = NodeConstraints { selector: [("disk".to_owned(), "ssd".to_owned())].into(), ..Default::default() };
-    let picky = Demand { constraints: Arc::new(ssd), ..demand(1000) };
-    assert_eq!(proposed(NodeSpec { labels_declared: true, ..node() }, picky), "label node n with disk=ssd");
-    let taint = Taint::new("gpu", "", TaintEffect::NoSchedule);
-    assert_eq!(proposed(NodeSpec { taints: vec![taint], ..node() }, demand(1000)), "remove the taint gpu from node n");
-    assert_eq!(proposed(node(), demand(6000)), "give node n 6 cpu");
-    assert_eq!(proposed(NodeSpec { cordoned: true, ..node() }, demand(1000)), "uncordon node n");
+fn a_frozen_scheduler_says_the_same_and_tries_nothing_until_it_is_asked_to() {
+    let mut stage = Stage::declared(&[declared("n", &[("cpu", 1000), ("pods", 9)])]);
+    (0..9).for_each(|node| stage.enqueue(task(1, node), demand(1000)));
+    assert_eq!(stage.started(), [(1, 0)]);
+    let frozen = stage.scheduler.freeze();
+    for node in 1..9 {
+        let waiting = task(1, node);
+        assert_eq!(frozen.why(waiting), stage.scheduler.why(waiting));
+        let mut told = frozen.explain(waiting).unwrap();
+        assert_eq!(told.remedy, None);
+        frozen.complete(&mut told);
+        assert_eq!(Some(told), stage.scheduler.explain(waiting));
+    }
+    // A copy of it may be changed, and knows no line of before.
+    let mut copy = frozen.clone();
+    copy.release(task(1, 1), stage.now);
+    assert_eq!(copy.why(task(1, 2)).unwrap().position, 0);
+    assert_eq!(frozen.why(task(1, 2)).unwrap().position, 1);
 }

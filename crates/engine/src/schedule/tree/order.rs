@@ -1,6 +1,6 @@
 //! The order in which leaves are served: level by level from the root. It only reads.
 
-use super::{OrderKey, QueueIx, Tree};
+use super::{OrderKey, QueueIx, Tree, work};
 
 impl Tree {
     /// Iterates over the leaves where something waits, in the order of service.
@@ -43,6 +43,7 @@ impl Iterator for Leaves<'_> {
                     }
                 },
                 Visit::Queue(at) => {
+                    work::look();
                     let at = *at;
                     self.open.pop();
                     let queue = self.tree.get(at);

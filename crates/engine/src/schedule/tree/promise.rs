@@ -1,7 +1,27 @@
 //! Promises: amounts that units get once tasks are over that are being ended, counted along the path to the root. It decides
 //! nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{Amounts, QueueIx, Tree};
+
+/// What would be freed in each queue and those above it.
+#[derive(Clone, Debug, Default)]
+pub(in crate::schedule) struct FreedQuota(BTreeMap<QueueIx, Amounts>);
+
+impl FreedQuota {
+    pub(in crate::schedule) fn get(&self, at: QueueIx, index: usize) -> u64 {
+        self.0.get(&at).map_or(0, |freed| freed.get(index))
+    }
+
+    /// Counts what a task of a leaf frees, or does not free after all.
+    pub(in crate::schedule) fn count(&mut self, tree: &Tree, leaf: QueueIx, amounts: &Amounts, gone: bool) {
+        for at in tree.path(leaf) {
+            let freed = self.0.entry(at).or_default();
+            if gone { freed.add(amounts) } else { freed.sub(amounts) }
+        }
+    }
+}
 
 impl Tree {
     /// Promises amounts to a unit of a leaf, or takes the promise back.
@@ -31,27 +51,54 @@ impl Tree {
         }
     }
 
-    /// Reports whether these amounts would leave less than is guaranteed to other queues once leaves have freed others.
-    pub(in crate::schedule) fn breaks_guarantees_without(
-        &mut self,
-        leaf: QueueIx,
-        wanted: &Amounts,
-        freed: &[(QueueIx, Amounts)],
-    ) -> bool {
-        if self.guaranteed.is_empty() {
-            return false;
+    /// Reports whether these amounts fit within every quota on their path once so much is freed in each queue: within
+    /// capabilities, and beside what is guaranteed to others. All that is being ended is part of what is freed.
+    pub(in crate::schedule) fn fits_quotas(&self, leaf: QueueIx, wanted: &Amounts, freed: &FreedQuota) -> bool {
+        let within = self.path(leaf).all(|at| {
+            let queue = self.get(at);
+            queue.capability.iter().all(|(index, most)| {
+                let left = queue.allocated.get(index).saturating_sub(freed.get(at, index));
+                let more = wanted.get(index);
+                more == 0 || left.saturating_add(queue.nominated.get(index)).saturating_add(more) <= most
+            })
+        });
+        let guaranteed = |index: usize| {
+            let without = self.reserved_without(leaf, index, 0, freed);
+            let with = self.reserved_without(leaf, index, wanted.get(index), freed);
+            let promised = self.get(Self::ROOT).nominated.get(index);
+            // What a guarantee covers may be promised to another unit of the queue.
+            let covered = with <= without && self.get(leaf).nominated.get(index) == 0;
+            covered || with + i128::from(promised) <= i128::from(self.total.get(index))
+        };
+        within && self.guaranteed.keys().all(|index| guaranteed(*index))
+    }
+
+    /// Returns how much of a resource all queues use or keep for guarantees once so much is freed, and a leaf uses so much
+    /// more. Only queues that this concerns are looked at.
+    fn reserved_without(&self, leaf: QueueIx, index: usize, more: u64, freed: &FreedQuota) -> i128 {
+        let concerned: BTreeSet<QueueIx> = freed.0.keys().copied().chain(self.path(leaf)).collect();
+        let mut deepest_first: Vec<(usize, QueueIx)> =
+            concerned.into_iter().map(|at| (self.path(at).count(), at)).collect();
+        deepest_first.sort_unstable_by(|one, other| other.cmp(one));
+        let mut changes: BTreeMap<QueueIx, i128> = BTreeMap::new();
+        let mut of_root = 0;
+        for (_, at) in deepest_first {
+            let queue = self.get(at);
+            let used = if queue.children.is_empty() {
+                i128::from(queue.allocated.get(index)) - i128::from(freed.get(at, index))
+            } else {
+                i128::from(queue.children_reserved.get(index)) + changes.get(&at).copied().unwrap_or(0)
+            };
+            let used = used + if at == leaf { i128::from(more) } else { 0 };
+            let reserved = used.max(i128::from(queue.guarantee.get(index).unwrap_or(0)));
+            match queue.parent {
+                Some(parent) => {
+                    *changes.entry(parent).or_default() += reserved - i128::from(queue.reserved.get(index));
+                }
+                None => of_root = reserved,
+            }
         }
-        for (at, amounts) in freed {
-            self.change(*at, |queue| queue.allocated.sub(amounts));
-        }
-        // Nothing is left then that is being ended.
-        let ending = std::mem::take(&mut self.at(Self::ROOT).ending);
-        let breaks = self.breaks_guarantees(leaf, wanted).is_some();
-        self.at(Self::ROOT).ending = ending;
-        for (at, amounts) in freed {
-            self.change(*at, |queue| queue.allocated.add(amounts));
-        }
-        breaks
+        of_root
     }
 
     /// Reports whether tasks are being ended.

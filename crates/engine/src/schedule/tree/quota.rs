@@ -1,9 +1,8 @@
 //! Quotas: what capabilities and guarantees of others leave for a queue, and what it is entitled to. It changes nothing but who
 //! waits for whom.
 
-use std::collections::HashMap;
-
 use super::{Amounts, QueueIx, Tree};
+use octoflow_model::IdMap;
 
 /// A quota that leaves no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +35,14 @@ impl Tree {
         self.guaranteed_elsewhere(leaf, wanted)
     }
 
-    /// Reports whether the quota is smaller than these amounts, however little is used of it.
-    pub(in crate::schedule) fn is_too_large(&self, limit: &QuotaLimit, wanted: &Amounts) -> bool {
-        let most = self.get(limit.queue).capability.get(limit.resource);
-        !limit.guarantee && most.is_some_and(|most| wanted.get(limit.resource) > most)
+    /// Reports whether a queue on the path may not use so much, or guarantees of other queues leave less than this, however
+    /// little is used.
+    pub(in crate::schedule) fn excludes(&self, leaf: QueueIx, wanted: &Amounts) -> bool {
+        let too_small = |at: QueueIx| {
+            let mut most = self.get(at).capability.iter();
+            most.any(|(index, most)| wanted.get(index) > most)
+        };
+        self.path(leaf).any(too_small) || self.guaranteed.keys().any(|index| self.is_kept(leaf, *index, wanted))
     }
 
     /// Returns the resource that must stay free for guarantees of other queues. Without room nobody's guarantee is in the
@@ -73,7 +76,9 @@ impl Tree {
                 } else {
                     queue.children_reserved.get(index)
                 };
-                let before = queue.reserved.get(index);
+                // What is promised here is as good as used, also where a guarantee covers it.
+                let within = within.saturating_add(queue.promised(index));
+                let before = queue.reserved.get(index).max(within);
                 more = within.saturating_add(more).max(before) - before;
             }
             // What was promised to others is theirs, beyond what those leave who are being ended for them.
@@ -83,12 +88,11 @@ impl Tree {
         })
     }
 
-    /// Reports whether a limit leaves less than this, however little is used.
-    pub(in crate::schedule) fn is_never_free(&self, leaf: QueueIx, limit: &QuotaLimit, wanted: &Amounts) -> bool {
-        if !limit.guarantee {
-            return self.is_too_large(limit, wanted);
+    /// Reports whether guarantees of other queues leave less than this of a resource, however little is used.
+    fn is_kept(&self, leaf: QueueIx, resource: usize, wanted: &Amounts) -> bool {
+        if wanted.get(resource) == 0 {
+            return false;
         }
-        let resource = limit.resource;
         let path: Vec<QueueIx> = self.path(leaf).collect();
         // What is guaranteed to queues beside the path is never free for this one.
         let beside = path.iter().skip(1).flat_map(|at| &self.get(*at).children).filter(|child| !path.contains(child));
@@ -96,17 +100,14 @@ impl Tree {
         kept.saturating_add(wanted.get(resource)) > self.total.get(resource)
     }
 
-    /// Reports whether guarantees of other queues leave less than this, however little is used.
-    pub(in crate::schedule) fn excludes(&self, leaf: QueueIx, wanted: &Amounts) -> bool {
-        self.guaranteed.keys().filter(|resource| wanted.get(**resource) > 0).any(|resource| {
-            let limit = QuotaLimit { queue: leaf, resource: *resource, guarantee: true };
-            self.is_never_free(leaf, &limit, wanted)
-        })
+    /// Returns what is guaranteed to the queues below one, in sum.
+    pub(in crate::schedule) fn guaranteed_to_children(&self, at: QueueIx, resource: usize) -> u64 {
+        self.get(at).children.iter().map(|child| self.guaranteed_below(*child, resource)).fold(0, u64::saturating_add)
     }
 
     /// Returns what is guaranteed to a queue, or in sum to those below it if that is more.
     fn guaranteed_below(&self, at: QueueIx, resource: usize) -> u64 {
-        let mut sums: HashMap<QueueIx, u64> = HashMap::new();
+        let mut sums: IdMap<QueueIx, u64> = IdMap::default();
         // Children come after their parents in this list.
         let mut down = vec![at];
         let mut next = 0;
@@ -120,18 +121,5 @@ impl Tree {
             sums.insert(at, below.max(queue.guarantee.get(resource).unwrap_or(0)));
         }
         sums.get(&at).copied().unwrap_or(0)
-    }
-
-    /// Reports whether the queue, with these amounts more, uses no more than it deserves of any of them.
-    pub(in crate::schedule) fn is_entitled(&self, at: QueueIx, more: &Amounts) -> bool {
-        let queue = self.get(at);
-        more.iter().all(|(index, amount)| {
-            !self.matters(index) || queue.used(index).saturating_add(amount) <= queue.deserved.get(index)
-        })
-    }
-
-    /// A resource that no node counts, such as one of an unlimited node, is never a reason to end somebody.
-    fn matters(&self, index: usize) -> bool {
-        self.total.get(index) > 0
     }
 }

@@ -24,11 +24,13 @@ use serde_json::{Value, json};
 
 use crate::{
     inputs,
+    lives::Lives,
     play::{DAWN, ROOMY, RUN},
     text::yaml,
 };
 
 pub(crate) struct Stage {
+    pub(crate) lives: Lives,
     pub(crate) engine: Engine,
     pub(crate) now: Time,
     pub(crate) facts: BTreeMap<RunId, Vec<Fact>>,
@@ -124,6 +126,7 @@ impl Stage {
     pub(crate) fn empty(capacity: Capacity) -> Self {
         Self {
             engine: Engine::new(capacity),
+            lives: Lives::default(),
             now: DAWN,
             facts: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -280,6 +283,7 @@ impl Stage {
     }
 
     fn take(&mut self, outcome: Outcome) -> Option<Refusal> {
+        outcome.decided.iter().for_each(|decided| self.lives.take(decided));
         for octoflow_engine::Decided { run, facts, .. } in outcome.decided {
             for fact in &facts {
                 let text = serde_json::to_string(fact).expect("a fact can be written");
@@ -341,6 +345,7 @@ impl Stage {
         for (run, facts) in &mut self.facts {
             facts.truncate(before.facts[run]);
         }
+        self.lives.reread(&self.facts);
         (self.pods, self.begun) = (before.pods, before.begun);
         for (_, pod) in self.starts.split_off(before.starts) {
             self.tasks.remove(&pod);

@@ -1,6 +1,8 @@
 //! Tasks that wait for others: pods are created when enough pods of those run or have succeeded.
 
-use octoflow_engine::volcano::explain::explain;
+use octoflow_engine::volcano::{DIALECT, explain::explain, status::object};
+use octoflow_model::Time;
+use serde_json::json;
 
 use super::stage::Stage;
 use crate::play::RUN;
@@ -11,7 +13,7 @@ fn vj16_pods_are_created_once_those_they_wait_for_run() {
     assert_eq!(stage.live(), ["j-a-0", "j-a-1"]);
     let told = explain(stage.run(RUN), None);
     assert!(
-        told.iter().any(|one| one.node == "b" && one.reason == "waits for task 'a' (0 of 2 pods up or done)"),
+        told.iter().any(|one| one.node == "b" && one.reason == "waits for task 'a' (0 of 2 pods ready or done)"),
         "{told:?}"
     );
     stage.up("j-a-0");
@@ -79,4 +81,46 @@ fn after_a_restart_of_the_whole_they_wait_again() {
     stage.up("j-a-0");
     stage.exit("j-b-0", 1);
     assert_eq!(stage.live(), ["j-a-0", "j-b-0"]);
+}
+
+#[test]
+fn vj16_a_pod_with_a_readiness_probe_counts_once_it_is_ready() {
+    let probed = "{spec: {containers: [{name: m, image: i, command: [c], readinessProbe: {tcpSocket: {port: 80}}}]}}";
+    let mut stage = Stage::new(&format!(
+        "{{minAvailable: 1, tasks: [{{name: a, template: {probed}}}, {{name: b, dependsOn: {{name: [a]}}}}]}}"
+    ));
+    stage.up("j-a-0");
+    assert_eq!(stage.phase(), "Running");
+    assert_eq!(stage.live(), ["j-a-0"], "it runs and is not ready");
+    stage.restart();
+    stage.ready("j-a-0", true);
+    assert_eq!(stage.live(), ["j-a-0", "j-b-0"]);
+    // What has begun does not go back.
+    stage.ready("j-a-0", false);
+    assert_eq!(stage.live(), ["j-a-0", "j-b-0"]);
+    stage.exit("j-b-0", 0);
+    stage.exit("j-a-0", 0);
+    stage.ends("Completed");
+}
+
+#[test]
+fn vj16_a_pod_that_is_not_ready_is_not_shown_as_ready() {
+    let probe = "readinessProbe: {tcpSocket: {port: 80}}";
+    let spec = format!(
+        "tasks: [{{name: a, template: {{spec: {{containers: [{{name: main, image: i, command: [c], {probe}}}]}}}}}}]"
+    );
+    let mut stage = Stage::new(&spec);
+    stage.up("j-a-0");
+    let seen = |stage: &Stage| {
+        let pods = DIALECT.view.pods(&object(stage.run(RUN)), Time(0), None).items;
+        let status = &pods[0].1["status"];
+        let of = |kind: &str| {
+            let all = status["conditions"].as_array().expect("there are conditions");
+            all.iter().find(|one| one["type"] == kind).map(|one| one["status"].clone()).unwrap_or_default()
+        };
+        (status["containerStatuses"][0]["ready"].clone(), of("ContainersReady"), of("Ready"))
+    };
+    assert_eq!(seen(&stage), (json!(false), json!("False"), json!("False")));
+    stage.ready("j-a-0", true);
+    assert_eq!(seen(&stage), (json!(true), json!("True"), json!("True")));
 }

@@ -1,6 +1,12 @@
 //! The gang of a job: its least start together or not at all.
 
-use octoflow_engine::{Capacity, Input, schedule::spec::NodeSpec, volcano::explain::explain};
+use octoflow_engine::{
+    Capacity, Input,
+    schedule::spec::NodeSpec,
+    volcano::{DIALECT, explain::explain, status::object},
+};
+use octoflow_model::{Time, taskset::StopReason};
+use serde_json::{Value, json};
 
 use super::stage::Stage;
 use crate::play::{ROOMY, RUN};
@@ -71,4 +77,54 @@ fn a_restart_of_the_whole_gathers_the_gang_anew() {
     assert_eq!(stage.live(), ["j2-x-0"], "two of three are not all");
     stage.exit("j2-x-0", 0);
     assert_eq!(stage.live().len(), 3);
+}
+
+/// Names of the pods that others see.
+fn shown(stage: &Stage) -> Vec<String> {
+    DIALECT.view.pods(&object(stage.run(RUN)), Time(0), None).items.into_iter().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn vj03_no_pod_is_shown_or_counted_before_its_gang_is_let_in() {
+    let mut stage = stage(2);
+    stage.submit(
+        1,
+        "{minAvailable: 2, policies: [{event: PodFailed, action: RestartJob}], tasks: [{name: a, replicas: 3, minAvailable: 2}]}",
+    );
+    assert_eq!(shown(&stage), ["j-a-0", "j-a-1", "j-a-2"], "the third is pending beside a gang that runs");
+    assert_eq!(stage.status()["pending"], 3);
+    stage.up_all();
+    stage.input(Input::Node { name: "local".to_owned(), spec: slots(1) });
+    stage.exit("j-a-0", 1);
+    stage.leave();
+    assert_eq!((stage.phase().as_str(), shown(&stage)), ("Pending", Vec::<String>::new()));
+    assert_eq!((&stage.status()["pending"], &stage.status()["taskStatusCount"]["a"]["phase"]), (&json!(0), &json!({})));
+    stage.input(Input::Node { name: "local".to_owned(), spec: slots(2) });
+    assert_eq!(shown(&stage).len(), 3);
+}
+
+#[test]
+fn a_pod_that_waits_or_has_ended_can_be_deleted() {
+    let mut stage = stage(2);
+    stage.submit(
+        1,
+        "{minAvailable: 1, policies: [{event: PodEvicted, action: AbortJob}], tasks: [{name: a, replicas: 3, minAvailable: 1, policies: [{event: PodEvicted}]}, {name: b, minAvailable: 0}]}",
+    );
+    let waiting = shown(&stage).into_iter().find(|pod| pod.contains("-a-") && !stage.live().contains(pod));
+    let waiting = waiting.expect("one of a waits for room");
+    let before = object(stage.run(RUN));
+    stage.evict(&waiting, StopReason::Deleted);
+    let uid = |object: &Value| {
+        let pods = object["status"]["pods"].as_array().expect("there are pods");
+        pods.iter().find(|pod| pod["name"] == waiting.as_str()).expect("it is there")["uid"].clone()
+    };
+    assert_ne!(uid(&before), uid(&object(stage.run(RUN))), "it is another pod");
+    stage.up_all();
+    let done = stage.live().remove(0);
+    stage.exit(&done, 0);
+    stage.evict(&done, StopReason::Deleted);
+    assert_eq!(stage.status()["succeeded"], 0, "it is created again");
+    stage.evict("j-b-0", StopReason::Deleted);
+    stage.leave();
+    assert_eq!(stage.phase(), "Aborted", "what is deleted raises PodEvicted");
 }

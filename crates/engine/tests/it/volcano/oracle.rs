@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use octoflow_model::Time;
 
-use super::scheme::Scheme;
+use super::scheme::{Rule, Scheme, Sizes};
 
 #[derive(Clone, Debug)]
 pub(super) struct Oracle {
@@ -33,6 +33,8 @@ pub(super) struct Pod {
     index: u32,
     pub(super) is: Is,
     restarts: u32,
+    /// Its probes say that it is ready.
+    ready: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,14 @@ impl Oracle {
         let mut pods = Vec::new();
         for (task, spec) in job.tasks.iter().enumerate() {
             for index in 0..spec.replicas {
-                pods.push(Pod { name: format!("j-t{task}-{index}"), task, index, is: Is::Gone, restarts: 0 });
+                pods.push(Pod {
+                    name: format!("j-t{task}-{index}"),
+                    task,
+                    index,
+                    is: Is::Gone,
+                    restarts: 0,
+                    ready: false,
+                });
             }
         }
         let created = vec![false; job.tasks.len()];
@@ -126,17 +135,36 @@ impl Oracle {
         let waits = |task: &usize| !self.job.tasks[*task].after.is_empty();
         let of_waiting: u32 =
             (0..self.job.tasks.len()).filter(|task| waits(task)).map(|task| self.job.least_of(task)).sum();
-        let free = self.count(|pod| !waits(&pod.task));
+        let free = self.count(|pod| !waits(&pod.task) && !self.is_surplus(pod));
         self.job.least().saturating_sub(of_waiting).min(free)
     }
 
     pub(super) fn up(&mut self, name: &str) {
         let at = self.at(name);
         if self.pods[at].is == Is::Starting {
-            self.pods[at].is = Is::Up;
+            (self.pods[at].is, self.pods[at].ready) = (Is::Up, false);
             self.call_off(at, &["PodPending", "PodFailed", "PodEvicted"]);
         }
         self.settle();
+    }
+
+    /// The probes of a pod say something.
+    pub(super) fn ready(&mut self, name: &str, ready: bool) {
+        let at = self.at(name);
+        if self.pods[at].is == Is::Up {
+            self.pods[at].ready = ready;
+        }
+        self.settle();
+    }
+
+    pub(super) fn is_probed(&self, name: &str) -> bool {
+        let pod = &self.pods[self.at(name)];
+        pod.is == Is::Up && self.job.tasks[pod.task].probed
+    }
+
+    /// Whether the task of a pod has become too small for it.
+    fn is_surplus(&self, pod: &Pod) -> bool {
+        pod.index >= self.job.tasks[pod.task].replicas
     }
 
     /// A pod is over; without a code it is lost.
@@ -179,7 +207,7 @@ impl Oracle {
             self.call_off(at, &["PodPending"]);
             if code != Some(0) {
                 self.raise("PodFailed", at, code);
-            } else if self.pods.iter().all(|pod| pod.task != task || pod.is == Is::Good) {
+            } else if self.pods.iter().all(|pod| pod.task != task || pod.is == Is::Good || self.is_surplus(pod)) {
                 self.raise("TaskCompleted", at, None);
             }
         }
@@ -217,7 +245,7 @@ impl Oracle {
     fn revive(&mut self, at: usize) {
         if matches!(self.pods[at].is, Is::Resting(until) if until <= self.now) {
             // Its pod has been running all the time.
-            self.pods[at].is = Is::Up;
+            (self.pods[at].is, self.pods[at].ready) = (Is::Up, false);
             self.revived.push(self.pods[at].name.clone());
         }
     }
@@ -245,6 +273,47 @@ impl Oracle {
             self.kill(|_| true, true);
             self.kills += 1;
             self.phase = "Terminating";
+        }
+        self.settle();
+    }
+
+    /// Somebody asks for an action by its name.
+    pub(super) fn perform(&mut self, action: &'static str) {
+        match (action, self.phase) {
+            ("AbortJob", _) => self.suspend(),
+            ("ResumeJob", _) => self.resume(),
+            ("TerminateJob", _) => self.stop(),
+            ("CompleteJob", "Restarting") => {
+                self.kill(|_| true, true);
+                self.kills += 1;
+                self.phase = "Completing";
+            }
+            _ => self.act(action, 0, "CommandIssued"),
+        }
+        self.settle();
+    }
+
+    /// Somebody changes the numbers of pods.
+    pub(super) fn amend(&mut self, sizes: &Sizes) {
+        self.job.resize(sizes);
+        for (task, (replicas, _)) in sizes.tasks.iter().enumerate() {
+            let has = self.count(|pod| pod.task == task);
+            for index in has..*replicas {
+                let name = format!("j-t{task}-{index}");
+                self.pods.push(Pod { name, task, index, is: Is::Gone, restarts: 0, ready: false });
+            }
+        }
+        let surplus: Vec<String> =
+            self.pods.iter().filter(|pod| self.is_surplus(pod)).map(|pod| pod.name.clone()).collect();
+        let pods = &self.pods;
+        self.later.retain(|at, _| !surplus.contains(&pods[*at].name));
+        self.kill_some(|pod| surplus.contains(&pod.name), false);
+        if matches!(self.phase, "Pending" | "Running" | "Restarting") {
+            let meant = |rule: &&Rule| rule.events.contains(&"*") || rule.events.contains(&"JobUpdated");
+            let action = self.job.policies.iter().find(meant).map(|rule| rule.action);
+            if let Some(action) = action.filter(|action| action.ends_with("Job")) {
+                self.act(action, 0, "JobUpdated");
+            }
         }
         self.settle();
     }
@@ -375,11 +444,13 @@ impl Oracle {
         }
         let of = |up: usize| {
             let least = self.job.least_of(up);
-            let ready = self.count(|pod| pod.task == up && matches!(pod.is, Is::Up | Is::Good));
+            let probed = self.job.tasks[up].probed;
+            let is_up = |pod: &Pod| pod.is == Is::Up && (pod.ready || !probed);
+            let ready = self.count(|pod| pod.task == up && (is_up(pod) || pod.is == Is::Good));
             let bad = self.count(|pod| pod.task == up && pod.is == Is::Bad);
             if ready >= least {
                 Some(true)
-            } else if self.job.tasks[up].replicas - bad < least || self.may_start(up).is_none() {
+            } else if self.job.tasks[up].replicas.saturating_sub(bad) < least || self.may_start(up).is_none() {
                 None
             } else {
                 Some(false)
@@ -416,12 +487,12 @@ impl Oracle {
             return true;
         }
         let before = self.phase;
-        let (all, least) = (self.pods.len() as u32, self.job.least());
+        let (all, least) = (self.count(|pod| !self.is_surplus(pod)), self.job.least());
         let good = self.count(|pod| pod.is == Is::Good);
         let bad = self.count(|pod| pod.is == Is::Bad);
         let up = self.count(|pod| matches!(pod.is, Is::Up | Is::Resting(_)));
         let waiting = self.count(|pod| matches!(pod.is, Is::Waiting | Is::Starting));
-        let never = |pod: &Pod| pod.is == Is::Gone && self.may_start(pod.task).is_none();
+        let never = |pod: &Pod| pod.is == Is::Gone && !self.is_surplus(pod) && self.may_start(pod.task).is_none();
         let never = if self.later.is_empty() { self.count(never) } else { 0 };
         match self.phase {
             "Pending" if up + good + bad + never >= least => self.phase = "Running",
@@ -435,7 +506,7 @@ impl Oracle {
             }
             "Running" if waiting > all - least => self.phase = "Pending",
             "Restarting" if self.attempts >= self.job.attempts() => self.finish("Failed"),
-            "Restarting" if all - dying >= least => self.phase = "Pending",
+            "Restarting" if all.saturating_sub(dying) >= least => self.phase = "Pending",
             "Aborting" if dying == 0 => self.phase = "Aborted",
             "Completing" if dying == 0 => self.finish("Completed"),
             "Terminating" if dying == 0 => self.finish("Terminated"),
@@ -449,6 +520,7 @@ impl Oracle {
         let tasks: Vec<usize> = (0..self.job.tasks.len()).filter(|task| self.may_start(*task) == Some(true)).collect();
         let missing: Vec<usize> = (0..self.pods.len())
             .filter(|at| self.pods[*at].is == Is::Gone && tasks.contains(&self.pods[*at].task))
+            .filter(|at| !self.is_surplus(&self.pods[*at]))
             .collect();
         for at in &missing {
             self.pods[*at].is = Is::Waiting;

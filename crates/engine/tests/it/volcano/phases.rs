@@ -252,3 +252,17 @@ fn nothing_to_run_runs_until_someone_ends_it() {
     stage.command(Command::Stop).unwrap();
     stage.ends("Terminated");
 }
+
+#[test]
+fn the_time_after_which_it_expires_counts_from_its_final_phase() {
+    let mut stage =
+        Stage::new("{minSuccess: 1, minAvailable: 1, ttlSecondsAfterFinished: 60, tasks: [{name: a, replicas: 2}]}");
+    stage.up_all();
+    let decided = stage.now;
+    stage.exit("j-a-0", 0);
+    stage.tick(30);
+    stage.leave();
+    stage.ends("Completed");
+    let expires = stage.run(RUN).expires().expect("it expires");
+    assert_eq!(expires.since(decided).as_secs(), 60);
+}

@@ -5,7 +5,7 @@ use octoflow_engine::{
     volcano::{DIALECT, status},
 };
 use octoflow_model::{Time, taskset::StopReason};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::stage::Stage;
 use crate::play::RUN;
@@ -41,13 +41,24 @@ tasks:
 
 #[test]
 fn volumes_of_the_job_are_mounted_everywhere() {
-    let stage = Stage::new(
+    let mut stage = Stage::new(
         "{volumes: [{mountPath: /data, volumeClaimName: d}, {mountPath: /own, volumeClaim: {}}], tasks: [{name: a}]}",
     );
+    assert_eq!(stage.live(), [] as [&str; 0], "it waits for the claim");
+    assert_eq!(stage.status()["awaitedClaims"]["names"][0], "d");
+    stage.restart();
+    stage.claim("other");
+    assert_eq!(stage.live(), [] as [&str; 0]);
+    stage.claim("d");
+    assert!(stage.status()["awaitedClaims"].is_null());
     let mounts = &stage.task("j-a-0").mounts;
     let told = serde_json::to_value(mounts).unwrap();
     assert_eq!((&told[0]["path"], &told[0]["source"]["Claim"]["name"]), (&"/data".into(), &"d".into()));
     assert!(told[1]["source"]["Claim"]["name"].as_str().unwrap().starts_with("j-pvc-"), "{told}");
+    let brought: Vec<Value> = stage.engine.run(RUN).unwrap().objects();
+    assert_eq!(brought.len(), 1, "{brought:?}");
+    assert_eq!(brought[0]["metadata"]["name"], told[1]["source"]["Claim"]["name"]);
+    assert_eq!(brought[0]["metadata"]["ownerReferences"][0]["name"], "j");
 }
 
 #[test]
@@ -105,11 +116,63 @@ fn the_record_names_every_try() {
 fn only_a_pod_that_is_there_can_be_evicted() {
     let mut stage = Stage::new("{minAvailable: 1, tasks: [{name: a, replicas: 2}]}");
     stage.exit("j-a-1", 0);
-    for pod in ["j-a-1", "j-b-0", "a-0"] {
+    for pod in ["j-b-0", "a-0"] {
         let command = Command::Evict { pod: pod.to_owned(), why: StopReason::Deleted };
         assert!(matches!(stage.command(command), Err(Refusal::NoSuchPod { .. })), "{pod}");
     }
+    stage.evict("j-a-1", StopReason::Deleted);
+    assert!(stage.live().contains(&"j-a-1".to_owned()), "one that has ended is there, and is created again");
     let set =
         Command::Set { selector: String::new(), phase: None, message: String::new(), outputs: Default::default() };
     assert!(matches!(stage.command(set), Err(Refusal::Invalid(_))));
+}
+
+#[test]
+fn vj17_what_plugins_and_volumes_add_is_seen_in_pods() {
+    let spec = "{plugins: {env: [], ssh: [], pytorch: ['--wait-master-enabled=true'], hcclrank: []}, \
+                volumes: [{mountPath: /data, volumeClaimName: c}], \
+                tasks: [{name: master}, {name: worker, replicas: 2}]}";
+    let mut stage = Stage::empty(crate::play::ROOMY);
+    stage.claim("c");
+    stage.submit(1, spec);
+    stage.up_all();
+    let pods = DIALECT.view.pods(&status::object(stage.run(RUN)), Time(0), Some("here")).items;
+    let pod = &pods.iter().find(|(name, _)| name == "j-worker-1").expect("it is there").1;
+    let (spec, main) = (&pod["spec"], &pod["spec"]["containers"][0]);
+    assert_eq!((&spec["hostname"], &spec["subdomain"]), (&json!("j-worker-1"), &json!("j")));
+    assert_eq!(pod["metadata"]["annotations"]["hccl/rankIndex"], "2");
+    assert_eq!(pod["metadata"]["annotations"]["volcano.sh/template-uid"], "u-1-worker");
+    let env = |name: &str| {
+        let all = main["env"].as_array().expect("there are variables").iter();
+        let mut found = all.filter(|one| one["name"] == name);
+        let first = found.next().cloned().unwrap_or_default();
+        assert!(found.next().is_none(), "{name} is there once");
+        first
+    };
+    assert_eq!(env("RANK")["value"], "2");
+    assert_eq!(env("MASTER_ADDR")["value"], "j-master-0.j");
+    assert_eq!(env("VC_TASK_INDEX")["value"], "1");
+    assert_eq!(
+        env("VC_WORKER_HOSTS")["valueFrom"]["configMapKeyRef"],
+        json!({"name": "j-svc", "key": "VC_WORKER_HOSTS"})
+    );
+    assert_eq!(main["ports"][0]["containerPort"], 23456);
+    assert_eq!(spec["initContainers"][0]["name"], "wait-for-master");
+    assert_eq!(pod["status"]["initContainerStatuses"][0]["name"], "wait-for-master");
+    let mounts: Vec<(&Value, &Value)> = main["volumeMounts"]
+        .as_array()
+        .expect("there are mounts")
+        .iter()
+        .map(|mount| (&mount["name"], &mount["mountPath"]))
+        .collect();
+    let expected = [("j-svc", "/etc/volcano"), ("j-ssh", "/root/.ssh"), ("job-volume-0", "/data")];
+    let expected = expected.map(|(name, path)| (json!(name), json!(path)));
+    assert_eq!(mounts, expected.iter().map(|(name, path)| (name, path)).collect::<Vec<_>>());
+    assert_eq!(spec["volumes"][2]["persistentVolumeClaim"]["claimName"], "c");
+    assert_eq!(spec["volumes"][1]["secret"]["secretName"], "j-ssh");
+    // A pod of a job without any of that is as its template is.
+    let mut plain = Stage::new("tasks: [{name: a}]");
+    plain.up_all();
+    let pods = DIALECT.view.pods(&status::object(plain.run(RUN)), Time(0), None).items;
+    assert!(pods[0].1["spec"]["hostname"].is_null() && pods[0].1["spec"]["containers"][0]["env"].is_null());
 }

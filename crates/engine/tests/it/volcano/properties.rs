@@ -6,6 +6,7 @@ use std::time::Duration;
 use octoflow_engine::{Capacity, Command, Input, volcano::admit::examine};
 use octoflow_model::{AttemptId, taskset::StopReason, volcano::PodPhase};
 use proptest::{prelude::*, test_runner::RngSeed};
+use serde_json::{Value, json};
 
 use super::{
     oracle::{Is, Oracle},
@@ -26,10 +27,14 @@ struct Weather {
     evictions: u64,
     drains: u64,
     ends: u64,
+    changes: u64,
+    commands: u64,
 }
 
-const CALM: Weather = Weather { restarts: 0, crashes: 0, suspensions: 0, evictions: 0, drains: 0, ends: 0 };
-const ROUGH: Weather = Weather { restarts: 5, crashes: 6, suspensions: 5, evictions: 5, drains: 2, ends: 1 };
+const CALM: Weather =
+    Weather { restarts: 0, crashes: 0, suspensions: 0, evictions: 0, drains: 0, ends: 0, changes: 0, commands: 0 };
+const ROUGH: Weather =
+    Weather { restarts: 5, crashes: 6, suspensions: 5, evictions: 5, drains: 2, ends: 1, changes: 4, commands: 2 };
 
 /// Some jobs run for ever; after so many steps somebody ends them.
 const PATIENCE: usize = 250;
@@ -103,6 +108,13 @@ impl Story {
             if self.stage.command(Command::Stop).is_ok() {
                 self.oracle.stop();
             }
+        } else if self.dice.chance(weather.changes) {
+            self.resize();
+        } else if self.dice.chance(weather.commands) {
+            let action = ["AbortJob", "RestartJob", "CompleteJob", "ResumeJob", "TerminateJob"][self.dice.below(5)];
+            if self.stage.command(Command::Perform { action: action.to_owned() }).is_ok() {
+                self.oracle.perform(action);
+            }
         } else if self.dice.chance(weather.evictions) && !live.is_empty() {
             let (_, pod) = &live[self.dice.below(live.len())];
             let command = Command::Evict { pod: pod.clone(), why: StopReason::Deleted };
@@ -121,11 +133,33 @@ impl Story {
             let until = wake.since(self.stage.now).as_secs();
             self.wait(until);
         } else {
-            assert_eq!(self.oracle.phase, "Aborted", "nothing will ever happen again: {:#}", self.scheme.spec());
+            assert_eq!(
+                self.oracle.phase,
+                "Aborted",
+                "nothing will ever happen again: {:#}\n{:?}",
+                self.scheme.spec(),
+                self.oracle
+            );
             self.stage.resume();
             self.oracle.resume();
         }
         self.agree();
+    }
+
+    /// Somebody changes the numbers of pods.
+    fn resize(&mut self) {
+        let sizes = self.scheme.other_sizes(&mut self.dice);
+        let change = |spec: &mut Value| {
+            spec["minAvailable"] = json!(sizes.least);
+            for (at, (replicas, least)) in sizes.tasks.iter().enumerate() {
+                spec["tasks"][at]["replicas"] = json!(replicas);
+                spec["tasks"][at]["minAvailable"] = json!(least);
+            }
+        };
+        // One that is about to end by itself refuses.
+        if self.stage.amend(change).is_ok() {
+            self.oracle.amend(&sizes);
+        }
     }
 
     fn turn_off_or_on(&mut self) {
@@ -173,6 +207,11 @@ impl Story {
 
     /// Something happens to a pod: it comes up, or is gone.
     fn touch(&mut self, id: AttemptId, pod: &str) {
+        if self.oracle.is_probed(pod) && self.dice.chance(50) {
+            let ready = self.dice.chance(80);
+            self.stage.ready(pod, ready);
+            return self.oracle.ready(pod, ready);
+        }
         if self.dice.chance(30) {
             self.stage.up(pod);
             return self.oracle.up(pod);

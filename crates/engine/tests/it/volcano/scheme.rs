@@ -27,6 +27,15 @@ pub(super) struct Task {
     pub(super) restart: &'static str,
     max_retry: i64,
     pub(super) partition: Option<u32>,
+    /// Its pods are ready when their probes say so.
+    pub(super) probed: bool,
+}
+
+/// Numbers of pods that somebody changes a job to: its minimum, and replicas and minimum of each task.
+#[derive(Clone, Debug)]
+pub(super) struct Sizes {
+    pub(super) least: u32,
+    pub(super) tasks: Vec<(u32, u32)>,
 }
 
 #[derive(Clone, Debug)]
@@ -38,7 +47,7 @@ pub(super) struct Rule {
     pub(super) timeout: u64,
 }
 
-const EVENTS: [&str; 5] = ["PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed"];
+const EVENTS: [&str; 6] = ["PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "JobUpdated"];
 const ACTIONS: [&str; 8] = [
     "AbortJob",
     "RestartJob",
@@ -103,6 +112,7 @@ impl Scheme {
                 restart: ["Never", "Never", "Never", "OnFailure", "Always"][dice.below(5)],
                 max_retry: [0, 1, 2, -1][dice.below(4)],
                 partition,
+                probed: dice.chance(20),
             });
         }
         let all: u32 = tasks.iter().map(|task| task.replicas).sum();
@@ -114,6 +124,27 @@ impl Scheme {
             min_success: dice.chance(20).then(|| 1 + dice.below(all as usize) as u32),
             max_retry: 1 + dice.below(5) as u32,
             failing: [5, 20, 50, 80][dice.below(4)],
+        }
+    }
+
+    /// Other numbers of pods, which are possible. Partitions stay as they are.
+    pub(super) fn other_sizes(&self, dice: &mut Dice) -> Sizes {
+        let size = |task: &Task| {
+            let replicas = if task.partition.is_some() { task.replicas } else { dice.below(5) as u32 };
+            (replicas, dice.below(replicas as usize + 1) as u32)
+        };
+        let mut tasks: Vec<(u32, u32)> = self.tasks.iter().map(size).collect();
+        if tasks.iter().all(|(replicas, _)| *replicas == 0) {
+            tasks[0].0 = 1;
+        }
+        let all: u32 = tasks.iter().map(|(replicas, _)| *replicas).sum();
+        Sizes { least: 1 + dice.below(all as usize) as u32, tasks }
+    }
+
+    pub(super) fn resize(&mut self, sizes: &Sizes) {
+        self.min_available = Some(sizes.least);
+        for (task, (replicas, least)) in self.tasks.iter_mut().zip(&sizes.tasks) {
+            (task.replicas, task.min_available) = (*replicas, Some(*least));
         }
     }
 
@@ -143,6 +174,11 @@ impl Scheme {
                 "dependsOn": {"name": names, "iteration": if task.any { "any" } else { "all" }},
                 "template": {"spec": {"restartPolicy": task.restart}},
             });
+            if task.probed {
+                let probe = json!({"tcpSocket": {"port": 80}});
+                made["template"]["spec"]["containers"] =
+                    json!([{"name": "main", "image": "i", "command": ["c"], "readinessProbe": probe}]);
+            }
             if let Some(least) = task.min_available {
                 made["minAvailable"] = json!(least);
             }

@@ -11,6 +11,7 @@ use std::{
 use octoflow_engine::{
     Capacity, Command, Engine, Input, Outcome, Refusal,
     admit::Catalog,
+    engine::Keyed,
     kinds::Kind,
     volcano::{Run, State, admit::examine, status},
 };
@@ -24,11 +25,13 @@ use serde_json::{Value, json};
 
 use crate::{
     inputs,
+    lives::Lives,
     play::{DAWN, ROOMY, RUN},
     text::yaml,
 };
 
 pub(crate) struct Stage {
+    pub(crate) lives: Lives,
     pub(crate) engine: Engine,
     pub(crate) now: Time,
     pub(crate) facts: BTreeMap<RunId, Vec<Fact>>,
@@ -42,6 +45,8 @@ pub(crate) struct Stage {
     /// Checking everything after every input is too much for large jobs.
     pub(crate) checked: bool,
     capacity: Capacity,
+    /// Claims that are there.
+    claims: BTreeSet<String>,
     begun: BTreeSet<AttemptId>,
     /// The last word on jobs that are over.
     last: BTreeMap<RunId, Value>,
@@ -107,6 +112,7 @@ impl Stage {
     pub(crate) fn empty(capacity: Capacity) -> Self {
         Self {
             engine: Engine::new(capacity),
+            lives: Lives::default(),
             now: DAWN,
             facts: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -115,6 +121,7 @@ impl Stage {
             turns: 0,
             checked: true,
             capacity,
+            claims: BTreeSet::new(),
             begun: BTreeSet::new(),
             last: BTreeMap::new(),
             before: None,
@@ -167,6 +174,25 @@ impl Stage {
 
     pub(crate) fn evict(&mut self, pod: &str, why: StopReason) {
         self.command(Command::Evict { pod: pod.to_owned(), why }).expect("the pod is there");
+    }
+
+    /// A claim is there from now on.
+    pub(crate) fn claim(&mut self, name: &str) {
+        self.claims.insert(name.to_owned());
+        self.input(inputs::object(Keyed::Claim, name, Default::default()));
+    }
+
+    /// The readiness probes of a pod say that it is ready, or no longer.
+    pub(crate) fn ready(&mut self, pod: &str, ready: bool) {
+        let (attempt, at) = (self.attempt(pod), self.now);
+        self.input(Input::Report(Report::Ready { attempt, at, ready }));
+    }
+
+    /// Changes the numbers of pods.
+    pub(crate) fn amend(&mut self, change: impl FnOnce(&mut Value)) -> Result<(), Refusal> {
+        let mut spec = status::object(self.run(RUN))["spec"].take();
+        change(&mut spec);
+        self.command(Command::Amend { spec: Box::new(spec) })
     }
 
     /// Lets this many seconds pass, one at a time as far as timers are due.
@@ -267,6 +293,7 @@ impl Stage {
     }
 
     fn take(&mut self, outcome: Outcome) -> Option<Refusal> {
+        outcome.decided.iter().for_each(|decided| self.lives.take(decided));
         for octoflow_engine::Decided { run, facts, .. } in outcome.decided {
             for fact in &facts {
                 let text = serde_json::to_string(fact).expect("a fact can be written");
@@ -323,6 +350,7 @@ impl Stage {
         for (run, facts) in &mut self.facts {
             facts.truncate(before.facts[run]);
         }
+        self.lives.reread(&self.facts);
         self.starts.truncate(before.starts);
         self.tasks.retain(|attempt, _| before.begun.contains(attempt));
         (self.pods, self.begun) = (before.pods, before.begun);
@@ -355,6 +383,9 @@ impl Stage {
     /// A second engine that has read the facts, what it believes to be alive, and what it decides on going on.
     pub(crate) fn restored(&self, capacity: Capacity) -> (Engine, Vec<(AttemptId, Box<Task>)>, Outcome) {
         let mut engine = Engine::new(capacity);
+        for claim in &self.claims {
+            engine.handle(inputs::object(Keyed::Claim, claim, Default::default()), self.now);
+        }
         for (run, facts) in &self.facts {
             inputs::restore(&mut engine, *run, facts.iter().cloned());
         }

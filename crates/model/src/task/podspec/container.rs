@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::VolumeMount;
 use crate::scalar::Text;
@@ -31,6 +32,9 @@ pub struct PodContainer {
     pub termination_message_path: Option<String>,
     #[serde(default)]
     pub termination_message_policy: Option<String>,
+    /// As written: dialects that run no probes accept whatever is there.
+    #[serde(default)]
+    pub readiness_probe: Option<Value>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

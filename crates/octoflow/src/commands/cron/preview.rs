@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use octoflow_engine::cron::Timetable;
+use octoflow_engine::kinds::Kind;
 use octoflow_model::Time;
 use octoflow_store::Reader;
 use serde_json::{Value, json};
@@ -22,26 +22,29 @@ use crate::{
 pub(crate) fn preview(args: &Preview, context: &Context) -> Result<Exit> {
     let from = args.from.unwrap_or_else(clock::now);
     let path = PathBuf::from(&args.what);
-    let objects = if args.what == "-" || path.exists() {
+    let objects: Vec<(&Kind, Value)> = if args.what == "-" || path.exists() {
         match load::load(&[path])? {
-            Ok(loaded) => loaded.into_iter().filter(|one| one.known() == Some(KIND)).map(|one| one.value).collect(),
+            Ok(loaded) => {
+                let read = loaded.into_iter().map(|one| (one.known(), one.value));
+                read.filter_map(|(kind, object)| Some((kind.filter(|kind| kind.schedule.is_some())?, object))).collect()
+            }
             Err(problems) => {
                 context.output.talk(problems.render(context.output.talk_paint().is_on()).trim_end());
                 return Ok(Exit::InvalidManifest);
             }
         }
     } else {
-        vec![kept(args, context)?]
+        vec![(KIND, kept(args, context)?)]
     };
     if objects.is_empty() {
-        return Err(Failure::new(Exit::InvalidManifest, format!("there is no {} in `{}`", KIND.name, args.what)).into());
+        return Err(Failure::new(Exit::InvalidManifest, format!("there is no schedule in `{}`", args.what)).into());
     }
     let mut exit = Exit::Succeeded;
-    for (at, object) in objects.iter().enumerate() {
+    for (at, (kind, object)) in objects.iter().enumerate() {
         if at > 0 {
             context.output.line("")?;
         }
-        match listed(object, from, args.count.into(), context.output.paint()) {
+        match listed(kind, object, from, args.count.into(), context.output.paint()) {
             Ok(text) => context.output.text(&text)?,
             Err(wrong) => {
                 for why in wrong {
@@ -73,13 +76,14 @@ fn kept(args: &Preview, context: &Context) -> Result<Value> {
 }
 
 /// Lists the next times of one schedule, or returns all its problems.
-fn listed(object: &Value, from: Time, count: usize, paint: Paint) -> Result<String, Vec<String>> {
+fn listed(kind: &Kind, object: &Value, from: Time, count: usize, paint: Paint) -> Result<String, Vec<String>> {
     let mut object = object.clone();
     if object["metadata"].is_object() && object["metadata"]["creationTimestamp"].is_null() {
         // Limits relative to the creation start now.
         object["metadata"]["creationTimestamp"] = json!(from.to_string());
     }
-    let timetable = Timetable::read(&object)?;
+    let row = kind.schedule.ok_or_else(|| vec![format!("a {} has no schedule", kind.name)])?;
+    let timetable = (row.timetable)(&object)?;
     let several = timetable.schedules.len() > 1;
     let name = if timetable.name.is_empty() { "(no name)" } else { &timetable.name };
     let state = if timetable.suspended { ", suspended" } else { "" };
@@ -118,7 +122,7 @@ mod tests {
     }
 
     fn told(spec: Value, from: &str, count: usize) -> String {
-        listed(&cron(spec), Time::parse(from).unwrap(), count, Paint::OFF).unwrap()
+        listed(KIND, &cron(spec), Time::parse(from).unwrap(), count, Paint::OFF).unwrap()
     }
 
     #[test]
@@ -150,7 +154,7 @@ Fri 2026-05-01 11:30:00 +00:00  UTC   2026-05-01T11:30:00Z  @every 45m
 
     #[test]
     fn everything_wrong_is_told() {
-        let wrong = listed(&cron(json!({"schedules": ["x", "y"]})), Time(0), 1, Paint::OFF).unwrap_err();
+        let wrong = listed(KIND, &cron(json!({"schedules": ["x", "y"]})), Time(0), 1, Paint::OFF).unwrap_err();
         assert_eq!(wrong.len(), 2);
     }
 }

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use octoflow_control::{self as control, Condition, Error, Place, Submit, Supervisor};
 use octoflow_engine::Command;
 use octoflow_model::{AttemptId, Fact, RunId};
+use octoflow_store::RunRow;
 use serde_json::Value;
 
 use super::{Context, prepare::Ready};
@@ -43,7 +44,7 @@ impl LocalController {
 
     /// Submits a run; `None` if the name is taken.
     pub(crate) fn submit(&self, name: &str, ready: &Ready) -> Result<Option<(RunId, Facts)>> {
-        let Ready { namespace, manifest, stored } = ready.clone();
+        let Ready { namespace, manifest, stored, warned: _ } = ready.clone();
         let submit = Submit { namespace, name: name.to_owned(), manifest, stored, claim: None };
         match self.inner.submit_watched(submit) {
             Ok(watched) => Ok(Some(watched)),
@@ -93,6 +94,12 @@ impl LocalController {
     pub(crate) fn attempts(&self, run: RunId) -> Result<Vec<(String, AttemptId)>> {
         let reader = self.inner.store().reader().map_err(local::explained)?;
         control::read::attempts(&reader, run).map_err(explained)
+    }
+
+    /// Returns the row of a run.
+    pub(crate) fn row(&self, run: RunId) -> Result<Option<RunRow>> {
+        let reader = self.inner.store().reader().map_err(local::explained)?;
+        reader.run(run).map_err(local::explained)
     }
 
     /// Returns the conditions that currently keep tasks from running.

@@ -25,7 +25,7 @@ use crate::{
     load::{
         self, Loaded,
         adjust::{self, Overrides},
-        validate::{self, FileCatalog, ObjectSource},
+        validate::{self, FileCatalog, NoObjects, ObjectSource},
     },
     source::workflow::text,
 };
@@ -44,6 +44,16 @@ pub(crate) struct Ready {
     pub manifest: Value,
     /// Copies of the templates it refers to.
     pub stored: Stored,
+    /// Warnings already reported, each in one line; a server finds them too.
+    pub warned: BTreeSet<String>,
+}
+
+impl Ready {
+    /// Passes on what a server warned of and nobody has reported yet.
+    pub(crate) fn report_warnings(&self, warnings: Vec<String>, context: &Context) {
+        let news = warnings.into_iter().filter(|text| !self.warned.contains(text));
+        news.for_each(|text| context.output.warn(&text));
+    }
 }
 
 /// Returns `None` if the manifests have problems, which are then already reported.
@@ -58,16 +68,20 @@ pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>>
         &places,
         overrides,
         args.override_args.parameter_file.as_deref(),
-        stored_objects(context),
+        Some(stored_objects(context)),
         Some(vec![node::this_node(&args.execution.node, args.execution.parallelism, context)?]),
         false,
         context,
     )
 }
 
-/// Returns the objects in the data directory. A directory that cannot be read is reported when it is opened.
-pub(crate) fn stored_objects(context: &Context) -> Option<Box<dyn ObjectSource>> {
-    Reader::open(&context.data_dir).ok().map(|reader| Box::new(reader) as Box<dyn ObjectSource>)
+/// Returns the objects in the data directory. One that does not exist yet has none, so that a manifest is judged the same
+/// before and after the first run. A directory that cannot be read is reported when it is opened.
+pub(crate) fn stored_objects(context: &Context) -> Box<dyn ObjectSource> {
+    match Reader::open(&context.data_dir) {
+        Ok(reader) => Box::new(reader),
+        Err(_) => Box::new(NoObjects),
+    }
 }
 
 /// Prepares manifests for `run`, `plan` or `submit`; objects that are not in the files are looked up in `source`, and tasks
@@ -105,7 +119,7 @@ pub(crate) fn prepare_with(
         if !wrong.is_empty() {
             return report_all(&Problems(wrong), context);
         }
-        let runs: Vec<&str> = kinds::of_runs().map(|kind| kind.name).collect();
+        let runs: Vec<&str> = kinds::of_runs().map(|kind| kind.word).collect();
         return Err(Failure::new(
             crate::exit::Exit::InvalidManifest,
             format!("there is no {} in what was given", runs.join(" and no ")),
@@ -181,6 +195,7 @@ fn admit_all(
         }
         match admit(&one.value, &catalog) {
             Ok(admitted) => {
+                let warned = admitted.warnings.iter().map(Problem::summary).collect();
                 for warning in admitted.warnings {
                     told.warning(&one.locate(warning));
                 }
@@ -188,7 +203,7 @@ fn admit_all(
                     problems.push(one.locate(problem));
                 }
                 let (manifest, stored) = (admitted.manifest, admitted.stored);
-                ready.push(Ready { namespace: adjust::namespace(&manifest).to_owned(), manifest, stored });
+                ready.push(Ready { namespace: adjust::namespace(&manifest).to_owned(), manifest, stored, warned });
             }
             Err(found) => problems.extend(found.into_iter().map(|problem| one.locate(problem))),
         }

@@ -40,7 +40,17 @@ impl Progress {
         } else {
             Form::Lines
         };
-        Self { output, zone: TimeZone::system(), several: runs > 1, form }
+        Self { output, zone: clock::local_zone(), several: runs > 1, form }
+    }
+
+    /// Reports whether a tree is drawn in place.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.form, Form::Live(_))
+    }
+
+    /// Shows nothing from now on: somebody else draws.
+    pub(crate) fn be_quiet(&mut self) {
+        self.form = Form::Quiet;
     }
 
     pub(crate) fn event(&mut self, run: &FollowedRun, at: Time, event: &Event) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
-use octoflow_model::AttemptId;
+use octoflow_model::{AttemptId, RunId};
 use octoflow_runtime::logs::Logs;
 use serde_json::Value;
 
@@ -22,7 +22,10 @@ use crate::{
         nodes::{self, Columns},
         sanitize::Policy,
     },
-    source::workflow::{Node, Workflow, by_id, with_nodes},
+    source::{
+        below,
+        workflow::{Node, Workflow, by_id, with_nodes},
+    },
 };
 
 /// Number of last log lines shown for a failed step.
@@ -47,15 +50,16 @@ pub(crate) fn report(
 ) -> Result<()> {
     for (run, object) in watched.runs.iter().zip(finals) {
         if exit(std::slice::from_ref(object)) != Exit::Succeeded {
-            let attempts = controller.attempts(run.id)?.into_iter().collect();
-            failures(Workflow::new(&with_nodes(object)), &attempts, context);
+            let (object, attempts) = whole(run, object, controller, context)?;
+            failures(Workflow::new(&with_nodes(&object)), &attempts, context);
         }
     }
     match &args.output {
         Some(Format::Wide) => {
-            for object in finals {
+            for (run, object) in watched.runs.iter().zip(finals) {
+                let (object, _) = whole(run, object, controller, context)?;
                 let shown = nodes::render(
-                    Workflow::new(&with_nodes(object)),
+                    Workflow::new(&with_nodes(&object)),
                     Columns::Wide,
                     true,
                     |_| true,
@@ -73,6 +77,31 @@ pub(crate) fn report(
         }
     }
     Ok(())
+}
+
+/// The attempts of a run whose logs are there, by node, and the name of the run that each belongs to.
+type Attempts = HashMap<String, (AttemptId, String)>;
+
+/// Returns a run with the nodes of the runs it has made, and the attempts of all of them.
+fn whole(
+    run: &WatchedRun,
+    object: &Value,
+    controller: &LocalController,
+    context: &Context,
+) -> Result<(Value, Attempts)> {
+    let of = |name: &str, run: RunId| -> Result<Vec<(String, (AttemptId, String))>> {
+        let attempts = controller.attempts(run)?.into_iter();
+        Ok(attempts.map(|(node, attempt)| (node, (attempt, name.to_owned()))).collect())
+    };
+    let mut attempts: Attempts = of(&run.name, run.id)?.into_iter().collect();
+    let Some(row) = controller.row(run.id)?.filter(below::may_have) else { return Ok((object.clone(), attempts)) };
+    let (object, source) = (controller.object(run.id)?, context.directory_elsewhere()()?);
+    for one in below::runs(&object) {
+        let Some(child) = source.look_up(&row.namespace, Some(one.kind), &one.name)? else { continue };
+        let own = of(&child.name, child.run)?.into_iter();
+        attempts.extend(own.map(|(node, attempt)| (format!("{}/{node}", one.node), attempt)));
+    }
+    Ok((below::with_nodes_below(&*source, &row, object)?, attempts))
 }
 
 /// Returns success only if every run succeeded.
@@ -96,7 +125,7 @@ fn summary(run: &WatchedRun, workflow: Workflow<'_>, context: &Context) -> Strin
     format!("{} {phase}{message} ({progress}{took})", workflow.name())
 }
 
-fn failures(workflow: Workflow<'_>, attempts: &HashMap<String, AttemptId>, context: &Context) {
+fn failures(workflow: Workflow<'_>, attempts: &Attempts, context: &Context) {
     let output = &context.output;
     let failed = failed_steps(workflow);
     let logs = Logs::new(&context.data_dir);
@@ -111,11 +140,13 @@ fn failures(workflow: Workflow<'_>, attempts: &HashMap<String, AttemptId>, conte
         }
         // An unreadable log must not hide the failure itself.
         let attempt = attempts.get(node.id());
-        let lines = attempt.map(|attempt| tail(&logs, *attempt, LINES, policy).unwrap_or_default()).unwrap_or_default();
+        let lines =
+            attempt.map(|(attempt, _)| tail(&logs, *attempt, LINES, policy).unwrap_or_default()).unwrap_or_default();
         for line in &lines {
             output.talk(&format!("    {line}"));
         }
-        let more = format!("  all of it: octoflow logs {} {}", workflow.name(), quoted(node.display()));
+        let owner = attempt.map_or(workflow.name(), |(_, owner)| owner);
+        let more = format!("  all of it: octoflow logs {owner} {}", quoted(node.display()));
         output.talk(&output.talk_paint().paint(&more, Colour::Dim));
     }
     if failed.len() > FAILURES {

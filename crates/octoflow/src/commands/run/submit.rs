@@ -27,8 +27,7 @@ pub(crate) struct Submitted {
 }
 
 pub(crate) fn submit(prepared: Prepared, controller: &LocalController) -> Result<Vec<Submitted>> {
-    // Claims are created where they are first used.
-    for object in prepared.objects.into_iter().filter(|object| text(object, "kind") != "PersistentVolumeClaim") {
+    for object in prepared.objects {
         controller.put_object(object)?;
     }
     let mut runs = Vec::new();

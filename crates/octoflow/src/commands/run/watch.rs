@@ -3,6 +3,7 @@
 
 use std::{
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -22,17 +23,23 @@ use super::{
 };
 use crate::{
     cli::Run,
+    commands::logs::{self, LogOptions},
     config::system::{self, Signal},
-    output::clock,
-    source::remote::{Message, Request, RequestListener},
+    output::{clock, remote_progress::RemoteProgress},
+    source::{
+        LogQuery, below,
+        remote::{Message, Request, RequestListener},
+    },
 };
 
+/// Interval between two pictures of a tree.
+const DRAW_INTERVAL: Duration = Duration::from_millis(300);
 /// Interval for checking whether storage is available again.
 const OUTAGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reason why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum RunEnding {
     Natural,
     TimedOut,
     Interrupted,
@@ -42,7 +49,7 @@ pub(crate) enum Ending {
 
 pub(crate) struct Watched {
     pub runs: Vec<WatchedRun>,
-    pub ending: Ending,
+    pub ending: RunEnding,
 }
 
 pub(crate) struct WatchedRun {
@@ -86,7 +93,15 @@ pub(crate) fn watch(
         let Submitted { id, namespace, kind, name, .. } = run;
         seen.push(WatchedRun { id, namespace, kind, name, followed, news_from });
     }
-    let progress = Progress::new(args, context.output, seen.len());
+    let mut below = if args.log { print_below(args, &seen, controller, context)? } else { Vec::new() };
+    let mut progress = Progress::new(args, context.output, seen.len());
+    if progress.is_live() {
+        let drawn = draw_below(&seen, controller, context)?;
+        if !drawn.is_empty() {
+            progress.be_quiet();
+            below.extend(drawn);
+        }
+    }
     let tail = Tail::new(args, context);
     let deadline = args.timeout.map(|span| Instant::now() + span);
     let mut watch = Watch {
@@ -110,18 +125,70 @@ pub(crate) fn watch(
     drop(told);
     drop(listener);
     let left = outcome?;
+    // Logs and trees are complete before the end is reported.
+    for thread in below.into_iter().filter(|_| !left) {
+        thread.join().expect("printing lines does not panic")?;
+    }
     let followed: Vec<&FollowedRun> = watch.runs.iter().map(|run| &run.followed).collect();
     watch.progress.finish(&followed);
     let ending = if left {
-        Ending::LeftRunning
+        RunEnding::LeftRunning
     } else if watch.interrupts.any() {
-        Ending::Interrupted
+        RunEnding::Interrupted
     } else if watch.timed_out {
-        Ending::TimedOut
+        RunEnding::TimedOut
     } else {
-        Ending::Natural
+        RunEnding::Natural
     };
     Ok(Watched { runs: watch.runs, ending })
+}
+
+/// Prints the logs of the runs that ours make, while they run: they are not among our own tasks.
+fn print_below(
+    args: &Run,
+    runs: &[WatchedRun],
+    controller: &LocalController,
+    context: &Context,
+) -> Result<Vec<JoinHandle<Result<()>>>> {
+    let mut threads = Vec::new();
+    for run in runs {
+        let Some(row) = controller.row(run.id)?.filter(below::may_have) else { continue };
+        let query = LogQuery { follow: true, ..LogQuery::default() };
+        let owner = (runs.len() > 1).then(|| run.name.clone());
+        let options =
+            LogOptions { query, owner, to_stderr: args.output.is_some(), raw: args.raw, ..LogOptions::default() };
+        let (source, output) = (context.directory_elsewhere(), context.output);
+        threads.push(thread::spawn(move || logs::print_whole(&*source()?, &source, &row, &options, &output)));
+    }
+    Ok(threads)
+}
+
+/// Draws the trees of runs that consist of others, with those below them. Their own facts tell too little of these.
+fn draw_below(
+    runs: &[WatchedRun],
+    controller: &LocalController,
+    context: &Context,
+) -> Result<Vec<JoinHandle<Result<()>>>> {
+    let mut threads = Vec::new();
+    // Two trees cannot be drawn in one place.
+    let [run] = runs else { return Ok(threads) };
+    if let Some(row) = controller.row(run.id)?.filter(below::may_have) {
+        let (source, mut progress) = (context.directory_elsewhere(), RemoteProgress::new(context.output, false));
+        threads.push(thread::spawn(move || {
+            let source = source()?;
+            loop {
+                // Checked before reading, so that the last picture shows the end.
+                let now = source.look_up(&row.namespace, Some(&row.kind), &row.name)?;
+                let over = now.is_none_or(|now| now.archived);
+                progress.tell(&below::with_nodes_below(&*source, &row, source.object(&row)?)?);
+                if over {
+                    return Ok(());
+                }
+                thread::sleep(DRAW_INTERVAL);
+            }
+        }));
+    }
+    Ok(threads)
 }
 
 struct Watch<'a> {

@@ -1,12 +1,13 @@
 //! Tasks on their way: started as a stub says, ended when their time comes or when they are told to.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use octoflow_engine::argo::refer;
 use octoflow_model::{
     AttemptId, Order, Report, Task, Time,
     argo::{ArtifactValue, Role},
     order::Exit,
+    request::Request,
 };
 
 use super::{ActiveTask, Event, Launch, Simulation, index};
@@ -30,6 +31,7 @@ impl<'a> Simulation<'a> {
     pub(super) fn obey(&mut self, order: Order) {
         match order {
             Order::Start { attempt, task } => self.start(attempt, task),
+            Order::Stop { attempt } | Order::Kill { attempt } if self.call_off(attempt) => {}
             Order::Stop { attempt } => {
                 let Some(active_task) = self.active_tasks.get(&attempt) else { return };
                 let (after, exit) = active_task.answer.stopped.clone();
@@ -56,8 +58,11 @@ impl<'a> Simulation<'a> {
     }
 
     pub(super) fn start(&mut self, attempt: AttemptId, task: Box<Task>) {
+        if let Some(Request::Make(request)) = task.call.as_deref() {
+            return self.make(attempt, request);
+        }
         let run = index(attempt.run);
-        let node = self.node_name(attempt);
+        let node = self.node_name(attempt, &task);
         let answer = match self.answer(attempt, &task) {
             Ok(answer) => answer,
             Err(Fault::Unstubbed) => {
@@ -91,6 +96,10 @@ impl<'a> Simulation<'a> {
             let at = begins.saturating_add(*after);
             plan(at, Event::Tells(Report::Progress { attempt, at, done: *done, total: *total }));
         }
+        if answer.runs() && task.pod.iter().flat_map(|pod| &pod.members).any(|member| member.probe.is_some()) {
+            let at = begins.saturating_add(answer.ready);
+            plan(at, Event::Tells(Report::Ready { attempt, at, ready: true }));
+        }
         let ends_at = after.map(|after| plan(begins.saturating_add(after), Event::Ends(attempt)));
         self.active_tasks.insert(attempt, ActiveTask { answer, task, runs_at, ends_at, started: None, told: None });
         self.active[run] += 1;
@@ -98,17 +107,38 @@ impl<'a> Simulation<'a> {
         self.outcome.peak = self.outcome.peak.max(self.active_tasks.len());
     }
 
-    fn node_name(&self, attempt: AttemptId) -> String {
-        let run = self.event_loop.engine().run_of::<octoflow_engine::argo::Run>(attempt.run);
-        run.map_or_else(String::new, |run| run.state.node(attempt.task).name.to_string())
+    fn node_name(&self, attempt: AttemptId, task: &Task) -> String {
+        let engine = self.event_loop.engine();
+        match engine.run_of::<octoflow_engine::argo::Run>(attempt.run) {
+            Some(run) => run.state.node(attempt.task).name.to_string(),
+            None => short_name(engine.run(attempt.run).map_or("", |run| run.name()), &task.name).to_owned(),
+        }
+    }
+
+    /// What a pod of a run does that has no templates; its task stands for one.
+    fn answer_to_pod(&mut self, attempt: AttemptId, task: &Task, run: &str) -> Result<Answer, Fault<'a>> {
+        let display = short_name(run, &task.name);
+        let given = Given {
+            task,
+            run,
+            node: &task.name,
+            display,
+            template: display.rsplit_once('-').map_or(display, |(of, _)| of),
+            daemon: false,
+            attempt: attempt.attempt as usize,
+            call: 0,
+            parameters: BTreeMap::new(),
+            artifacts: BTreeMap::new(),
+        };
+        self.scenario.stubs.answer(given)
     }
 
     fn answer(&mut self, attempt: AttemptId, task: &Task) -> Result<Answer, Fault<'a>> {
-        let run = self
-            .event_loop
-            .engine()
-            .run_of::<octoflow_engine::argo::Run>(attempt.run)
-            .expect("a task that starts belongs to an open run");
+        let engine = self.event_loop.engine();
+        let Some(run) = engine.run_of::<octoflow_engine::argo::Run>(attempt.run) else {
+            let run = engine.run(attempt.run).expect("a task that starts belongs to an open run").name().to_owned();
+            return self.answer_to_pod(attempt, task, &run);
+        };
         let state = &run.state;
         let node = state.node(attempt.task);
         // The attempt of a retried call may be a node far above the task that runs.
@@ -153,4 +183,9 @@ impl<'a> Simulation<'a> {
         };
         self.scenario.stubs.answer(given)
     }
+}
+
+/// The name of a pod among those of its run.
+fn short_name<'t>(run: &str, name: &'t str) -> &'t str {
+    name.strip_prefix(run).and_then(|rest| rest.strip_prefix('-')).unwrap_or(name)
 }

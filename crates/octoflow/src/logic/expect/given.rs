@@ -4,15 +4,15 @@ use octoflow_model::request::Request;
 use serde_json::{Map, Value};
 
 use super::Check;
-use crate::logic::{answer::source, drive::Launch, snapshot::Node, test_document::Located};
+use crate::logic::{answer::source, drive::Launch, snapshot::SnapshotNode, test_document::Located};
 
 /// The last task that was started for a node.
-pub(super) fn launch<'c>(check: &Check<'c, '_>, node: &Node) -> Option<&'c Launch> {
+pub(super) fn launch<'c>(check: &Check<'c, '_>, node: &SnapshotNode) -> Option<&'c Launch> {
     let outcome = check.outcome;
     outcome.launches.iter().rev().find(|launch| launch.run == check.run && launch.node == node.name)
 }
 
-pub(super) fn check(check: &mut Check<'_, '_>, node: &Node, what: &str, expected: &Located<'_>) {
+pub(super) fn check(check: &mut Check<'_, '_>, node: &SnapshotNode, what: &str, expected: &Located<'_>) {
     let Some(launch) = launch(check, node) else {
         check.verdict.miss(expected, what, "a task", "no task was started for it");
         return;

@@ -1,7 +1,7 @@
 //! What is expected of one node, or of all nodes of one name.
 
 use super::{Check, count, find, given, plain, span, unknown};
-use crate::logic::{notation, snapshot::Node, test_document::Located};
+use crate::logic::{notation, snapshot::SnapshotNode, test_document::Located};
 
 pub(super) fn check(check: &mut Check<'_, '_>, name: &str, expected: &Located<'_>) {
     let found = find(check.seen, name);
@@ -24,7 +24,7 @@ pub(super) fn check(check: &mut Check<'_, '_>, name: &str, expected: &Located<'_
     }
 }
 
-fn one(check: &mut Check<'_, '_>, node: &Node, name: &str, expected: &Located<'_>) {
+fn one(check: &mut Check<'_, '_>, node: &SnapshotNode, name: &str, expected: &Located<'_>) {
     if let Some(short) = expected.value.as_str() {
         let (kind, wanted) = notation::node(short);
         phase(check, node, name, expected, wanted);
@@ -58,7 +58,7 @@ fn one(check: &mut Check<'_, '_>, node: &Node, name: &str, expected: &Located<'_
             "children" | "outbound" => {
                 let list = if key == "children" { "children" } else { "outboundNodes" };
                 let ids = value[list].as_array().into_iter().flatten().filter_map(|id| id.as_str());
-                let children: Vec<&Node> = ids.filter_map(|id| check.seen.by_id(id)).collect();
+                let children: Vec<&SnapshotNode> = ids.filter_map(|id| check.seen.by_id(id)).collect();
                 check.same_names(&located, &what, &children);
             }
             "boundary" => {
@@ -78,7 +78,7 @@ fn one(check: &mut Check<'_, '_>, node: &Node, name: &str, expected: &Located<'_
     }
 }
 
-fn phase(check: &mut Check<'_, '_>, node: &Node, name: &str, located: &Located<'_>, expected: &str) {
+fn phase(check: &mut Check<'_, '_>, node: &SnapshotNode, name: &str, located: &Located<'_>, expected: &str) {
     let actual = node.value["phase"].as_str().unwrap_or_default();
     if expected != actual {
         let told = match node.value["message"].as_str().unwrap_or_default() {
@@ -89,7 +89,7 @@ fn phase(check: &mut Check<'_, '_>, node: &Node, name: &str, located: &Located<'
     }
 }
 
-fn flags(check: &mut Check<'_, '_>, node: &Node, what: &str, located: &Located<'_>) {
+fn flags(check: &mut Check<'_, '_>, node: &SnapshotNode, what: &str, located: &Located<'_>) {
     let set = node.value["nodeFlag"].as_object().into_iter().flatten().filter(|(_, on)| on.as_bool() == Some(true));
     let mut actual: Vec<String> = set.map(|(name, _)| name.clone()).collect();
     let mut expected = located.texts();

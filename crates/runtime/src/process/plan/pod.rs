@@ -5,14 +5,15 @@ use std::{collections::BTreeMap, time::Duration};
 
 use octoflow_model::{
     ids::AttemptId,
-    pod::{Part, Pod},
-    task::{File, Mount, Task},
+    order::Exit,
+    pod::{self, Check, Part, Pod, Probe},
+    task::{File, Mount, Task, TaskContainer},
 };
 
 use super::{PlanContext, PlanError, millis, run};
 use crate::process::{
     pod::{NAME, POD_ARGUMENT},
-    wire::{Launch, Member, PodPlan},
+    wire::{Launch, Member, PodPlan, WireCheck, WireProbe},
 };
 
 /// Time that the supervisor gets beyond the grace period of its containers before it is killed itself.
@@ -31,10 +32,17 @@ pub(super) fn supervisor(
     for (at, member) in pod.members.iter().enumerate() {
         let launch = run(attempt, &member.container, own_env, isolated, context)
             .map_err(|exit| PlanError { exit, member: Some(at) })?;
+        let probe = match &member.probe {
+            Some(probe) => {
+                let planned = self::probe(attempt, member, probe, isolated, context);
+                Some(Box::new(planned.map_err(|exit| PlanError { exit, member: Some(at) })?))
+            }
+            None => None,
+        };
         let name = member.container.name.clone();
         let speaks_for_all = member.part == Part::Main && name == task.main.name;
         let label = (!speaks_for_all).then(|| name.clone());
-        members.push(Member { name, part: member.part, label, after: member.after.clone(), launch });
+        members.push(Member { name, part: member.part, label, after: member.after.clone(), probe, launch });
     }
     let pod_plan = PodPlan { members, retries: pod.retries, pause_ms: millis(pod.pause), grace_ms: millis(task.grace) };
     Ok(Launch {
@@ -56,11 +64,53 @@ pub(super) fn supervisor(
         mounts: Vec::new(),
         progress: None,
         hosts: None,
+        hostname: None,
         termination: None,
         pod_plan: Some(Box::new(pod_plan)),
         host: None,
         visible: Vec::new(),
         group: None,
+    })
+}
+
+/// Plans a readiness probe. A command is looked up as the container's own would be.
+fn probe(
+    attempt: AttemptId,
+    member: &pod::Member,
+    probe: &Probe,
+    isolated: bool,
+    context: &PlanContext,
+) -> Result<WireProbe, Exit> {
+    let check = match &probe.check {
+        Check::Exec { command } => {
+            let container = TaskContainer { command: command.clone(), args: Vec::new(), ..member.container.clone() };
+            let launch = run(attempt, &container, &[], isolated, context)?;
+            WireCheck::Exec(launch.programs, launch.args)
+        }
+        Check::Tcp { address, port } => WireCheck::Tcp(format!("{address}:{port}")),
+        Check::Http { address, port, path, headers } => {
+            let own = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+            let mut request = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n");
+            if !own("host") {
+                request.push_str(&format!("Host: {address}:{port}\r\n"));
+            }
+            if !own("user-agent") {
+                request.push_str("User-Agent: octoflow-probe\r\n");
+            }
+            for (name, value) in headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("connection")) {
+                request.push_str(&format!("{name}: {value}\r\n"));
+            }
+            request.push_str("\r\n");
+            WireCheck::Http(format!("{address}:{port}"), request)
+        }
+    };
+    Ok(WireProbe {
+        check,
+        delay_ms: millis(probe.delay),
+        period_ms: millis(probe.period),
+        timeout_ms: millis(probe.timeout),
+        successes: probe.successes,
+        failures: probe.failures,
     })
 }
 
@@ -106,10 +156,7 @@ fn clash(what: &str, path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use octoflow_model::{
-        pod,
-        task::{Container, MountSource},
-    };
+    use octoflow_model::task::MountSource;
 
     use super::*;
 
@@ -121,10 +168,11 @@ mod tests {
     fn pod(mounts: Vec<Mount>) -> Task {
         let member = pod::Member {
             part: Part::Sidecar,
-            container: Container::default(),
+            container: TaskContainer::default(),
             files: Vec::new(),
             mounts,
             after: Vec::new(),
+            probe: None,
         };
         Task { pod: Some(Box::new(Pod { members: vec![member], ..Pod::default() })), ..Task::default() }
     }

@@ -12,6 +12,7 @@ use std::{
 
 use octoflow_model::pod::Part;
 
+use super::probe::Prober;
 use crate::process::{
     clone::Stack,
     spawner::{
@@ -23,6 +24,8 @@ use crate::process::{
 };
 
 const SIGNALS: u64 = 0;
+/// Token of the answers of readiness checks.
+const PROBES: u64 = u64::MAX;
 /// Offset of stream tokens, which encode a member's index and one of its streams.
 const STREAMS: u64 = 1;
 const EVENTS_PER_TURN: usize = 64;
@@ -60,6 +63,7 @@ struct Supervisor {
     states: Vec<State>,
     /// Starts so far, by member.
     tries: Vec<u32>,
+    prober: Prober,
     attempt_variable: String,
     null: File,
     stack: Stack,
@@ -86,11 +90,14 @@ pub(super) fn run(pod_plan: PodPlan) -> io::Result<ExitCode> {
     let signals = sys::signals_as_descriptor()?;
     let epoll = Epoll::new()?;
     epoll.add(&signals, SIGNALS)?;
+    let prober = Prober::new(&pod_plan.members)?;
+    epoll.add(prober.answers(), PROBES)?;
     let value = env::var(MARK).unwrap_or_default();
     let count = pod_plan.members.len();
     let mut supervisor = Supervisor {
         states: (0..count).map(|_| State::Waiting).collect(),
         tries: vec![0; count],
+        prober,
         pod_plan,
         attempt_variable: format!("{MARK}={value}"),
         null: File::options().read(true).write(true).open("/dev/null")?,
@@ -109,6 +116,7 @@ pub(super) fn run(pod_plan: PodPlan) -> io::Result<ExitCode> {
     let mut events = [NO_EVENT; EVENTS_PER_TURN];
     loop {
         supervisor.advance();
+        supervisor.advance_probes();
         supervisor.flush()?;
         if supervisor.is_done() {
             return Ok(supervisor.exit_code());
@@ -190,6 +198,7 @@ impl Supervisor {
                 }
                 self.states[at] = State::Running(Running { pid, stdout: Some(stdout), stderr });
                 self.short_since = None;
+                self.prober.started(at);
                 self.queue(&FromPod::Began(index(at), time));
                 // Sent at once: a container that is killed with us a moment later has at least begun. A broken
                 // connection shows in the next turn.
@@ -203,6 +212,17 @@ impl Supervisor {
             Err(why) => self.over(at, why),
         }
         true
+    }
+
+    /// Runs the readiness checks that are due, and says when all containers are ready.
+    fn advance_probes(&mut self) {
+        if !self.ending {
+            let Self { prober, pod_plan, attempt_variable, null, stack, .. } = self;
+            prober.advance(&pod_plan.members, attempt_variable, null, stack);
+        }
+        if let Some(ready) = self.prober.news() {
+            self.queue(&FromPod::Ready(ready));
+        }
     }
 
     fn short_for(&mut self) -> Duration {
@@ -243,19 +263,24 @@ impl Supervisor {
             State::Pausing(until, _) => Some(*until),
             _ => None,
         });
-        let next = pauses.chain(self.kill_at).chain(self.short_until).min();
+        let probes = if self.ending { None } else { self.prober.due() };
+        let next = pauses.chain(self.kill_at).chain(self.short_until).chain(probes).min();
         let timeout = next.map(|until| until.saturating_duration_since(Instant::now()));
-        let mut signal = false;
+        let (mut signal, mut answered) = (false, false);
         let mut streams = Vec::new();
         for event in self.epoll.wait(events, timeout)? {
             match event.u64 {
                 SIGNALS => signal = true,
+                PROBES => answered = true,
                 token => streams.push(token - STREAMS),
             }
         }
         for stream in streams {
             let at = usize::try_from(stream / 2).expect("a place is an index");
             self.read(at, stream % 2 == 1, BUFFERS_PER_EVENT);
+        }
+        if answered {
+            self.prober.receive();
         }
         if signal {
             self.handle_signals();
@@ -286,13 +311,15 @@ impl Supervisor {
                 sys::signal_group(dead.pid, libc::SIGKILL);
             }
             sys::reap(dead.pid);
-            if let Some(at) = owner {
-                self.died(at, dead.how);
+            match owner {
+                Some(at) => self.died(at, dead.how),
+                None => self.prober.reaped(dead.pid, dead.how),
             }
         }
     }
 
     fn died(&mut self, at: usize, how: How) {
+        self.prober.ended(at);
         for stderr in [false, true] {
             self.read(at, stderr, BUFFERS_AT_END);
         }

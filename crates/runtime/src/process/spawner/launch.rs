@@ -199,7 +199,9 @@ pub(crate) fn start(
     // The supervisor puts its containers into their groups.
     let members = launch.pod_plan.iter().flat_map(|pod_plan| &pod_plan.members);
     let inherited: Vec<RawFd> = members.filter_map(|member| member.launch.group).collect();
+    let hostname = launch.hostname.as_deref().filter(|_| slot.is_some()).map(cstring).transpose()?;
     let plan = Plan {
+        hostname: hostname.as_deref(),
         namespace: slot.map(|slot| slot.namespace().as_fd()),
         processes: inside.and_then(|(slot, maker)| Some((slot.processes()?.init(), maker.home_processes()))),
         stdin: stdin.as_fd(),
@@ -210,6 +212,8 @@ pub(crate) fn start(
         inherited: &inherited,
         // Where a cgroup enforces the limit, processes need none of their own.
         data_limit: launch.memory_limit.filter(|_| launch.group.is_none()).map(memory::data_limit),
+        // An ordinary user's task has none of them in the machine's namespaces.
+        confined: slot.is_some() && sys::effective_uid() == 0,
         dir: &cstring(&launch.dir)?,
         programs: &cstrings(&launch.programs)?,
         args: &cstrings(&launch.args)?,
@@ -290,6 +294,7 @@ fn explain(failure: &Failure, launch: &Launch) -> Ended {
                 Step::Terminal => "its terminal could not be set up",
                 Step::Streams => "its standard streams could not be set up",
                 Step::Memory => "its limit of memory could not be set",
+                Step::Privileges => "its privileges could not be limited",
                 Step::Directory | Step::Exec => "it could not be started",
             };
             Ended::Environment(format!("{what}: {error}"))

@@ -145,9 +145,12 @@ impl Spawner {
         let Some(entry) = self.table.get(key).filter(|entry| entry.known_to_engine) else { return };
         let attempt = entry.attempt;
         let State::Running(Running { watch: Some(watch), .. }) = &mut entry.state else { return };
-        let news = watch.take_news();
+        let (news, ready) = (watch.take_news(), watch.take_readiness());
         for (member, ending) in news {
             self.send(&FromSpawner::Member(attempt, sys::now(), member, ending));
+        }
+        if let Some(ready) = ready {
+            self.send(&FromSpawner::Ready(attempt, sys::now(), ready));
         }
     }
 

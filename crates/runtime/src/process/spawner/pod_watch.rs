@@ -19,6 +19,9 @@ pub(crate) struct PodWatch {
     main: Option<usize>,
     /// Containers whose state changed since the last `take_news`.
     news: Vec<u32>,
+    /// Whether all probed containers are ready, and whether that is news.
+    ready: bool,
+    ready_is_news: bool,
     /// True once the supervisor sent an invalid message; everything after it is ignored.
     garbled: bool,
 }
@@ -43,7 +46,15 @@ impl PodWatch {
             label: member.label.clone(),
             ending: MemberEnding { started: None, ended: None, exit: None },
         });
-        Self { inbox: Vec::new(), members: members.collect(), main, news: Vec::new(), garbled: false }
+        Self {
+            inbox: Vec::new(),
+            members: members.collect(),
+            main,
+            news: Vec::new(),
+            ready: false,
+            ready_is_news: false,
+            garbled: false,
+        }
     }
 
     /// Handles bytes from the supervisor; output goes into the log, and that of the main container into the tail too.
@@ -52,6 +63,7 @@ impl PodWatch {
         let mut rest = &self.inbox[..];
         while !self.garbled {
             match next_frame::<FromPod>(&mut rest) {
+                Ok(Some(FromPod::Ready(ready))) => (self.ready, self.ready_is_news) = (ready, true),
                 Ok(Some(message)) => {
                     if let (FromPod::Output(index, _, bytes), Some(tail)) = (&message, tail.as_deref_mut())
                         && self.main == Some(*index as usize)
@@ -74,10 +86,16 @@ impl PodWatch {
         news.into_iter().map(|index| (index, self.members[index as usize].ending.clone())).collect()
     }
 
+    /// Takes whether all probed containers are ready, if that has changed since the last call.
+    pub(crate) fn take_readiness(&mut self) -> Option<bool> {
+        std::mem::take(&mut self.ready_is_news).then_some(self.ready)
+    }
+
     /// Marks all containers as news for a new engine.
     pub(crate) fn mark_all_as_news(&mut self) {
         let told = self.members.iter().zip(0..).filter(|(member, _)| member.ending.started.is_some());
         self.news = told.map(|(_, index)| index).collect();
+        self.ready_is_news = self.ready;
     }
 
     /// Records that the kernel killed a process of this container for lack of memory.
@@ -123,7 +141,10 @@ impl PodWatch {
 
 /// Applies a message. Returns the container whose state changed.
 fn apply(members: &mut [WatchedContainer], message: FromPod, now: Time, log: &mut Writer) -> Option<u32> {
-    let (FromPod::Output(index, ..) | FromPod::Began(index, ..) | FromPod::Over(index, ..)) = message;
+    let index = match &message {
+        FromPod::Output(index, ..) | FromPod::Began(index, ..) | FromPod::Over(index, ..) => *index,
+        FromPod::Ready(_) => return None,
+    };
     let member = members.get_mut(index as usize)?;
     match message {
         FromPod::Output(_, stderr, bytes) => {
@@ -141,6 +162,7 @@ fn apply(members: &mut [WatchedContainer], message: FromPod, now: Time, log: &mu
             member.ending.exit = Some(exit);
             Some(index)
         }
+        FromPod::Ready(_) => None,
     }
 }
 
@@ -172,6 +194,7 @@ mod tests {
             mounts: Vec::new(),
             progress: None,
             hosts: None,
+            hostname: None,
             termination: None,
             pod_plan: None,
             host: None,
@@ -183,6 +206,7 @@ mod tests {
             part: *part,
             label: (*name != "main").then(|| (*name).to_owned()),
             after: Vec::new(),
+            probe: None,
             launch: launch.clone(),
         };
         PodPlan { members: parts.iter().map(member).collect(), retries: 0, pause_ms: 0, grace_ms: 0 }

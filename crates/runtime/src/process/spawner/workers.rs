@@ -491,13 +491,15 @@ impl Workers {
         Some(Workspace::Slot(Box::new(slot)))
     }
 
-    /// Creates one slot to test whether isolation works; it becomes the first idle one.
-    pub(crate) fn probe(self: &Arc<Self>) -> Result<(), String> {
-        let workers = Arc::clone(self);
+    /// Creates one slot to test whether isolation works; it becomes the first idle one. It shows the folders that the
+    /// first tasks will want. A folder that cannot be shown is no obstacle: the task that wants it gets the error.
+    pub(crate) fn probe(self: &Arc<Self>, visible: &[String]) -> Result<(), String> {
+        let (workers, visible) = (Arc::clone(self), visible.to_vec());
         let probe = thread::spawn(move || -> Result<(), String> {
             let maker = workers.maker.as_ref().ok_or("it was not set up when the spawner started")?;
             ns::unshare(libc::CLONE_FS).map_err(|error| error.to_string())?;
-            let slot = maker.make(None, &[]).map_err(|error| error.explain())?;
+            let without = |_| maker.make(None, &[]);
+            let slot = maker.make(None, &visible).or_else(without).map_err(|error| error.explain())?;
             workers.keep_idle(Workspace::Slot(Box::new(slot)));
             Ok(())
         });

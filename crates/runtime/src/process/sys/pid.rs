@@ -11,7 +11,12 @@ use std::{
     time::Duration,
 };
 
-use super::{checked, checked_long, dir::read_entries, ns, owned};
+use super::{
+    capability::{Header, Sets, VERSION_3},
+    checked, checked_long,
+    dir::read_entries,
+    ns, owned,
+};
 
 /// Returns a descriptor of a process, which never refers to another one that got the same pid later.
 pub(crate) fn descriptor(pid: i32) -> io::Result<OwnedFd> {
@@ -182,20 +187,7 @@ pub(crate) fn exit_now() -> ! {
 /// Makes programs that this thread executes keep `CAP_SYS_ADMIN` of its user namespace, although their user is not
 /// root.
 pub(crate) fn keep_administration() -> io::Result<()> {
-    const VERSION_3: u32 = 0x2008_0522;
     const CAP_SYS_ADMIN: u32 = 21;
-    #[repr(C)]
-    struct Header {
-        version: u32,
-        pid: c_int,
-    }
-    #[repr(C)]
-    #[derive(Clone, Copy, Default)]
-    struct Sets {
-        effective: u32,
-        permitted: u32,
-        inheritable: u32,
-    }
     let mut header = Header { version: VERSION_3, pid: 0 };
     let mut sets = [Sets::default(); 2];
     // SAFETY: header and sets have the layout of version 3, which is two sets; both outlive the calls.

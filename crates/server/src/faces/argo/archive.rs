@@ -1,8 +1,8 @@
 //! The archive: finished workflows by uid, and their labels.
 
 use axum::http::Method;
-use octoflow_control::registry::{Fault as RegistryFault, FoundRun, Registry};
-use serde_json::{Value, json};
+use octoflow_control::registry::{Fault as RegistryFault, FoundRun, Registry, SharedText};
+use serde_json::json;
 
 use super::{
     kind,
@@ -71,13 +71,11 @@ async fn list(call: Call) -> Result<Answer, Fault> {
 
 async fn get(call: Call) -> Result<Answer, Fault> {
     let which = ArchivedRef::of(&call);
-    let object = call
-        .work(move |registry| -> Result<Value, RegistryFault> {
-            let found = which.find(registry)?;
-            registry.shown_run(&found.row)
-        })
-        .await?;
-    Ok(answer::json(&object))
+    let text = call.work(move |registry| -> Result<SharedText, RegistryFault> {
+        let found = which.find(registry)?;
+        registry.run_text(&found.row, "argo", |object| answer::encode(&object))
+    });
+    Ok(answer::shared(text.await?))
 }
 
 async fn delete(call: Call) -> Result<Answer, Fault> {

@@ -1,7 +1,7 @@
 //! Submission from stored objects: a template, a cluster template or a schedule, with submit options. It only builds
 //! the manifest; admission checks it like any other.
 
-use octoflow_control::registry::{Fault as RegistryFault, Registry, WriteOptions};
+use octoflow_control::registry::{Created, Fault as RegistryFault, Registry, WriteOptions};
 use octoflow_model::meta::DEFAULT_NAMESPACE;
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use super::{
     workflow::{sign, writer},
 };
 use crate::{
-    answer::{self, Answer, fault::Fault},
+    answer::{self, Answer, fault::Fault, warning::warn},
     call::Call,
     faces::openapi::shapes::message,
 };
@@ -46,15 +46,15 @@ pub(super) async fn submit(mut call: Call) -> Result<Answer, Fault> {
     let caller = call.caller.name.clone();
     let (claim, submitted_by) = (call.claim()?, call.caller.submitter());
     let made = call
-        .work(move |registry| -> Result<Value, Fault> {
+        .work(move |registry| -> Result<Created, Fault> {
             let mut workflow = origin.workflow(registry, &namespace, &name)?;
             options.apply(&mut workflow);
             sign(&mut workflow, &caller);
             let options = WriteOptions { dry_run: options.dry_run, claim, submitted_by, ..writer() };
-            Ok(registry.create(kind("Workflow"), &namespace, workflow, &options)?)
+            Ok(registry.create_with_warnings(kind("Workflow"), &namespace, workflow, &options)?)
         })
         .await?;
-    Ok(answer::json(&made))
+    Ok(warn(answer::json(&made.object), &made.warnings))
 }
 
 /// Source of a workflow.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::{
     sync::watch::Receiver,
     task::JoinHandle,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 
 use super::{
@@ -137,9 +137,15 @@ impl Source for Watching {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         loop {
             match &mut self.at {
-                WatchState::Idle(_) => {
-                    if self.changes.changed().await.is_err() {
-                        return Ok(None);
+                WatchState::Idle(watched) => {
+                    let due = watched.watch.due_in();
+                    tokio::select! {
+                        changed = self.changes.changed() => {
+                            if changed.is_err() {
+                                return Ok(None);
+                            }
+                        }
+                        () = sleep(due.unwrap_or_default()), if due.is_some() => {}
                     }
                     let WatchState::Idle(mut watched) = std::mem::replace(&mut self.at, WatchState::Lost) else {
                         continue;

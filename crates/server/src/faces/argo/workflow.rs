@@ -1,12 +1,14 @@
 //! One workflow: creating, linting, reading and deleting it.
 
-use octoflow_control::registry::{DeleteOptions, Deleted, Fault as RegistryFault, Propagation, WriteOptions};
+use octoflow_control::registry::{
+    DeleteOptions, Deleted, Fault as RegistryFault, Propagation, SharedText, WriteOptions,
+};
 use octoflow_model::meta::DEFAULT_NAMESPACE;
 use serde_json::{Value, json};
 
 use super::{body::Message, kind, mask::Mask, namespace};
 use crate::{
-    answer::{self, Answer, fault::Fault},
+    answer::{self, Answer, fault::Fault, warning::warn},
     call::Call,
     faces::openapi::operation::{Parameter, text, word},
 };
@@ -30,7 +32,7 @@ pub(super) async fn create(mut call: Call) -> Result<Answer, Fault> {
     sign(&mut workflow, &call.caller.name);
     let options = WriteOptions { dry_run, claim: call.claim()?, ..writer() };
     let made = call.create(kind("Workflow"), namespace, workflow, options).await?;
-    Ok(answer::json(&made))
+    Ok(warn(answer::json(&made.object), &made.warnings))
 }
 
 pub(super) async fn lint(mut call: Call) -> Result<Answer, Fault> {
@@ -47,7 +49,8 @@ pub(super) async fn get(call: Call) -> Result<Answer, Fault> {
     let uid = call.query.get("uid").map(str::to_owned);
     let mask = Mask::of(&call.query);
     let nodes = mask.wants("status.nodes");
-    let mut object = call
+    let form = format!("argo {}", call.query.get("fields").unwrap_or_default());
+    let text = call
         .work(move |registry| {
             let found = match registry.find_run(kind("Workflow"), &namespace, &name) {
                 // Another run may have the name by now; the uid decides.
@@ -62,11 +65,17 @@ pub(super) async fn get(call: Call) -> Result<Answer, Fault> {
                 }
                 other => other,
             }?;
-            if nodes { registry.shown_run(&found.row) } else { registry.trimmed_run(&found.row) }
+            let encode = |mut object: Value| {
+                mask.apply(&mut object);
+                answer::encode(&object)
+            };
+            if nodes {
+                return registry.run_text(&found.row, &form, encode);
+            }
+            Ok(SharedText::from(encode(registry.trimmed_run(&found.row)?)))
         })
         .await?;
-    mask.apply(&mut object);
-    Ok(answer::json(&object))
+    Ok(answer::shared(text))
 }
 
 pub(super) async fn delete(call: Call) -> Result<Answer, Fault> {

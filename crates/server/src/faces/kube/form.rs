@@ -17,6 +17,7 @@ pub(super) fn answer(status: StatusCode, form: Form, kind: &Kind, object: Value,
 
 /// Encodes one object; `heads` adds the column definitions to a table.
 pub(super) fn one(form: Form, include: Include, kind: &Kind, object: Value, heads: bool) -> Value {
+    let object = in_group(kind, object);
     match form {
         Form::Whole => object,
         Form::Metadata(version) => partial(&object, version),
@@ -40,11 +41,20 @@ pub(super) fn list(form: Form, include: Include, kind: &Kind, metadata: Value, i
 
 /// One object as it stands in a list.
 pub(super) fn item(form: Form, include: Include, kind: &Kind, object: Value) -> Value {
+    let object = in_group(kind, object);
     match form {
         Form::Whole => object,
         Form::Metadata(version) => partial(&object, version),
         Form::Table(version) => table::row(kind, object, include, version),
     }
+}
+
+/// Gives a run that was asked for in its other group the version of that group: clients compare it with their own.
+fn in_group(kind: &Kind, mut object: Value) -> Value {
+    if kind.alternate_of.is_some() && object["apiVersion"].is_string() {
+        object["apiVersion"] = json!(kind.api_version());
+    }
+    object
 }
 
 /// The text of a list up to its first item, for lists that are sent in pieces.

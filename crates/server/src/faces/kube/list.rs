@@ -16,10 +16,13 @@ pub(super) async fn one(call: Call, kind: &'static Kind) -> Result<Answer, Fault
     if call.query.flag("watch") {
         return watch::one(call, target).await;
     }
-    let form = accept::form(&call)?;
+    let (form, include) = (accept::form(&call)?, Include::of(&call.query));
     let (space, name) = (target.space(), target.name());
-    let object = call.work(move |registry| registry.get(kind, &space, &name)).await?;
-    Ok(form::answer(StatusCode::OK, form, kind, object, &call.query))
+    let text = call.work(move |registry| {
+        let encode = |object| answer::encode(&form::one(form, include, kind, object, true));
+        registry.shown_text(kind, &space, &name, &format!("{form:?} {include:?} {}", kind.group), encode)
+    });
+    Ok(answer::shared(text.await?))
 }
 
 pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer, Fault> {

@@ -9,10 +9,9 @@ use super::{
     options::{self, Validation},
     strategic, strict,
     target::Target,
-    warning::warn,
 };
 use crate::{
-    answer::{Answer, fault::Fault},
+    answer::{Answer, fault::Fault, warning::warn},
     call::Call,
     faces::openapi::operation::{Content, Parameter, flag, refer},
 };
@@ -33,7 +32,7 @@ pub(super) fn bodies(kind: &Kind) -> Content {
         .or("application/merge-patch+json", Some(object.clone()))
         .or("application/json-patch+json", Some(operations))
         .or("application/apply-patch+yaml", Some(refer(&schema_name(kind))));
-    if kind.group.is_empty() { content.or("application/strategic-merge-patch+json", Some(object)) } else { content }
+    if kind.is_builtin() { content.or("application/strategic-merge-patch+json", Some(object)) } else { content }
 }
 
 /// Type of a patch.
@@ -50,10 +49,10 @@ impl PatchType {
         match media_type {
             "application/json-patch+json" => Ok(Self::Operations),
             "application/merge-patch+json" => Ok(Self::Merge),
-            "application/strategic-merge-patch+json" if kind.group.is_empty() => Ok(Self::Strategic),
+            "application/strategic-merge-patch+json" if kind.is_builtin() => Ok(Self::Strategic),
             "application/apply-patch+yaml" => Ok(Self::Apply),
             other => {
-                let strategic = if kind.group.is_empty() { ", application/strategic-merge-patch+json" } else { "" };
+                let strategic = if kind.is_builtin() { ", application/strategic-merge-patch+json" } else { "" };
                 Err(Fault::unsupported(format!(
                     "the body of the request was in an unknown format ({other}) - accepted media types include: \
                      application/json-patch+json, application/merge-patch+json{strategic}, application/apply-patch+yaml"
@@ -154,11 +153,19 @@ async fn apply(mut call: Call, target: Target, validation: Validation) -> Result
     if call.query.get("fieldManager").is_none() {
         return Err(Fault::bad_request("fieldManager is required for apply patch"));
     }
-    let options = ApplyOptions { manager: write.manager, force: call.query.flag("force"), dry_run: write.dry_run };
+    let options = ApplyOptions {
+        manager: write.manager,
+        force: call.query.flag("force"),
+        dry_run: write.dry_run,
+        submitted_by: call.caller.submitter(),
+        written_by: call.caller.name.clone(),
+    };
     let mut wanted = body::yaml(&mut call).await?;
-    let warnings = strict::check_unknown_fields(kind, &mut wanted, validation)?;
+    let unknown = strict::check_unknown_fields(kind, &mut wanted, validation)?;
+    let known = strict::known_warnings(kind, &wanted, &unknown, validation);
     let (space, name) = (target.space(), target.name());
     let applied = call.work(move |registry| registry.apply(kind, &space, &name, wanted, &options)).await?;
     let status = if applied.created { StatusCode::CREATED } else { StatusCode::OK };
+    let warnings = strict::merge(unknown, applied.warnings, &known);
     Ok(warn(form::answer(status, form, kind, applied.object, &call.query), &warnings))
 }

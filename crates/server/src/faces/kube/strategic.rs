@@ -1,5 +1,5 @@
-//! Strategic merge patches for kinds of the core group: merging that knows which lists are sets or have a key. Kinds of
-//! other groups do not support them, like custom resources.
+//! Strategic merge patches for kinds that Kubernetes has itself: merging that knows which lists are sets or have a key.
+//! Other kinds do not support them, like custom resources.
 
 use serde_json::{Map, Value, json};
 
@@ -18,6 +18,8 @@ fn lists(field: &str) -> Lists {
         "finalizers" => Lists::Set,
         "ownerReferences" => Lists::Keyed("uid"),
         "conditions" => Lists::Keyed("type"),
+        "containers" | "initContainers" | "volumes" | "env" | "imagePullSecrets" => Lists::Keyed("name"),
+        "volumeMounts" => Lists::Keyed("mountPath"),
         _ => Lists::Replace,
     }
 }

@@ -29,6 +29,22 @@ pub(super) fn check_unknown_fields(
     Ok(warnings)
 }
 
+/// Returns the warnings that admission must not repeat: those already told, and those that nobody wants to hear.
+pub(super) fn known_warnings(
+    kind: &'static Kind,
+    object: &Value,
+    told: &[String],
+    validation: Validation,
+) -> Vec<String> {
+    if kind.runs() && validation == Validation::Ignore { ineffective_fields(kind, object) } else { told.to_vec() }
+}
+
+/// Adds what admission found to what is told already.
+pub(super) fn merge(mut told: Vec<String>, found: Vec<String>, known: &[String]) -> Vec<String> {
+    told.extend(found.into_iter().filter(|text| !known.contains(text)));
+    told
+}
+
 fn told(unknown: &Unknown) -> String {
     match unknown.meant {
         Some(meant) => format!("unknown field \"{}\" (did you mean {meant}?)", unknown.path),

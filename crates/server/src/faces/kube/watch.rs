@@ -58,7 +58,11 @@ impl Drop for Counted {
 /// Watches one object, which must exist.
 pub(super) async fn one(call: Call, target: Target) -> Result<Answer, Fault> {
     let (kind, space, name) = (target.kind, target.space(), target.name());
-    call.work(move |registry| registry.get(kind, &space, &name)).await?;
+    call.work(move |registry| match registry.exists(kind, &space, &name)? {
+        true => Ok(()),
+        false => Err(RegistryFault::NotFound { kind, name }),
+    })
+    .await?;
     watch(call, target).await
 }
 

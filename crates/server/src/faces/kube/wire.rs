@@ -1,5 +1,7 @@
 //! Decodes Kubernetes protobuf, for the few kinds that kubectl itself sends so: `kubectl create configmap`, `secret`,
-//! `namespace`. It produces the JSON that everything else here reads, and refuses unknown fields.
+//! `namespace`, `job`, `cronjob`. It produces the JSON that everything else here reads, and refuses unknown fields.
+
+mod batch;
 
 use octoflow_model::base64;
 use serde_json::{Map, Value, json};
@@ -9,13 +11,24 @@ use serde_json::{Map, Value, json};
 enum Shape {
     Text,
     Number,
+    /// A number that may be missing, so that zero is a value.
+    Given,
+    Numbers,
     Bool,
+    /// A switch that is always sent, so that false says nothing.
+    Flag,
     /// Base64 in JSON.
     Bytes,
     Object(&'static [Field]),
+    /// An object whose fields belong to the one around it.
+    Inline(&'static [Field]),
+    /// A text as the first field of an object, as quantities are sent.
+    Wrapped,
     Texts,
     Objects(&'static [Field]),
     TextMap,
+    /// A map to texts that are the first field of an object.
+    WrappedMap,
     BytesMap,
     /// Ignored: the server sets it anyway.
     Skip,
@@ -116,6 +129,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Value, WireError> {
         (Some("v1"), Some("ConfigMap")) => CONFIG_MAP,
         (Some("v1"), Some("Secret")) => SECRET,
         (Some("v1"), Some("Namespace")) => NAMESPACE,
+        (Some("batch/v1"), Some(kind)) if let Some(fields) = batch::fields(kind) => fields,
         _ => return Err(WireError::UnsupportedKind { version: version.clone(), kind: kind.clone() }),
     };
     let mut object = message(raw, fields)?;
@@ -143,10 +157,25 @@ fn message(bytes: &[u8], fields: &[Field]) -> Result<Value, WireError> {
             (Shape::Bytes, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), json!(base64::encode(bytes)))),
             (Shape::Number, Part::Number(0)) => {}
             (Shape::Number, Part::Number(number)) => drop(object.insert((*name).to_owned(), json!(number))),
+            (Shape::Given, Part::Number(number)) => drop(object.insert((*name).to_owned(), json!(number as i64))),
+            (Shape::Numbers, Part::Number(number)) => add(&mut object, json!(number as i64)),
+            (Shape::Flag, Part::Number(0)) => {}
+            (Shape::Flag, Part::Number(_)) => drop(object.insert((*name).to_owned(), json!(true))),
             (Shape::Bool, Part::Number(number)) => drop(object.insert((*name).to_owned(), json!(number != 0))),
             (Shape::Object(inner), Part::Bytes(bytes)) => {
                 let value = message(bytes, inner)?;
                 object.insert((*name).to_owned(), value);
+            }
+            (Shape::Inline(inner), Part::Bytes(bytes)) => {
+                if let Value::Object(fields) = message(bytes, inner)? {
+                    object.extend(fields);
+                }
+            }
+            (Shape::Wrapped, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), wrapped(bytes)?)),
+            (Shape::WrappedMap, Part::Bytes(bytes)) => {
+                let (key, value) = entry(bytes)?;
+                let value = wrapped(value)?;
+                object.entry(*name).or_insert_with(|| json!({}))[key] = value;
             }
             (Shape::Texts, Part::Bytes(bytes)) => add(&mut object, text(bytes)?),
             (Shape::Objects(inner), Part::Bytes(bytes)) => add(&mut object, message(bytes, inner)?),
@@ -175,6 +204,12 @@ fn entry(bytes: &[u8]) -> Result<(String, &[u8]), WireError> {
         }
     }
     Ok((key, value))
+}
+
+/// Returns the text that is the first field of an object.
+fn wrapped(bytes: &[u8]) -> Result<Value, WireError> {
+    let inner = message(bytes, &[(1, "string", Shape::Text)])?;
+    Ok(inner["string"].as_str().map_or_else(|| json!("0"), |text| json!(text)))
 }
 
 fn text(bytes: &[u8]) -> Result<Value, WireError> {
@@ -262,6 +297,40 @@ mod tests {
             "data": {"key": "dmE="}, "type": "Opaque", "immutable": true,
         });
         assert_eq!(secret, expected);
+    }
+
+    #[test]
+    fn a_job_of_kubectl_becomes_the_one_people_write() {
+        let limits = field(1, &[field(1, b"cpu"), field(2, &field(1, b"100m"))].concat());
+        let container = [
+            field(1, b"main"),
+            field(2, b"busybox"),
+            field(3, b"echo"),
+            field(8, &limits),
+            // The key of field 16 takes two bytes; its value is false.
+            vec![0x80, 1, 0],
+        ];
+        let volume = [field(1, b"v"), field(2, &field(2, b""))].concat();
+        let pod = [field(1, &volume), field(2, &container.concat()), field(3, b"Never")].concat();
+        let policy = field(
+            1,
+            &[field(1, b"FailJob"), field(2, &[field(2, b"In"), vec![3 << 3, 1, 3 << 3, 2]].concat())].concat(),
+        );
+        let spec = [field(6, &field(2, &pod)), vec![7 << 3, 0], field(11, &policy)].concat();
+        let raw = [field(1, &field(1, b"j")), field(2, &spec), field(3, b"")].concat();
+        let head = [field(1, b"batch/v1"), field(2, b"Job")].concat();
+        let job = object(&[MAGIC, &field(1, &head), &field(2, &raw)].concat()).unwrap();
+        let expected = json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {
+                "backoffLimit": 0,
+                "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1, 2]}}]},
+                "template": {"spec": {
+                    "restartPolicy": "Never", "volumes": [{"name": "v", "emptyDir": {}}],
+                    "containers": [{"name": "main", "image": "busybox", "command": ["echo"], "resources": {"limits": {"cpu": "100m"}}}],
+                }},
+            },
+        });
+        assert_eq!(job, expected);
     }
 
     #[test]

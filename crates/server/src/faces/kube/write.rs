@@ -1,11 +1,11 @@
 //! Creating and replacing objects.
 
 use axum::http::StatusCode;
-use octoflow_control::registry::{EXPECTED_START, Kind};
+use octoflow_control::registry::{Created, EXPECTED_START, Kind, expected_start_text};
 
-use super::{accept, body, form, options, strict, target::Target, warning::warn};
+use super::{accept, body, form, options, strict, target::Target};
 use crate::{
-    answer::{Answer, fault::Fault},
+    answer::{Answer, fault::Fault, warning::warn},
     call::Call,
 };
 
@@ -15,15 +15,13 @@ pub(super) async fn create(mut call: Call, kind: &'static Kind) -> Result<Answer
         (accept::form(&call)?, options::write(&call)?, options::validation(&call.query)?);
     let mut object = body::object(&mut call).await?;
     options.claim = call.claim()?;
-    let mut warnings = strict::check_unknown_fields(kind, &mut object, validation)?;
+    let unknown = strict::check_unknown_fields(kind, &mut object, validation)?;
+    let known = strict::known_warnings(kind, &object, &unknown, validation);
     let dry_run = options.dry_run;
-    let created = call.create(kind, target.space(), object, options).await?;
+    let Created { object: created, warnings } = call.create(kind, target.space(), object, options).await?;
+    let mut warnings = strict::merge(unknown, warnings, &known);
     let expected = created["metadata"]["annotations"][EXPECTED_START].as_str();
-    warnings.extend(expected.filter(|_| dry_run && kind.runs()).map(|at| match at {
-        "now" => "it would start now".to_owned(),
-        "unknown" => "it would wait, and nobody knows how long".to_owned(),
-        at => format!("it would start by {at}"),
-    }));
+    warnings.extend(expected.filter(|_| dry_run && kind.runs()).map(expected_start_text));
     Ok(warn(form::answer(StatusCode::CREATED, form, kind, created, &call.query), &warnings))
 }
 

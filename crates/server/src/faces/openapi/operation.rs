@@ -23,13 +23,13 @@ pub(crate) struct Operation {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
     pub name: &'static str,
-    pub form: Form,
+    pub form: ParameterForm,
     pub about: &'static str,
 }
 
 /// Type of a parameter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Form {
+pub(crate) enum ParameterForm {
     Text,
     Word(&'static [&'static str]),
     Flag,
@@ -42,38 +42,38 @@ pub(crate) enum Form {
 }
 
 pub(crate) const fn text(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, form: Form::Text, about }
+    Parameter { name, form: ParameterForm::Text, about }
 }
 
 pub(crate) const fn flag(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, form: Form::Flag, about }
+    Parameter { name, form: ParameterForm::Flag, about }
 }
 
 pub(crate) const fn count(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, form: Form::Count, about }
+    Parameter { name, form: ParameterForm::Count, about }
 }
 
 pub(crate) const fn time(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, form: Form::Time, about }
+    Parameter { name, form: ParameterForm::Time, about }
 }
 
 pub(crate) const fn texts(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, form: Form::Texts, about }
+    Parameter { name, form: ParameterForm::Texts, about }
 }
 
 pub(crate) const fn word(name: &'static str, words: &'static [&'static str], about: &'static str) -> Parameter {
-    Parameter { name, form: Form::Word(words), about }
+    Parameter { name, form: ParameterForm::Word(words), about }
 }
 
 impl Parameter {
     pub(crate) fn schema(&self) -> Value {
         match self.form {
-            Form::Text => json!({"type": "string"}),
-            Form::Word(words) => json!({"type": "string", "enum": words}),
-            Form::Flag => json!({"type": "boolean"}),
-            Form::Count => json!({"type": "integer", "format": "int64", "minimum": 0}),
-            Form::Time => json!({"type": "string", "format": "date-time"}),
-            Form::Texts => json!({"type": "array", "items": {"type": "string"}}),
+            ParameterForm::Text => json!({"type": "string"}),
+            ParameterForm::Word(words) => json!({"type": "string", "enum": words}),
+            ParameterForm::Flag => json!({"type": "boolean"}),
+            ParameterForm::Count => json!({"type": "integer", "format": "int64", "minimum": 0}),
+            ParameterForm::Time => json!({"type": "string", "format": "date-time"}),
+            ParameterForm::Texts => json!({"type": "array", "items": {"type": "string"}}),
         }
     }
 

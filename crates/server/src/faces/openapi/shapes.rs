@@ -5,7 +5,7 @@ use octoflow_control::registry::{Kind, schema_name};
 use serde_json::{Map, Value, json};
 
 use super::operation::refer;
-use crate::route::Face;
+use crate::{faces::submission, route::Face};
 
 const KUBE_STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
@@ -15,6 +15,7 @@ pub(super) fn fault(face: Face) -> &'static str {
         Face::Kube => KUBE_STATUS,
         Face::Argo => "argo.Error",
         Face::Own => "octoflow.Error",
+        Face::Submission => "submission.Answer",
     }
 }
 
@@ -73,6 +74,7 @@ pub(super) fn of(faces: &[Face]) -> Map<String, Value> {
             Face::Kube => kube(),
             Face::Argo => argo(),
             Face::Own => own(),
+            Face::Submission => submission::schemas(),
         });
     }
     all.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()

@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(super) fn routes(table: &mut Table) {
-    let health_fields = json!({"type": "object", "required": ["version", "uptimeSeconds", "revision", "caller"]});
+    let health_fields = json!({"type": "object", "required": ["version", "uptimeSeconds", "caller"]});
     table
         .get(format!("{ROOT}/health"), Need::Token, health)
         .about("How the server is")

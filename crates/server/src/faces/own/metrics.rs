@@ -29,6 +29,7 @@ async fn metrics(call: Call) -> Result<Answer, Fault> {
                 phases: registry.runs_by_phase()?,
                 revision: registry.revision()?,
                 custom: registry.controller().metrics()?,
+                hooks: registry.hooks()?,
             };
             Ok::<_, Reason>(expose::text(&app, &scrape))
         })

@@ -1,9 +1,11 @@
 //! Runs for our own client: rows of the run index, and explanations of a run's state.
 
+use std::collections::BTreeMap;
+
 use octoflow_control::registry::{
     Filter, FoundRun, Kind, LabelSelector, ListOptions, MAX_PAGE, RunRow, Selection, kinds,
 };
-use octoflow_model::Time;
+use octoflow_model::{Time, plugin::term};
 use serde_json::{Value, json};
 
 use crate::{
@@ -119,7 +121,7 @@ pub(super) async fn named(call: &Call) -> Result<FoundRun, Fault> {
 fn kind(call: &Call) -> Result<&'static Kind, Fault> {
     let Some(word) = call.query.get("kind") else { return Ok(unsaid()) };
     kinds::of_key(word).or_else(|| kinds::of_word(word)).filter(|kind| kind.runs()).ok_or_else(|| {
-        let known: Vec<&str> = kinds::of_runs().map(|kind| kind.name).collect();
+        let known: Vec<&str> = kinds::of_runs().map(|kind| kind.word).collect();
         Fault::bad_request(format!("`{word}` is no kind of run; known are {}", known.join(" and ")))
     })
 }
@@ -136,10 +138,11 @@ pub(super) fn number<T: std::str::FromStr>(query: &Query, name: &str) -> Result<
 
 /// Times are in microseconds.
 fn row_json(row: &RunRow) -> Value {
+    let labels: BTreeMap<_, _> = row.labels.iter().filter(|(name, _)| !term::is_term(name)).collect();
     json!({
         "run": row.run.0, "namespace": row.namespace, "kind": row.kind, "name": row.name, "uid": row.uid,
         "phase": row.phase, "message": row.message, "progress": row.progress, "priority": row.priority,
-        "labels": row.labels, "created": row.created.0, "started": row.started.map(|time| time.0),
+        "labels": labels, "created": row.created.0, "started": row.started.map(|time| time.0),
         "finished": row.finished.map(|time| time.0), "archived": row.archived,
     })
 }

@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
 };
 
 use octoflow_control::{
@@ -60,6 +60,9 @@ pub(crate) struct Credentials {
     registry: Registry,
     tokens: RwLock<HashMap<Hash, Arc<Entry>>>,
     admin: RwLock<Admin>,
+    /// Held by whoever changes something, from reading it until memory and disk agree again. Requests never wait for it:
+    /// what they read is locked only while it is exchanged.
+    changes: Mutex<()>,
     default: DefaultPassword,
     verifier: Verifier,
 }
@@ -117,7 +120,7 @@ impl Credentials {
             },
         };
         let (tokens, admin) = (RwLock::new(tokens), RwLock::new(admin));
-        Ok(Self { registry, tokens, admin, default, verifier: Verifier::new() })
+        Ok(Self { registry, tokens, admin, changes: Mutex::default(), default, verifier: Verifier::new() })
     }
 
     /// Generates or reads the first token while no password was chosen; otherwise removes its file.
@@ -215,6 +218,21 @@ impl Credentials {
         }
     }
 
+    /// Returns the id of the token with this text, if there is one that the caller may know of. The admin's own can
+    /// neither be changed nor deleted as a token.
+    pub(crate) fn id_of(&self, text: &str, by: &Caller) -> Result<Option<String>, Fault> {
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        let found = tokens.get(&digest(text.as_bytes())).filter(|entry| by.scope.includes(&entry.scope));
+        let found = found.map(|entry| entry.token.id.clone());
+        drop(tokens);
+        if found.is_none() && self.identify(text, true).is_some_and(|caller| caller.is_ok_and(|one| one.id == ADMIN)) {
+            return Err(Fault::conflict(
+                "this is the admin's own token: it cannot be deleted, and it has all privileges",
+            ));
+        }
+        Ok(found)
+    }
+
     /// Creates a token; its text is returned once and never again. Blocks on the disk.
     pub(crate) fn create(&self, wanted: NewToken, by: &Caller) -> Result<(Arc<Entry>, String), Fault> {
         let NewToken { who, note, privileges, scope, expires } = wanted;
@@ -240,6 +258,7 @@ impl Credentials {
                 "there are {MAX_COUNT} tokens already; delete some that are not in use"
             )));
         }
+        let _turn = self.change_alone();
         let text = secret::generate()?;
         let hash = digest(text.as_bytes());
         let token = Token {
@@ -262,6 +281,7 @@ impl Credentials {
         scope: Option<Scope>,
         by: &Caller,
     ) -> Result<Arc<Entry>, Fault> {
+        let _turn = self.change_alone();
         let entry = self.get(id, by)?;
         check_covers(&entry, by)?;
         let scope = scope.unwrap_or_else(|| entry.scope.clone());
@@ -271,21 +291,25 @@ impl Credentials {
         self.keep(hash, Entry { token, privileges, scope })
     }
 
+    fn change_alone(&self) -> MutexGuard<'_, ()> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stores a token. The caller changes alone.
     fn keep(&self, hash: Hash, entry: Entry) -> Result<Arc<Entry>, Fault> {
         let entry = Arc::new(entry);
-        // The lock is held across the write, so that memory and disk always agree.
-        let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.put_token(&entry.token)?;
-        tokens.insert(hash, entry.clone());
+        self.tokens.write().unwrap_or_else(PoisonError::into_inner).insert(hash, entry.clone());
         Ok(entry)
     }
 
     /// Deletes a token. The next request with it is refused. Blocks on the disk.
     pub(crate) fn delete(&self, id: &str, by: &Caller) -> Result<Arc<Entry>, Fault> {
+        let _turn = self.change_alone();
         let entry = self.get(id, by)?;
         check_covers(&entry, by)?;
-        let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.delete_token(&entry.token.id)?;
+        let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         tokens.retain(|_, known| known.token.id != entry.token.id);
         Ok(entry)
     }
@@ -302,9 +326,10 @@ impl Credentials {
             return Err(Fault::conflict(why));
         }
         let password = password::hashed(ADMIN, text)?;
-        let mut admin = self.admin.write().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.change_alone();
         self.registry.put_password(&password)?;
-        let before = std::mem::replace(&mut *admin, Admin::Chosen(Arc::new(password), Some(digest(text.as_bytes()))));
+        let chosen = Admin::Chosen(Arc::new(password), Some(digest(text.as_bytes())));
+        let before = std::mem::replace(&mut *self.admin.write().unwrap_or_else(PoisonError::into_inner), chosen);
         if let Admin::Default(Some(FirstToken(_, data_dir))) = before {
             first::remove(&data_dir);
         }

@@ -59,6 +59,27 @@ fn the_formats_count_up_from_one_without_holes() {
     assert_eq!(formats, expected);
 }
 
+/// Everything that makes up a database of no runs: each table and index as SQL, and the rows it begins with.
+fn content(conn: &Connection) -> Vec<String> {
+    let sql = "SELECT type || ' ' || name || ' ' || tbl_name || ' ' || sql FROM sqlite_schema WHERE sql IS NOT NULL
+               UNION ALL SELECT key || '=' || value FROM meta ORDER BY 1";
+    let mut rows = conn.prepare(sql).unwrap();
+    rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_new_database_is_what_all_steps_lead_to() {
+    let mut stepped = Connection::open_in_memory().unwrap();
+    migrate(&mut stepped, path(), schema::MIGRATIONS).unwrap();
+    let mut whole = Connection::open_in_memory().unwrap();
+    create(&mut whole, path(), &schema::WHOLE, schema::MIGRATIONS).unwrap();
+    assert_eq!(format(&whole), format(&stepped));
+    assert_eq!(content(&whole), content(&stepped), "change schema/current.sql along with a new step");
+    // Nothing is left to do, and a file that is not new is left alone.
+    migrate(&mut whole, path(), schema::MIGRATIONS).unwrap();
+    create(&mut stepped, path(), &schema::WHOLE, schema::MIGRATIONS).unwrap();
+}
+
 #[test]
 fn a_file_of_format_1_opens_with_everything_in_it() {
     let dir = tempfile::tempdir().unwrap();

@@ -18,6 +18,8 @@ pub(super) struct Query {
 pub(super) enum Select {
     /// The newest `limit` runs after a cursor.
     Keys { after: Option<Cursor>, limit: usize },
+    /// All runs, in no order.
+    All,
     /// The number of runs.
     Count,
     /// The number of rows in the leading index, counted up to a limit.
@@ -145,6 +147,7 @@ fn finish(filter: &Filter, index: LeadingIndex, lead: QueryBuilder, select: Sele
             };
             lead.select(&format!("{order}.created, {order}.run"), &tail)
         }
+        Select::All => lead.select(&format!("{order}.created, {order}.run"), ""),
         Select::Count => lead.select("count(*)", ""),
         Select::Probe { limit } => {
             let Query { sql, values } = lead.select("1", &format!(" LIMIT {limit}"));
@@ -166,16 +169,22 @@ impl QueryBuilder {
 fn others(filter: &Filter, index: LeadingIndex, mut lead: QueryBuilder) -> QueryBuilder {
     if index != LeadingIndex::Rows {
         lead = lead.and_if("r.kind = ?", filter.kind.clone()).and_if("r.namespace = ?", filter.namespace.clone());
-        let phases: BTreeSet<&String> = filter.phases.iter().collect();
-        if !phases.is_empty() {
-            let marks = vec!["?"; phases.len()].join(", ");
-            lead = lead.and(format!("r.phase IN ({marks})"), phases.into_iter().map(|phase| phase.clone().into()));
+        for (column, accepted) in [("phase", &filter.phases), ("namespace", &filter.namespaces)] {
+            let accepted: BTreeSet<&String> = accepted.iter().collect();
+            if !accepted.is_empty() {
+                let marks = vec!["?"; accepted.len()].join(", ");
+                let values = accepted.into_iter().map(|text| text.clone().into());
+                lead = lead.and(format!("r.{column} IN ({marks})"), values);
+            }
         }
     }
     if index != LeadingIndex::Name
         && let Some(prefix) = &filter.name_prefix
     {
         lead = name_range(lead, prefix);
+    }
+    if let Some((key, prefix)) = &filter.label_prefix {
+        lead = label_begins(lead, key, prefix);
     }
     for (at, test) in filter.labels.iter().enumerate() {
         if index != LeadingIndex::Label(at) {
@@ -209,6 +218,17 @@ fn label_holds(lead: QueryBuilder, test: &LabelTest) -> QueryBuilder {
     };
     let bound = [key].into_iter().chain(values.iter().copied()).map(|text| text.clone().into());
     lead.and(ask(&values, answer), bound)
+}
+
+fn label_begins(lead: QueryBuilder, key: &str, prefix: &str) -> QueryBuilder {
+    let order = lead.order;
+    let end = after_prefix(prefix);
+    let before_end = if end.is_some() { " AND x.value < ?" } else { "" };
+    let ask = format!(
+        "(SELECT 1 FROM run_labels x WHERE x.created = {order}.created AND x.run = {order}.run AND x.key = ? \
+         AND x.value >= ?{before_end} LIMIT 1) IS NOT NULL"
+    );
+    lead.and(ask, [Some(key.to_owned()), Some(prefix.to_owned()), end].into_iter().flatten().map(Value::from))
 }
 
 /// Limits the names to those with the prefix, as a range of the index.

@@ -33,7 +33,7 @@ fn row(run: u64) -> RunRow {
     row
 }
 
-fn filled() -> (TempDir, Reader, Vec<RunRow>) {
+pub(super) fn filled() -> (TempDir, Reader, Vec<RunRow>) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     let rows: Vec<RunRow> = (1..=RUNS).map(row).collect();
@@ -50,8 +50,12 @@ fn equals(key: &str, value: &str) -> LabelTest {
     LabelTest::Equals { key: text(key), value: text(value) }
 }
 
+fn starting(key: &str, prefix: &str) -> Option<(String, String)> {
+    Some((text(key), text(prefix)))
+}
+
 /// Every kind of condition alone, and mixtures in which another one leads.
-fn filters() -> Vec<Filter> {
+pub(super) fn filters() -> Vec<Filter> {
     let any = Filter::default;
     let team = || Some(text("team"));
     let phases = || vec![text("Running"), text("Failed"), text("Running")];
@@ -87,13 +91,18 @@ fn filters() -> Vec<Filter> {
         Filter { since: Some(Time(1000)), until: Some(Time(1100)), ..any() },
         Filter { since: Some(Time(1000)), until: Some(Time(5000)), labels: vec![equals("app", "a3")], ..any() },
         Filter { since: Some(Time(6600)), phases: vec![text("Failed")], ..any() },
+        Filter { namespaces: vec![text("team"), text("lab"), text("team"), text("none")], ..any() },
+        Filter { namespaces: vec![text("lab"), text("team")], labels: vec![equals("app", "a7")], ..any() },
+        Filter { label_prefix: starting("app", "a"), labels: vec![equals("seldom", "s0")], ..any() },
+        Filter { label_prefix: starting("seldom", "s5"), ..any() },
+        Filter { label_prefix: starting("seldom", ""), namespace: team(), ..any() },
         Filter { parent: Some(RunId(2)), ..any() },
         Filter { parent: Some(RunId(2)), phases: vec![text("Succeeded")], name_prefix: Some(text("r")), ..any() },
         Filter { parent: Some(RunId(3)), ..any() },
     ]
 }
 
-fn matches(filter: &Filter, row: &RunRow) -> bool {
+pub(super) fn matches(filter: &Filter, row: &RunRow) -> bool {
     let label = |test: &LabelTest| match test {
         LabelTest::Equals { key, value } => row.labels.get(key) == Some(value),
         LabelTest::In { key, values } => row.labels.get(key).is_some_and(|value| values.contains(value)),
@@ -102,6 +111,7 @@ fn matches(filter: &Filter, row: &RunRow) -> bool {
         LabelTest::Absent { key } => !row.labels.contains_key(key),
     };
     filter.namespace.as_ref().is_none_or(|namespace| *namespace == row.namespace)
+        && (filter.namespaces.is_empty() || filter.namespaces.contains(&row.namespace))
         && filter.kind.as_ref().is_none_or(|kind| *kind == row.kind)
         && (filter.phases.is_empty() || filter.phases.contains(&row.phase))
         && filter.name_prefix.as_ref().is_none_or(|prefix| row.name.starts_with(prefix))
@@ -109,6 +119,10 @@ fn matches(filter: &Filter, row: &RunRow) -> bool {
         && filter.until.is_none_or(|until| row.created < until)
         && filter.parent.is_none_or(|parent| row.parent == Some(parent))
         && filter.labels.iter().all(label)
+        && filter
+            .label_prefix
+            .as_ref()
+            .is_none_or(|(key, prefix)| row.labels.get(key).is_some_and(|value| value.starts_with(prefix.as_str())))
 }
 
 #[test]
@@ -155,8 +169,15 @@ fn every_list_is_led_by_an_index_and_sorts_nothing() {
     let mut plans: Vec<_> =
         [query::NEXT_KIND, query::NEXT_NAMESPACE].map(|sql| (text(sql), explain(&conn, sql))).into();
     for filter in filters() {
-        let partitions = partitions(&conn, kinds.clone(), filter.namespace.as_deref()).unwrap();
-        assert_eq!(partitions.len(), if filter.namespace.is_some() { 2 } else { 6 });
+        let partitions = partitions(&conn, kinds.clone(), &filter).unwrap();
+        let count = if filter.namespace.is_some() {
+            2
+        } else if filter.namespaces.is_empty() {
+            6
+        } else {
+            4
+        };
+        assert_eq!(partitions.len(), count);
         let mut drivers = vec![plan(&conn, &filter).unwrap().index, LeadingIndex::Rows];
         drivers.extend((0..filter.labels.len()).filter(|at| filter.labels[*at].can_lead()).map(LeadingIndex::Label));
         drivers.extend(filter.name_prefix.as_ref().map(|_| LeadingIndex::Name));
@@ -224,7 +245,7 @@ fn a_page_is_never_empty_by_its_limit_nor_larger_than_allowed() {
     assert_eq!(page(usize::MAX), MAX_PAGE);
 }
 
-fn explain(conn: &Connection, sql: &str) -> Vec<String> {
+pub(super) fn explain(conn: &Connection, sql: &str) -> Vec<String> {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     // The plan does not depend on the values, so none are bound.
     statement.raw_query().mapped(|row| row.get(3)).collect::<rusqlite::Result<_>>().unwrap()

@@ -111,6 +111,12 @@ pub(super) fn touched(
         | Change::DeleteToken { .. }
         | Change::PutPassword(_)
         | Change::PutTimestamp { .. } => None,
+        Change::PutDelivery(_)
+        | Change::DeleteDelivery { .. }
+        | Change::RetryDelivery { .. }
+        | Change::BuryDelivery { .. }
+        | Change::ReplayDelivery { .. }
+        | Change::DropDeliveries { .. } => None,
     })
 }
 

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use octoflow_engine::schedule::{
     Decision, Gang, Scheduler, TaskRef,
-    spec::{Capacity, Demand, NodeSpec, QueueSpec},
+    spec::{Demand, NodeSpec, QueueSpec, ResourceCapacity},
 };
 use octoflow_model::{
     NodeIx, RunId, Time,
@@ -79,7 +79,7 @@ impl World {
     fn empty(cpu: u64, memory: u64) -> Self {
         let mut scheduler = Scheduler::default();
         for node in 0..NODES {
-            let declared = |amount| Capacity { amount, declared: true };
+            let declared = |amount| ResourceCapacity { amount, declared: true };
             let capacity = [("cpu", declared(cpu)), ("memory", declared(memory)), ("pods", declared(1000))];
             scheduler.put_node(NodeSpec {
                 capacity: capacity.into_iter().map(|(name, amount)| (name.to_owned(), amount)).collect(),

@@ -4,9 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::schedule::{Gang, TaskRef, spec::Demand};
-use octoflow_model::{Fact, NodeIx, RunId, argo::WorkflowFact, taskset::SetFact};
+use octoflow_model::{Fact, NodeIx, RunId, argo::WorkflowFact, taskset::SetFact, volcano::JobFact};
 
-use super::{ClusterState, judge::waiting};
+use super::{
+    ClusterState,
+    judge::{preempted, waiting},
+};
 use crate::{
     recount::{
         Recount,
@@ -25,10 +28,19 @@ impl ClusterState {
             let node = match fact {
                 Fact::Workflow(WorkflowFact::Launched { node, .. }) => *node,
                 Fact::TaskSet(SetFact::Launched { replica, .. }) => NodeIx(*replica),
+                Fact::VolcanoJob(JobFact::Launched { pod, .. }) => NodeIx(*pod),
                 _ => continue,
             };
             let gang = life.shadows.get(id).and_then(|shadow| shadow.run.demand(node).gang.clone());
             self.begun.extend(gang.map(|gang| (key(&gang), TaskRef { run: *id, node })));
+        }
+        // A node that is drained in the same step takes members away again.
+        for (id, fact) in commits.iter().flatten().flat_map(|(id, facts)| facts.iter().map(move |fact| (id, fact))) {
+            let Some(node) = preempted(fact) else { continue };
+            let gang = life.shadows.get(id).and_then(|shadow| shadow.run.demand(node).gang.clone());
+            if let Some(gone) = gang.map(|gang| key(&gang)) {
+                self.begun.retain(|(gang, _)| *gang != gone);
+            }
         }
     }
 

@@ -13,8 +13,10 @@ use octoflow_engine::{
 use octoflow_model::{
     Fact, NodeIx, RunId,
     argo::WorkflowFact,
+    kubejob::{self, KubeJobFact},
     task::placement::Assignment,
     taskset::{SetFact, StopReason},
+    volcano::{JobFact, PodStop},
 };
 
 use super::ClusterState;
@@ -48,9 +50,25 @@ fn decided(fact: &Fact) -> Option<Decided<'_>> {
         Fact::TaskSet(SetFact::Ending { replica, why: StopReason::Preempted, message, .. }) => {
             Some(Decided::Preempted(NodeIx(*replica), message))
         }
+        Fact::VolcanoJob(JobFact::Launched { pod, on, .. }) | Fact::KubeJob(KubeJobFact::Launched { pod, on, .. }) => {
+            Some(Decided::Launched(NodeIx(*pod), on.as_deref()))
+        }
+        Fact::VolcanoJob(JobFact::Ending { pod, why: PodStop::Preempted, message, .. })
+        | Fact::KubeJob(KubeJobFact::Ending { pod, why: kubejob::PodStop::Preempted, message, .. }) => {
+            Some(Decided::Preempted(NodeIx(*pod), message))
+        }
+        Fact::VolcanoJob(JobFact::Ended(_)) | Fact::KubeJob(KubeJobFact::Ended(_)) => Some(Decided::Freed),
         Fact::Workflow(WorkflowFact::Finished(_) | WorkflowFact::Requeued { .. } | WorkflowFact::Daemoned { .. })
         | Fact::TaskSet(SetFact::Ended(_)) => Some(Decided::Freed),
         _ => None,
+    }
+}
+
+/// Returns the task that a fact takes its room from.
+pub(super) fn preempted(fact: &Fact) -> Option<NodeIx> {
+    match decided(fact)? {
+        Decided::Preempted(node, _) => Some(node),
+        Decided::Launched(..) | Decided::Freed => None,
     }
 }
 
@@ -61,6 +79,8 @@ pub(super) struct Batch {
     /// Everything as it was before, and who waited.
     before: Recount,
     waiting: BTreeMap<TaskRef, Arc<Demand>>,
+    /// Names of the runs that waited.
+    names: BTreeMap<RunId, String>,
 }
 
 /// A preemption whose beneficiary has not started.
@@ -117,7 +137,10 @@ impl ClusterState {
             Some(Decided::Launched(node, on)) => {
                 self.judge_batch()?;
                 let Some(run) = shadows.get(&id).map(|shadow| &shadow.run) else { return Ok(()) };
-                if run.is_weightless(node) {
+                // One that is started again in its place has kept its room.
+                let in_place =
+                    run.open_tasks().into_iter().any(|(open, state)| open == node && state == TaskState::Held);
+                if in_place || run.is_weightless(node) {
                     return Ok(());
                 }
                 let task = TaskRef { run: id, node };
@@ -133,7 +156,10 @@ impl ClusterState {
                     if self.batch.is_none() {
                         let before = self.recount(shadows, &self.declared);
                         let waiting = waiting(shadows);
-                        self.batch = Some(Batch { message: message.to_owned(), victims: Vec::new(), before, waiting });
+                        let runs: BTreeSet<RunId> = waiting.keys().map(|task| task.run).collect();
+                        let name = |run: &RunId| Some((*run, shadows.get(run)?.run.name().to_owned()));
+                        let (names, message) = (runs.iter().filter_map(name).collect(), message.to_owned());
+                        self.batch = Some(Batch { message, victims: Vec::new(), before, waiting, names });
                     }
                     let task = TaskRef { run: id, node };
                     self.batch.iter_mut().for_each(|batch| batch.victims.push(task));
@@ -232,13 +258,8 @@ fn beneficiary(batch: &Batch) -> Option<(RunId, String, PreemptionReason)> {
     let rest = batch.message.strip_prefix("Preempted: ")?;
     let (whose, queue) = rest.split_once(" in queue ")?;
     let (name, queue) = (whose.split(' ').next_back()?, queue.split(' ').next()?);
-    let number: u64 = name.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse().ok()?;
     let reclaimed = rest.ends_with("takes back what its queue deserves");
     let reason = if reclaimed { PreemptionReason::Reclaimed } else { PreemptionReason::LowerClass };
-    // A retry has the name of the run before it.
-    let by = batch.waiting.keys().map(|task| task.run).find(|run| run.0 % RETRY == number)?;
+    let by = batch.names.iter().find(|(_, known)| *known == name).map(|(run, _)| *run)?;
     Some((by, queue.to_owned(), reason))
 }
-
-/// The number of a retry is that of the run before it and so much more.
-const RETRY: u64 = 100;

@@ -193,11 +193,14 @@ impl ClusterState {
                 self.declared.queues.remove(name);
                 event_loop.delete_scheduling(&QUEUE, name).or_else(no_store)?;
             }
+            // One message after the other: what is decided in between is judged by what was declared then.
             ClusterAct::Repair => {
                 for node in large_nodes() {
+                    self.before.push(self.declared.clone());
                     self.join(&node.name, event_loop);
                 }
                 for queue in LEAVES.iter().chain(&[INNER]) {
+                    self.before.push(self.declared.clone());
                     let parent = self.tree.get(queue).and_then(|spec| spec.parent.clone());
                     self.put_queue(&plain_queue(queue, parent.as_deref()), true, event_loop)?;
                 }

@@ -42,6 +42,16 @@ pub(super) fn end(seed: u64, task: &Task) -> End {
     End { exit, started: None, collected, log_truncated: draw.chance(2), log_bytes: 0, members: Vec::new() }
 }
 
+/// Whether the task will run at all, if it is not told to end.
+pub(super) fn runs(seed: u64, task: &Task) -> bool {
+    ran(&end(seed, task).exit)
+}
+
+/// Whether a task that ended so has run.
+pub(super) fn ran(exit: &Exit) -> bool {
+    !matches!(exit, Exit::NotStarted(_) | Exit::Environment(_))
+}
+
 /// How each container of a task that ended so has ended; nothing for a task that never came so far.
 pub(crate) fn members(task: &Task, exit: &Exit, started: Option<Time>, now: Time) -> Vec<MemberEnd> {
     if matches!(exit, Exit::Environment(_)) {

@@ -8,7 +8,7 @@ use std::{
 
 use octoflow_engine::schedule::{
     Decision, Gang, Preemption, PreemptionReason, Scheduler, TaskRef,
-    spec::{Capacity, ClassSpec, Demand, NodeSpec, Quantities, QueueSpec},
+    spec::{ClassSpec, Demand, NodeSpec, Quantities, QueueSpec, ResourceCapacity},
 };
 use octoflow_model::{
     NodeIx, RunId, Time,
@@ -91,7 +91,7 @@ pub(super) enum Event {
 }
 
 /// A unit whose victims are ending.
-struct Nominee {
+pub(super) struct Nominee {
     by: TaskRef,
     demands: Vec<Arc<Demand>>,
     /// Tasks that were being ended when it was promised their room.
@@ -108,6 +108,7 @@ pub(super) struct Seen {
     pub(super) reclaimed: usize,
     pub(super) lower_class: usize,
     pub(super) gangs_ended: usize,
+    pub(super) proposals: usize,
 }
 
 impl Seen {
@@ -117,27 +118,30 @@ impl Seen {
         self.reclaimed += other.reclaimed;
         self.lower_class += other.lower_class;
         self.gangs_ended += other.gangs_ended;
+        self.proposals += other.proposals;
     }
 }
 
 pub(super) struct World {
-    scheduler: Scheduler,
-    count: Recount,
-    waiting: BTreeMap<TaskRef, (Arc<Demand>, Time)>,
+    pub(super) scheduler: Scheduler,
+    pub(super) count: Recount,
+    pub(super) waiting: BTreeMap<TaskRef, (Arc<Demand>, Time)>,
     /// Since when tasks that run had waited; they keep their place if they are preempted.
     since: BTreeMap<TaskRef, Time>,
-    gangs: StartedGangs,
-    nominees: Vec<Nominee>,
+    pub(super) gangs: StartedGangs,
+    pub(super) nominees: Vec<Nominee>,
     /// Who was ended for whom since something happened.
     ended_for: BTreeSet<(TaskRef, TaskRef)>,
-    busy: BTreeSet<RunId>,
-    now: Time,
+    pub(super) busy: BTreeSet<RunId>,
+    pub(super) now: Time,
+    /// True if time has passed since something else happened: victims are looked for once in a second.
+    pub(super) rested: bool,
     next: u32,
     pub(super) seen: Seen,
 }
 
 fn node_spec(node: &Node) -> NodeSpec {
-    let declared = |amount| Capacity { amount, declared: true };
+    let declared = |amount| ResourceCapacity { amount, declared: true };
     let capacity = [("cpu", node.cpu * 1000), ("pods", node.pods), (GPU, node.gpus)];
     let taint = Taint { key: "spot".to_owned(), value: String::new(), effect: TaintEffect::NoSchedule, added: None };
     NodeSpec {
@@ -175,6 +179,7 @@ impl World {
             ended_for: BTreeSet::new(),
             busy: BTreeSet::new(),
             now: Time::from_secs(1000),
+            rested: false,
             next: 0,
             seen: Seen::default(),
         };
@@ -207,6 +212,7 @@ impl World {
 
     pub(super) fn apply(&mut self, event: &Event) {
         self.ended_for.clear();
+        self.rested = matches!(event, Event::Wait(_));
         match event {
             Event::Come(task) => self.come(task),
             Event::End(which) => {
@@ -404,6 +410,7 @@ impl World {
                         panic!("{task:?} starts: {why}");
                     }
                     assert!(!self.busy.contains(&task.run), "{task:?} starts, whose run is not ready");
+                    self.check_order(task, &demand, since);
                     if let Some(gang) = &demand.gang {
                         self.seen.gangs += usize::from(!self.gangs.is_formed(gang));
                         self.gangs.start(task, gang);
@@ -437,15 +444,19 @@ impl World {
             PreemptionReason::Reclaimed => self.seen.reclaimed += 1,
             PreemptionReason::LowerClass => self.seen.lower_class += 1,
         }
+        // Whoever was ended itself may need the same room again; that this comes to an end is another check.
+        self.ended_for.retain(|(by, _)| *by != preemption.victim);
         self.quit(preemption.victim);
     }
 
     /// Ends the nomination of a task that starts. If it took the room of another's victims, its own are that one's now.
     fn start_nominee(&mut self, task: TaskRef) {
-        let Some(at) = self.nominees.iter().position(|nominee| nominee.by == task) else { return };
-        let started = self.nominees.remove(at);
+        // After a change of nodes or queues it may have been nominated again.
+        let (started, others): (Vec<Nominee>, Vec<Nominee>) =
+            std::mem::take(&mut self.nominees).into_iter().partition(|nominee| nominee.by == task);
+        self.nominees = others;
         for nominee in &mut self.nominees {
-            nominee.victims.extend(&started.victims);
+            nominee.victims.extend(started.iter().flat_map(|one| &one.victims));
         }
     }
 
@@ -461,7 +472,8 @@ impl World {
         let beside: Vec<&Demand> = self
             .nominees
             .iter()
-            .filter(|other| other.by != by)
+            // What was promised before nodes or queues changed may have been given up.
+            .filter(|other| other.by != by && !other.disturbed)
             .flat_map(|other| other.demands.iter().map(|one| &**one))
             .collect();
         // Of a gang that is yet to start nobody but the scheduler knows who is among the first.
@@ -505,6 +517,14 @@ impl World {
             let running = before.holders.iter().filter(|(_, holder)| member(holder) && !holder.ending);
             let (gone, left): (Vec<_>, Vec<_>) = running.map(|(task, _)| *task).partition(|task| ended(task));
             let whole = left.is_empty();
+            for (part, least) in gang.least_of.iter() {
+                let of_part = |task: &&TaskRef| {
+                    let gang = before.holders.get(*task).and_then(|holder| holder.demand.gang.as_ref());
+                    gang.is_some_and(|gang| *gang.part == **part)
+                };
+                let count = left.iter().filter(of_part).count();
+                assert!(whole || count >= *least as usize, "{count} of part {part} go on, and {least} have to");
+            }
             self.seen.gangs_ended += usize::from(whole && gone.len() > 1);
             assert!(
                 whole || left.len() >= gang.least as usize,
@@ -548,7 +568,7 @@ impl World {
     }
 
     /// Nobody who could start was forgotten.
-    fn check_nothing_due(&self) {
+    fn check_nothing_due(&mut self) {
         // Room is kept, or runs are busy.
         if !self.nominees.is_empty() || self.count.holders.values().any(|holder| holder.ending) || !self.busy.is_empty()
         {
@@ -577,6 +597,10 @@ impl World {
             }
         }
         self.check_gangs_due();
+        self.check_no_victim_missing();
+        if self.rested {
+            self.check_proposals();
+        }
     }
 
     /// A gang that is the first of its queue starts as soon as its least fits in any way.

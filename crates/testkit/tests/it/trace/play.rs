@@ -9,7 +9,7 @@ use std::{
 
 use octoflow_engine::schedule::{
     Decision, Gang, Scheduler, TaskRef,
-    spec::{Capacity, Demand, NodeSpec, QueueSpec},
+    spec::{Demand, NodeSpec, QueueSpec, ResourceCapacity},
 };
 use octoflow_model::{NodeIx, RunId, Time, task::Resources};
 
@@ -83,7 +83,7 @@ impl Played {
 
 pub(super) fn node(name: &str, amounts: &[(&str, u64)]) -> NodeSpec {
     let capacity =
-        amounts.iter().map(|(name, amount)| ((*name).to_owned(), Capacity { amount: *amount, declared: true }));
+        amounts.iter().map(|(name, amount)| ((*name).to_owned(), ResourceCapacity { amount: *amount, declared: true }));
     NodeSpec { capacity: capacity.collect(), open_ended: false, ..NodeSpec::measured(name, 0, 0, 0) }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     code,
     findings::{At, Findings},
-    index::Entry,
+    index::TemplateEntry,
     name,
 };
 use crate::admit::shape::short;
@@ -18,13 +18,13 @@ use crate::admit::shape::short;
 pub(super) fn check(report: &mut Findings, at: &At<'_>, of: &str, arguments: &Arguments, raw: Option<&Value>) {
     let parameters = at.key("parameters");
     let names = arguments.parameters.iter().map(|parameter| parameter.name.as_str());
-    name::list(report, &parameters, &|| format!("{of}.parameters"), name::Rule::Data, names);
+    name::list(report, &parameters, &|| format!("{of}.parameters"), name::NameRule::Data, names);
     for (index, parameter) in arguments.parameters.iter().enumerate() {
         value(report, &parameters.index(index), of, parameter);
     }
     let artifacts = at.key("artifacts");
     let names = arguments.artifacts.iter().map(|artifact| artifact.name.as_str());
-    name::list(report, &artifacts, &|| format!("{of}.artifacts"), name::Rule::Data, names);
+    name::list(report, &artifacts, &|| format!("{of}.artifacts"), name::NameRule::Data, names);
     for (index, artifact) in arguments.artifacts.iter().enumerate() {
         let raw = raw.and_then(|raw| raw.get("artifacts")?.get(index));
         source(report, &artifacts.index(index), of, artifact, raw);
@@ -35,17 +35,23 @@ pub(super) fn check(report: &mut Findings, at: &At<'_>, of: &str, arguments: &Ar
 pub(super) fn declared(report: &mut Findings, at: &At<'_>, of: &str, arguments: &Arguments) {
     let parameters = at.key("parameters");
     let names = arguments.parameters.iter().map(|parameter| parameter.name.as_str());
-    name::list(report, &parameters, &|| format!("{of}.parameters"), name::Rule::Data, names);
+    name::list(report, &parameters, &|| format!("{of}.parameters"), name::NameRule::Data, names);
     for (index, parameter) in arguments.parameters.iter().enumerate() {
         choice(report, &parameters.index(index), of, parameter);
     }
     let artifacts = at.key("artifacts");
     let names = arguments.artifacts.iter().map(|artifact| artifact.name.as_str());
-    name::list(report, &artifacts, &|| format!("{of}.artifacts"), name::Rule::Data, names);
+    name::list(report, &artifacts, &|| format!("{of}.artifacts"), name::NameRule::Data, names);
 }
 
 /// Reports inputs of a template that these arguments do not supply.
-pub(super) fn supply(report: &mut Findings, at: &At<'_>, prefix: &str, entry: &Entry<'_>, arguments: &Arguments) {
+pub(super) fn supply(
+    report: &mut Findings,
+    at: &At<'_>,
+    prefix: &str,
+    entry: &TemplateEntry<'_>,
+    arguments: &Arguments,
+) {
     if entry.broken {
         return;
     }

@@ -74,7 +74,7 @@ fn submit(spec: &Value, object: &Value, others: &dyn Catalog, at: &At<'_>, repor
     let (arguments, list) = (at.key("arguments"), &submit["arguments"]["parameters"]);
     let names = list.as_array().into_iter().flatten().map(|item| item["name"].as_str().unwrap_or_default());
     let of = || "spec.submit.arguments.parameters".to_owned();
-    name::list(report, &arguments.key("parameters"), &of, name::Rule::Data, names);
+    name::list(report, &arguments.key("parameters"), &of, name::NameRule::Data, names);
     for (index, item) in list.as_array().into_iter().flatten().enumerate() {
         let items = arguments.key("parameters");
         let at = items.index(index);

@@ -8,12 +8,12 @@ use super::{
     Subject, argument, code,
     findings::{At, Findings},
     hook,
-    index::{CallPosition, Callee, Entry},
+    index::{CallPosition, Callee, TemplateEntry},
     item, name, spec,
 };
 use crate::{admit::shape::short, expr::when};
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>) {
     let mut seen = HashSet::new();
     for ((site, call), callee) in entry.calls().zip(&entry.callees) {
         let place = at.call(site);
@@ -22,7 +22,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, e
             CallPosition::Step { group, .. } => format!("templates.{label}.steps[{group}]"),
             CallPosition::Task(task) => format!("templates.{label}.tasks[{task}]"),
         };
-        name::one(report, &place.key("name"), &list, name::Rule::Field, &call.name, &mut seen);
+        name::one(report, &place.key("name"), &list, name::NameRule::Field, &call.name, &mut seen);
         one(subject, report, &place, entry, site, call, *callee);
     }
 }
@@ -31,7 +31,7 @@ fn one(
     subject: &Subject<'_>,
     report: &mut Findings,
     at: &At<'_>,
-    entry: &Entry<'_>,
+    entry: &TemplateEntry<'_>,
     site: CallPosition,
     call: &Call,
     callee: Callee,
@@ -70,7 +70,7 @@ fn target(
     subject: &Subject<'_>,
     report: &mut Findings,
     at: &At<'_>,
-    entry: &Entry<'_>,
+    entry: &TemplateEntry<'_>,
     site: CallPosition,
     call: &Call,
 ) {

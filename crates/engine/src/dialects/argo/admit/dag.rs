@@ -7,7 +7,7 @@ use octoflow_model::argo::Call;
 use super::{
     code,
     findings::{At, Findings},
-    index::{Entry, TemplateType},
+    index::{TemplateEntry, TemplateType},
     name,
 };
 use crate::{
@@ -20,15 +20,15 @@ use crate::{
 };
 
 /// The tasks of a DAG and their dependencies.
-pub(super) struct Graph<'a> {
+pub(super) struct TaskGraph<'a> {
     index: HashMap<&'a str, usize>,
     /// Dependencies by task, each once, in ascending order.
     pub(super) needs: Vec<Vec<usize>>,
     conditions: Vec<Option<Result<Depends, Error>>>,
 }
 
-impl<'a> Graph<'a> {
-    pub(super) fn of(entry: &'a Entry<'_>) -> Option<Self> {
+impl<'a> TaskGraph<'a> {
+    pub(super) fn of(entry: &'a TemplateEntry<'_>) -> Option<Self> {
         let dag = entry.template.dag.as_ref().filter(|_| entry.kind == TemplateType::Dag && !entry.broken)?;
         let mut index = HashMap::with_capacity(dag.tasks.len());
         for (at, task) in dag.tasks.iter().enumerate() {
@@ -60,7 +60,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, graph: Option<&Graph<'_>>) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>, graph: Option<&TaskGraph<'_>>) {
     let (Some(dag), Some(graph)) = (&entry.template.dag, graph) else { return };
     let label = &entry.label;
     let at = at.key("dag");
@@ -136,7 +136,7 @@ fn terms(
     tasks: &[Call],
     index: usize,
     condition: &Depends,
-    graph: &Graph<'_>,
+    graph: &TaskGraph<'_>,
 ) {
     for term in condition.terms() {
         match graph.find(&term.task) {
@@ -163,7 +163,7 @@ fn undefined(report: &mut Findings, at: &At<'_>, label: &str, task: &str, needed
     });
 }
 
-fn targets(report: &mut Findings, at: &At<'_>, label: &str, target: &str, tasks: &[Call], graph: &Graph<'_>) {
+fn targets(report: &mut Findings, at: &At<'_>, label: &str, target: &str, tasks: &[Call], graph: &TaskGraph<'_>) {
     if name::has_variables(target) {
         return;
     }

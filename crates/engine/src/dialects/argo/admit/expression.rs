@@ -4,7 +4,7 @@
 use super::{
     code,
     findings::{At, Findings},
-    scope::{Found, Scope},
+    scope::{Found, StaticScope},
 };
 use crate::{
     admit::shape::short,
@@ -23,7 +23,7 @@ const ROOTS: [&str; 11] =
 pub(super) fn field(
     report: &mut Findings,
     at: &At<'_>,
-    scope: &Scope<'_>,
+    scope: &StaticScope<'_>,
     text: &str,
     tasks: &mut dyn FnMut(&mut Findings, &At<'_>, usize),
 ) {
@@ -36,7 +36,7 @@ pub(super) fn field(
 pub(super) fn check(
     report: &mut Findings,
     at: &At<'_>,
-    scope: &Scope<'_>,
+    scope: &StaticScope<'_>,
     text: &str,
     parsed: &Result<Expression, Error>,
     tasks: &mut dyn FnMut(&mut Findings, &At<'_>, usize),

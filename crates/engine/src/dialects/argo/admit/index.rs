@@ -14,7 +14,7 @@ pub(super) use crate::admit::findings::CallPosition;
 use crate::dialects::argo::{fields::TYPE_NAMES, refer};
 
 pub(super) struct TemplateIndex<'a> {
-    pub(super) entries: Vec<Entry<'a>>,
+    pub(super) entries: Vec<TemplateEntry<'a>>,
     names: HashMap<String, usize>,
     /// Number of entries under `spec.templates`.
     pub(super) own: usize,
@@ -29,7 +29,7 @@ pub(super) struct ReferencedTemplate {
     pub(super) template: Value,
 }
 
-pub(super) struct Entry<'a> {
+pub(super) struct TemplateEntry<'a> {
     pub(super) path: Path,
     pub(super) raw: &'a Value,
     pub(super) template: Template,
@@ -42,14 +42,14 @@ pub(super) struct Entry<'a> {
     pub(super) broken: bool,
     /// Inputs that a call must supply.
     pub(super) needs: Needs,
-    pub(super) inputs: Names,
-    pub(super) outputs: Names,
-    /// Resolved templates of its calls, in the order of [`Entry::calls`].
+    pub(super) inputs: DeclaredNames,
+    pub(super) outputs: DeclaredNames,
+    /// Resolved templates of its calls, in the order of [`TemplateEntry::calls`].
     pub(super) callees: Vec<Callee>,
 }
 
 /// Declared parameter and artifact names.
-pub(super) struct Names {
+pub(super) struct DeclaredNames {
     pub(super) parameters: HashSet<String>,
     pub(super) artifacts: HashSet<String>,
     /// True if some names contain variables, so that any name may exist.
@@ -139,9 +139,9 @@ impl<'a> TemplateIndex<'a> {
         };
         let kind = TemplateType::of(raw, &template);
         let needs = Needs::of(&template, raw);
-        let inputs = Names::of(&template.inputs.parameters, &template.inputs.artifacts);
-        let outputs = Names::of(&template.outputs.parameters, &template.outputs.artifacts);
-        self.entries.push(Entry {
+        let inputs = DeclaredNames::of(&template.inputs.parameters, &template.inputs.artifacts);
+        let outputs = DeclaredNames::of(&template.outputs.parameters, &template.outputs.artifacts);
+        self.entries.push(TemplateEntry {
             path,
             raw,
             template,
@@ -186,7 +186,7 @@ impl<'a> TemplateIndex<'a> {
     }
 }
 
-impl Entry<'_> {
+impl TemplateEntry<'_> {
     /// Iterates over its steps or tasks in the order written.
     pub(super) fn calls(&self) -> Box<dyn Iterator<Item = (CallPosition, &Call)> + '_> {
         if self.kind == TemplateType::Steps
@@ -205,7 +205,7 @@ impl Entry<'_> {
     }
 }
 
-impl Names {
+impl DeclaredNames {
     fn of(parameters: &[Parameter], artifacts: &[Artifact]) -> Self {
         let parameters: HashSet<String> = parameters.iter().map(|parameter| parameter.name.clone()).collect();
         let artifacts: HashSet<String> = artifacts.iter().map(|artifact| artifact.name.clone()).collect();

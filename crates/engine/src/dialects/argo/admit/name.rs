@@ -23,7 +23,7 @@ const SUGGESTED: usize = 1_000;
 
 /// Naming rules: `Field` for templates, steps and tasks; `Data` for parameters and artifacts.
 #[derive(Clone, Copy)]
-pub(super) enum Rule {
+pub(super) enum NameRule {
     Field,
     Data,
 }
@@ -33,7 +33,7 @@ pub(super) fn list<'n>(
     report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
-    rule: Rule,
+    rule: NameRule,
     names: impl Iterator<Item = &'n str>,
 ) {
     let mut seen = HashSet::new();
@@ -48,7 +48,7 @@ pub(super) fn one<'n>(
     report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
-    rule: Rule,
+    rule: NameRule,
     name: &'n str,
     seen: &mut HashSet<&'n str>,
 ) {
@@ -63,7 +63,7 @@ pub(super) fn one<'n>(
     }
 }
 
-impl Rule {
+impl NameRule {
     fn violation(self, name: &str) -> Option<String> {
         match self {
             Self::Field if name.len() > LONGEST => Some(format!("must be no more than {LONGEST} characters")),

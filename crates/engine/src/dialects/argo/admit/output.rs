@@ -5,11 +5,11 @@ use octoflow_model::argo::template::Parameter;
 use super::{
     code,
     findings::{At, Findings},
-    index::{Entry, TemplateType},
+    index::{TemplateEntry, TemplateType},
     name, request, template,
 };
 
-pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>) {
     let outputs = &entry.template.outputs;
     let label = &entry.label;
     let at = at.key("outputs");
@@ -19,7 +19,7 @@ pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
         report,
         &parameters,
         &of,
-        name::Rule::Data,
+        name::NameRule::Data,
         outputs.parameters.iter().map(|output| output.name.as_str()),
     );
     for (index, output) in outputs.parameters.iter().enumerate() {
@@ -29,7 +29,13 @@ pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     }
     let artifacts = at.key("artifacts");
     let of = || format!("templates.{label}.outputs.artifacts");
-    name::list(report, &artifacts, &of, name::Rule::Data, outputs.artifacts.iter().map(|output| output.name.as_str()));
+    name::list(
+        report,
+        &artifacts,
+        &of,
+        name::NameRule::Data,
+        outputs.artifacts.iter().map(|output| output.name.as_str()),
+    );
     for (index, output) in outputs.artifacts.iter().enumerate() {
         let place = artifacts.index(index);
         let of = || format!("{}.{}", of(), output.name);

@@ -6,7 +6,7 @@ use octoflow_model::argo::{Arguments, Artifact, template::Parameter};
 use super::{
     Subject, code,
     findings::{At, Findings},
-    index::{Callee, Entry},
+    index::{Callee, TemplateEntry},
     name,
 };
 use crate::admit::shape::short;
@@ -47,7 +47,7 @@ fn check_declared(
     report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
-    callee: &Entry<'_>,
+    callee: &TemplateEntry<'_>,
     arguments: &Arguments,
 ) {
     if callee.broken {
@@ -70,7 +70,7 @@ fn check_declared(
 }
 
 /// Warns about a value that is visibly wrong: not in the input's `enum`, or an artifact.
-fn value(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, given: &Parameter) {
+fn value(report: &mut Findings, at: &At<'_>, of: &dyn Fn() -> String, callee: &TemplateEntry<'_>, given: &Parameter) {
     let Some(text) = given.value.as_ref().map(|value| value.0.as_str()) else { return };
     let named = |parameter: &&Parameter| parameter.name == given.name;
     let choices = callee.template.inputs.parameters.iter().find(named).and_then(|input| input.choices.as_ref());
@@ -101,7 +101,7 @@ fn undeclared(
     report: &mut Findings,
     at: &At<'_>,
     of: &dyn Fn() -> String,
-    callee: &Entry<'_>,
+    callee: &TemplateEntry<'_>,
     (what, name): (&str, &str),
     known: &std::collections::HashSet<String>,
 ) {
@@ -122,7 +122,7 @@ fn undeclared(
     });
 }
 
-fn outputs(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
+fn outputs(report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>) {
     let at = at.key("outputs");
     artifacts(report, &at.key("artifacts"), &entry.template.outputs.artifacts);
     let list = at.key("parameters");

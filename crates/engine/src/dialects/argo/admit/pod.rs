@@ -11,7 +11,7 @@ use octoflow_model::{
 use super::{
     Subject, code,
     findings::{At, Findings},
-    index::{Entry, TemplateType},
+    index::{TemplateEntry, TemplateType},
     name, template, volume,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     graph,
 };
 
-pub(super) fn check(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
+pub(super) fn check(subject: &Subject<'_>, report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>) {
     let mut seen: HashSet<&str> = HashSet::new();
     if let (TemplateType::ContainerSet, Some(set)) = (entry.kind, &entry.template.container_set) {
         let at = at.key("containerSet");
@@ -67,7 +67,7 @@ fn helpers<'e>(
     subject: &Subject<'_>,
     report: &mut Findings,
     at: &At<'_>,
-    entry: &Entry<'_>,
+    entry: &TemplateEntry<'_>,
     field: &str,
     list: &'e [UserContainer],
     seen: &mut HashSet<&'e str>,
@@ -83,14 +83,14 @@ fn helpers<'e>(
 fn container<'e>(
     report: &mut Findings,
     at: &At<'_>,
-    entry: &Entry<'_>,
+    entry: &TemplateEntry<'_>,
     of: &str,
     container: &'e Container,
     seen: &mut HashSet<&'e str>,
 ) {
     let of = || format!("templates.{}.{of}", entry.label);
     let name = container.name.as_deref().unwrap_or_default();
-    name::one(report, &at.key("name"), &of, name::Rule::Field, name, seen);
+    name::one(report, &at.key("name"), &of, name::NameRule::Field, name, seen);
     if container.image.is_empty() {
         report.error(at, code::REQUIRED, || format!("{}.image may not be empty", of()));
     }
@@ -100,7 +100,7 @@ fn check_set<'e>(
     subject: &Subject<'_>,
     report: &mut Findings,
     at: &At<'_>,
-    entry: &Entry<'_>,
+    entry: &TemplateEntry<'_>,
     set: &'e ContainerSet,
     seen: &mut HashSet<&'e str>,
 ) {
@@ -150,7 +150,7 @@ fn check_set<'e>(
     }
 }
 
-fn dependencies(report: &mut Findings, list: &At<'_>, entry: &Entry<'_>, set: &ContainerSet) {
+fn dependencies(report: &mut Findings, list: &At<'_>, entry: &TemplateEntry<'_>, set: &ContainerSet) {
     let label = &entry.label;
     let names: Vec<&str> = set.containers.iter().map(name_of).collect();
     if names.iter().any(|name| name::has_variables(name)) {

@@ -6,7 +6,7 @@ use octoflow_model::{argo::Call, scalar::IntOrText};
 use super::{
     Subject, code,
     findings::{At, Findings},
-    index::{CallPosition, Callee, Entry, TemplateType},
+    index::{CallPosition, Callee, TemplateEntry, TemplateType},
 };
 use crate::graph;
 
@@ -59,7 +59,7 @@ fn has_items(call: &Call) -> bool {
 }
 
 /// Whether a call waits for nothing to succeed first.
-fn first(entry: &Entry<'_>, site: CallPosition, waits: bool) -> bool {
+fn first(entry: &TemplateEntry<'_>, site: CallPosition, waits: bool) -> bool {
     match site {
         CallPosition::Step { group, .. } if entry.kind == TemplateType::Steps => group == 0,
         CallPosition::Step { .. } | CallPosition::Task(_) => !waits,

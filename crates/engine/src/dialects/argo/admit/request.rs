@@ -1,6 +1,6 @@
 //! Checks http, resource and data templates before their requests are sent.
 
-use octoflow_manifest::{Limits, read};
+use octoflow_manifest::{Limits, Severity, read};
 use octoflow_model::{
     argo::{
         body::{DataTemplate, HttpTemplate, ResourceTemplate},
@@ -8,24 +8,27 @@ use octoflow_model::{
     },
     base64,
 };
+use serde_json::Value;
 
 use super::{
     code,
     findings::{At, Findings},
-    index::Entry,
+    index::TemplateEntry,
     name,
 };
 use crate::{
-    admit::shape::short,
+    admit::{Catalog, shape::short},
     dialects::argo::{
+        DIALECT,
         condition::Condition,
         data, http,
         resource::{self, ACTIONS, STRATEGIES},
     },
     expr::{jq, lang, nearest},
+    kinds::{self, Kind},
 };
 
-pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>) {
     if let Some(asked) = &entry.template.http {
         check_http(report, &at.key("http"), &entry.label, asked);
     }
@@ -114,7 +117,7 @@ fn condition_parses(report: &mut Findings, at: &At<'_>, text: &str, roots: &[&st
     }
 }
 
-fn check_resource(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, asked: &ResourceTemplate) {
+fn check_resource(report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>, asked: &ResourceTemplate) {
     let of = format!("templates.{}.resource", entry.label);
     let one_of = |word: &str, all: &[&str]| {
         let near = nearest(word, all.iter().copied()).map(|near| format!("did you mean `{near}`?"));
@@ -152,7 +155,7 @@ fn check_resource(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, asked: 
     manifest(report, at, entry, &of, asked);
 }
 
-fn manifest(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, of: &str, asked: &ResourceTemplate) {
+fn manifest(report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>, of: &str, asked: &ResourceTemplate) {
     let text = asked.manifest.as_ref().map(|text| text.0.as_str()).filter(|text| !text.trim().is_empty());
     let artifact = asked.manifest_from.as_ref().and_then(|from| from.artifact.as_ref());
     match (text, artifact) {
@@ -172,7 +175,11 @@ fn manifest(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, of: &str, ask
         (Some(text), None) if !text.contains("{{") => {
             let place = at.key("manifest");
             match read("manifest", text.as_bytes(), &Limits::default()) {
-                Ok(documents) if documents.len() == 1 => {}
+                Ok(documents) if documents.len() == 1 => {
+                    if let Some(found) = kind(report, &place, of, &asked.action, &documents[0].value) {
+                        content(report, &place, of, &asked.action, found, &documents[0].value);
+                    }
+                }
                 Ok(documents) => report.error(&place, code::REQUEST, || {
                     format!("{of}.manifest must hold one object, not {}", documents.len())
                 }),
@@ -182,7 +189,94 @@ fn manifest(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, of: &str, ask
                 }),
             }
         }
+        (Some(text), None) => {
+            // With its variables it may be no YAML yet, and how many objects it holds is not known.
+            if let Ok(documents) = read("manifest", without_variables(text).as_bytes(), &Limits::default())
+                && let [document] = documents.as_slice()
+            {
+                let _ = kind(report, &at.key("manifest"), of, &asked.action, &document.value);
+            }
+        }
         _ => {}
+    }
+}
+
+/// Stands for a variable. No kind and no group is called so.
+const VARIABLE: &str = "0variable0";
+
+fn without_variables(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("{{") {
+        out.push_str(before);
+        let Some((_, after)) = after.split_once("}}") else { return out };
+        out.push_str(VARIABLE);
+        rest = after;
+    }
+    out + rest
+}
+
+/// Refuses an object of a kind that is not kept here, or that nobody can create: there is no cluster that would have it, so
+/// the step could only fail. Returns the kind of one that may be asked for.
+fn kind(report: &mut Findings, at: &At<'_>, of: &str, action: &str, object: &Value) -> Option<&'static Kind> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (version, word) = (text("apiVersion"), text("kind"));
+    if word.is_empty() || version.contains(VARIABLE) || word.contains(VARIABLE) {
+        return None;
+    }
+    let group = kinds::group_of(version);
+    let found = kinds::all().find(|kind| kind.has_name(word) && (version.is_empty() || kind.is_of(group)));
+    match found {
+        Some(found) if found.is_view() => report.error(at, code::KIND, || {
+            format!("{of}.manifest: a {} is shown here, and cannot be asked for by a resource template", found.name)
+        }),
+        // Such a kind has no fields that a check could be about: the kind itself is refused, or nothing is.
+        Some(found) if found.shape.is_none() && !matches!(action, "get" | "delete") => {
+            let refused = found.check.map(|check| check(object).0).unwrap_or_default();
+            for problem in refused {
+                report.error_with(at, code::KIND, || (format!("{of}.manifest: {}", problem.message), problem.help));
+            }
+        }
+        Some(found) => return Some(found),
+        None => {
+            let why = kinds::of_manifest(object).err();
+            report.error_with(at, code::KIND, || {
+                let told = why.as_ref().map(|problem| problem.message.clone()).unwrap_or_default();
+                (format!("{of}.manifest: {told}"), why.and_then(|problem| problem.help))
+            });
+        }
+    }
+    None
+}
+
+/// Refuses an object that could not be created as it is written, as if everything it refers to existed: an earlier step may
+/// make that. Workflows within workflows are looked at when they are made; what is applied may be a part of an object that
+/// exists.
+fn content(report: &mut Findings, at: &At<'_>, of: &str, action: &str, kind: &'static Kind, object: &Value) {
+    if action != "create" || kind.group == DIALECT.kind.group {
+        return;
+    }
+    // The kind may be written in any of its ways.
+    let mut object = object.clone();
+    object["kind"] = Value::from(kind.name);
+    let object = &object;
+    let found = match (kind.dialect(), kind.check) {
+        (Some(dialect), _) => (dialect.examine)(object, &Everything).err().map(|problems| problems.0),
+        (None, Some(check)) => Some(check(object).0),
+        (None, None) => None,
+    };
+    for problem in found.into_iter().flatten().filter(|problem| problem.severity == Severity::Error) {
+        report.error_with(at, problem.code, || {
+            let place = problem.path.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();
+            (format!("{of}.manifest: {place}{}", problem.message), problem.help)
+        });
+    }
+}
+
+struct Everything;
+
+impl Catalog for Everything {
+    fn has_object(&self, _: &'static Kind, _: &str, _: &str) -> bool {
+        true
     }
 }
 

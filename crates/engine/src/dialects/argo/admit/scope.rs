@@ -12,7 +12,7 @@ use serde_json::Value;
 use self::globals::WORKFLOW;
 pub(super) use self::{frame::Frame, globals::Globals};
 use super::{
-    index::{CallPosition, Entry, TemplateType},
+    index::{CallPosition, TemplateEntry, TemplateType},
     name,
 };
 
@@ -25,7 +25,7 @@ pub(super) enum Found {
     Known,
     /// The name belongs to this task of the DAG, which must be an ancestor.
     Task(usize),
-    /// The name can have no value. [`Scope::help`] may suggest one.
+    /// The name can have no value. [`StaticScope::help`] may suggest one.
     Unknown,
     /// The name has no value, and Argo leaves the text as it is; with the reason.
     Unfilled(&'static str),
@@ -49,7 +49,7 @@ pub(super) enum VisibleCalls<'a> {
 }
 
 /// The item of a loop.
-pub(super) enum Item<'a> {
+pub(super) enum LoopItem<'a> {
     No,
     /// Known at run time only, or another call of the template has a loop.
     Any,
@@ -60,17 +60,17 @@ pub(super) enum Item<'a> {
     },
 }
 
-pub(super) struct Scope<'a> {
+pub(super) struct StaticScope<'a> {
     pub(super) globals: &'a Globals<'a>,
     /// The template; `None` for fields of the workflow itself.
-    pub(super) entry: Option<&'a Entry<'a>>,
+    pub(super) entry: Option<&'a TemplateEntry<'a>>,
     /// Scope of the call around an inline template.
-    pub(super) outer: Option<&'a Scope<'a>>,
+    pub(super) outer: Option<&'a StaticScope<'a>>,
     pub(super) view: VisibleCalls<'a>,
-    pub(super) item: &'a Item<'a>,
+    pub(super) item: &'a LoopItem<'a>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> LoopItem<'a> {
     pub(super) fn of(call: &'a Call) -> Self {
         match call {
             Call { with_items: Some(items), .. } => Self::Listed { items, keys: OnceCell::new() },
@@ -105,7 +105,7 @@ impl<'a> Item<'a> {
     }
 }
 
-impl Scope<'_> {
+impl StaticScope<'_> {
     /// Resolves the name in a tag, trimmed.
     pub(super) fn find(&self, name: &str) -> Found {
         let Some((root, rest)) = name.split_once('.') else {
@@ -174,7 +174,7 @@ impl Scope<'_> {
     }
 
     fn item_is_none(&self) -> bool {
-        matches!(self.item, Item::No) && self.outer.is_none_or(Scope::item_is_none)
+        matches!(self.item, LoopItem::No) && self.outer.is_none_or(StaticScope::item_is_none)
     }
 
     fn item_field(&self, field: &str) -> Found {
@@ -186,15 +186,15 @@ impl Scope<'_> {
     /// missing.
     fn item_path(&self, field: &str) -> Found {
         match self.item {
-            Item::Listed { items, .. } if items.iter().all(Value::is_object) => self.item_field(field),
-            Item::Listed { .. } | Item::No | Item::Any | Item::Number => Found::Known,
+            LoopItem::Listed { items, .. } if items.iter().all(Value::is_object) => self.item_field(field),
+            LoopItem::Listed { .. } | LoopItem::No | LoopItem::Any | LoopItem::Number => Found::Known,
         }
     }
 
     fn retried(&self) -> bool {
         self.globals.retries
             || self.entry.is_some_and(|entry| entry.template.retry_strategy.is_some())
-            || self.outer.is_some_and(Scope::retried)
+            || self.outer.is_some_and(StaticScope::retried)
     }
 
     fn input(&self, rest: &str) -> Found {

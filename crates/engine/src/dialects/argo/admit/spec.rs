@@ -21,7 +21,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Findings) {
         report,
         &at.key("templates"),
         &|| "spec.templates".to_owned(),
-        name::Rule::Field,
+        name::NameRule::Field,
         subject.templates.entries[..subject.templates.own].iter().map(|entry| entry.template.name.as_str()),
     );
     if subject.admit_as == AdmitAs::Template {

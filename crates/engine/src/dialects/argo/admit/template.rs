@@ -8,7 +8,7 @@ pub(super) use crate::pod::check::absolute;
 use super::{
     Subject, argument, call, code, dag,
     findings::{At, Findings},
-    index::{Entry, TemplateType},
+    index::{TemplateEntry, TemplateType},
     lock, memo, name, output, pod, request, volume,
 };
 use crate::{
@@ -62,7 +62,7 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Findings) 
     call::check(subject, report, &at, entry);
 }
 
-fn kind(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
+fn kind(report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>) {
     let given: Vec<&str> = TYPE_NAMES.iter().copied().filter(|name| entry.raw.get(name).is_some()).collect();
     let label = &entry.label;
     match given.as_slice() {
@@ -82,13 +82,19 @@ fn kind(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     }
 }
 
-fn inputs(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
+fn inputs(report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>) {
     let inputs = &entry.template.inputs;
     let label = &entry.label;
     let at = at.key("inputs");
     let parameters = at.key("parameters");
     let of = || format!("templates.{label}.inputs.parameters");
-    name::list(report, &parameters, &of, name::Rule::Data, inputs.parameters.iter().map(|input| input.name.as_str()));
+    name::list(
+        report,
+        &parameters,
+        &of,
+        name::NameRule::Data,
+        inputs.parameters.iter().map(|input| input.name.as_str()),
+    );
     for (index, input) in inputs.parameters.iter().enumerate() {
         if input.choices.is_some() {
             argument::choice(report, &parameters.index(index), &of(), input);
@@ -96,7 +102,7 @@ fn inputs(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     }
     let artifacts = at.key("artifacts");
     let of = || format!("templates.{label}.inputs.artifacts");
-    name::list(report, &artifacts, &of, name::Rule::Data, inputs.artifacts.iter().map(|input| input.name.as_str()));
+    name::list(report, &artifacts, &of, name::NameRule::Data, inputs.artifacts.iter().map(|input| input.name.as_str()));
     for (index, input) in inputs.artifacts.iter().enumerate() {
         let place = artifacts.index(index);
         let name = &input.name;
@@ -111,7 +117,7 @@ fn inputs(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
 pub(super) fn artifact_path(
     report: &mut Findings,
     at: &At<'_>,
-    entry: &Entry<'_>,
+    entry: &TemplateEntry<'_>,
     of: &dyn Fn() -> String,
     path: Option<&str>,
 ) {
@@ -133,7 +139,7 @@ pub(super) fn artifact_path(
     }
 }
 
-fn limits(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
+fn limits(report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>) {
     let template = &entry.template;
     let label = &entry.label;
     if let Some(timeout) = &template.timeout {
@@ -190,7 +196,7 @@ fn limits(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>) {
     }
 }
 
-fn image(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, field: &str, container: &Container) {
+fn image(report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>, field: &str, container: &Container) {
     if container.image.is_empty() {
         let label = &entry.label;
         report.error(&at.key(field), code::REQUIRED, || format!("templates.{label}.{field}.image may not be empty"));

@@ -12,7 +12,7 @@ mod table;
 use octoflow_manifest::{Limits, Problem, Problems, read};
 use serde_json::Value;
 
-use super::{Admitted, Catalog, admit};
+use super::{AdmittedWorkflow, Catalog, admit};
 use crate::{
     dialects::argo::refer::Reach,
     kinds::{Kind, core::CONFIG_MAP},
@@ -53,7 +53,7 @@ fn parsed(text: &str) -> Value {
     documents.remove(0).value
 }
 
-fn judged(text: &str) -> Result<Admitted, Problems> {
+fn judged(text: &str) -> Result<AdmittedWorkflow, Problems> {
     admit(&parsed(text), &Objects::default())
 }
 

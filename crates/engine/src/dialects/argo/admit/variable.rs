@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::{
     Subject, ancestry, code, expression,
     findings::{At, Findings},
-    index::{CallPosition, Callee, Entry, TemplateType},
-    scope::{Found, Frame, Globals, Item, Scope, VisibleCalls},
+    index::{CallPosition, Callee, TemplateEntry, TemplateType},
+    scope::{Found, Frame, Globals, LoopItem, StaticScope, VisibleCalls},
     tag::{self, Tag},
 };
 use crate::admit::shape::short;
@@ -34,14 +34,20 @@ type Tasks<'t> = dyn FnMut(&mut Findings, &At<'_>, usize) + 't;
 
 impl Walker<'_> {
     /// Checks a template and the inline templates in its calls. Nesting is bounded by the depth limit of manifests.
-    fn template(&self, report: &mut Findings, index: usize, outer: Option<&Scope<'_>>) {
+    fn template(&self, report: &mut Findings, index: usize, outer: Option<&StaticScope<'_>>) {
         let entry = &self.subject.templates.entries[index];
         if entry.broken {
             return;
         }
         let at = At::base(&entry.path);
         let calls = matches!(entry.kind, TemplateType::Steps | TemplateType::Dag);
-        let own = Scope { globals: self.globals, entry: Some(entry), outer, view: VisibleCalls::None, item: &Item::No };
+        let own = StaticScope {
+            globals: self.globals,
+            entry: Some(entry),
+            outer,
+            view: VisibleCalls::None,
+            item: &LoopItem::No,
+        };
         let skipped: &[&str] = if calls { &["steps", "dag", "outputs"] } else { &[] };
         self.fields(report, &at, &own, entry.raw, skipped, &mut ignore);
         let retry = entry.template.retry_strategy.as_ref().and_then(|strategy| strategy.expression.as_deref());
@@ -54,7 +60,7 @@ impl Walker<'_> {
             return;
         }
         let frame = Frame::of(self.subject.templates, entry);
-        let all = Scope { view: VisibleCalls::All(&frame), ..own };
+        let all = StaticScope { view: VisibleCalls::All(&frame), ..own };
         if let Some(outputs) = entry.raw.get("outputs") {
             self.value(report, &at.key("outputs"), &all, outputs, &mut ignore);
         }
@@ -66,7 +72,7 @@ impl Walker<'_> {
         self.calls(report, &at, &frame, index, outer);
     }
 
-    fn outputs(&self, report: &mut Findings, at: &At<'_>, scope: &Scope<'_>) {
+    fn outputs(&self, report: &mut Findings, at: &At<'_>, scope: &StaticScope<'_>) {
         let Some(outputs) = scope.entry.map(|entry| &entry.template.outputs) else { return };
         let at = at.key("outputs");
         let list = at.key("parameters");
@@ -86,7 +92,14 @@ impl Walker<'_> {
         }
     }
 
-    fn calls(&self, report: &mut Findings, at: &At<'_>, frame: &Frame<'_>, index: usize, outer: Option<&Scope<'_>>) {
+    fn calls(
+        &self,
+        report: &mut Findings,
+        at: &At<'_>,
+        frame: &Frame<'_>,
+        index: usize,
+        outer: Option<&StaticScope<'_>>,
+    ) {
         let entry = frame.entry;
         let mut pairs: Vec<(usize, usize)> = Vec::new();
         let mut looped = false;
@@ -126,7 +139,7 @@ impl Walker<'_> {
         report: &mut Findings,
         at: &At<'_>,
         frame: &Frame<'_>,
-        outer: Option<&Scope<'_>>,
+        outer: Option<&StaticScope<'_>>,
         unordered: &HashSet<(usize, usize)>,
     ) {
         let entry = frame.entry;
@@ -154,25 +167,25 @@ impl Walker<'_> {
     fn call_scope<'s>(
         &'s self,
         frame: &'s Frame<'s>,
-        outer: Option<&'s Scope<'s>>,
+        outer: Option<&'s StaticScope<'s>>,
         site: CallPosition,
-        item: &'s Item<'s>,
-    ) -> Scope<'s> {
+        item: &'s LoopItem<'s>,
+    ) -> StaticScope<'s> {
         let view = VisibleCalls::From { frame, site, ended: false };
-        Scope { globals: self.globals, entry: Some(frame.entry), outer, view, item }
+        StaticScope { globals: self.globals, entry: Some(frame.entry), outer, view, item }
     }
 
-    fn item(call: &Call, looped_before: bool) -> Item<'_> {
-        let item = Item::of(call);
+    fn item(call: &Call, looped_before: bool) -> LoopItem<'_> {
+        let item = LoopItem::of(call);
         // A loop in this or an earlier group makes Argo accept the item's name here too.
-        if looped_before && matches!(item, Item::No) { Item::Any } else { item }
+        if looped_before && matches!(item, LoopItem::No) { LoopItem::Any } else { item }
     }
 
     fn call(
         &self,
         report: &mut Findings,
         at: &At<'_>,
-        scope: &Scope<'_>,
+        scope: &StaticScope<'_>,
         site: CallPosition,
         call: &Call,
         tasks: &mut Tasks<'_>,
@@ -180,7 +193,7 @@ impl Walker<'_> {
         let Some(raw) = scope.entry.and_then(|entry| site.find(entry.raw)) else { return };
         self.fields(report, at, scope, raw, &["inline", "hooks", "withItems"], tasks);
         if let Some(items) = raw.get("withItems") {
-            self.value(report, &at.key("withItems"), &Scope { item: &Item::No, ..*scope }, items, tasks);
+            self.value(report, &at.key("withItems"), &StaticScope { item: &LoopItem::No, ..*scope }, items, tasks);
         }
         let arguments = at.key("arguments");
         let list = arguments.key("artifacts");
@@ -191,7 +204,7 @@ impl Walker<'_> {
             }
         }
         let VisibleCalls::From { frame, .. } = scope.view else { return };
-        let ended = Scope { view: VisibleCalls::From { frame, site, ended: true }, ..*scope };
+        let ended = StaticScope { view: VisibleCalls::From { frame, site, ended: true }, ..*scope };
         if let Some(hooks) = raw.get("hooks") {
             let place = at.key("hooks");
             self.value(report, &place, &ended, hooks, tasks);
@@ -201,7 +214,7 @@ impl Walker<'_> {
         }
     }
 
-    fn hook(&self, report: &mut Findings, at: &At<'_>, scope: &Scope<'_>, hook: &Hook, tasks: &mut Tasks<'_>) {
+    fn hook(&self, report: &mut Findings, at: &At<'_>, scope: &StaticScope<'_>, hook: &Hook, tasks: &mut Tasks<'_>) {
         if let Some(text) = hook.expression.as_deref() {
             expression::field(report, &at.key("expression"), scope, text, tasks);
         }
@@ -209,8 +222,13 @@ impl Walker<'_> {
 
     /// Checks the workflow's own hooks, metrics and retry strategy, which see only `workflow.*`.
     fn handlers(&self, report: &mut Findings) {
-        let scope =
-            Scope { globals: self.globals, entry: None, outer: None, view: VisibleCalls::None, item: &Item::No };
+        let scope = StaticScope {
+            globals: self.globals,
+            entry: None,
+            outer: None,
+            view: VisibleCalls::None,
+            item: &LoopItem::No,
+        };
         let place = Path::root().join("spec");
         let at = At::base(&place);
         let spec = &self.subject.workflow.spec;
@@ -250,7 +268,7 @@ impl Walker<'_> {
         &self,
         report: &mut Findings,
         at: &At<'_>,
-        scope: &Scope<'_>,
+        scope: &StaticScope<'_>,
         raw: &Value,
         skipped: &[&str],
         tasks: &mut Tasks<'_>,
@@ -262,7 +280,7 @@ impl Walker<'_> {
         }
     }
 
-    fn value(&self, report: &mut Findings, at: &At<'_>, scope: &Scope<'_>, value: &Value, tasks: &mut Tasks<'_>) {
+    fn value(&self, report: &mut Findings, at: &At<'_>, scope: &StaticScope<'_>, value: &Value, tasks: &mut Tasks<'_>) {
         match value {
             Value::String(text) => self.text(report, at, scope, text, tasks),
             Value::Array(items) => {
@@ -279,7 +297,7 @@ impl Walker<'_> {
         }
     }
 
-    fn text(&self, report: &mut Findings, at: &At<'_>, scope: &Scope<'_>, text: &str, tasks: &mut Tasks<'_>) {
+    fn text(&self, report: &mut Findings, at: &At<'_>, scope: &StaticScope<'_>, text: &str, tasks: &mut Tasks<'_>) {
         tag::each(text, &mut |tag| {
             match tag {
                 Tag::Expression { text, parsed } => {
@@ -292,7 +310,7 @@ impl Walker<'_> {
         });
     }
 
-    fn name(&self, report: &mut Findings, at: &At<'_>, scope: &Scope<'_>, body: &str, tasks: &mut Tasks<'_>) {
+    fn name(&self, report: &mut Findings, at: &At<'_>, scope: &StaticScope<'_>, body: &str, tasks: &mut Tasks<'_>) {
         let name = body.trim();
         match scope.find(name) {
             Found::Known | Found::Foreign => {}
@@ -313,7 +331,7 @@ impl Walker<'_> {
 fn ignore(_: &mut Findings, _: &At<'_>, _: usize) {}
 
 /// Reports a reference without dependency. `at` is the text with the reference, somewhere below the call.
-fn missing(report: &mut Findings, at: &At<'_>, entry: &Entry<'_>, call: &Call, needed: &str) {
+fn missing(report: &mut Findings, at: &At<'_>, entry: &TemplateEntry<'_>, call: &Call, needed: &str) {
     report.error_with(at, code::MISSING_DEPENDENCY, || {
         let message = format!(
             "templates.{}.tasks.{} missing dependency '{needed}' for {}",

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{
     Subject, code,
     findings::{At, Findings},
-    index::Entry,
+    index::TemplateEntry,
     name,
     template::absolute,
 };
@@ -36,7 +36,7 @@ pub(super) fn mounts(
     subject: &Subject<'_>,
     report: &mut Findings,
     at: &At<'_>,
-    entry: &Entry<'_>,
+    entry: &TemplateEntry<'_>,
     field: &str,
     mounts: &[VolumeMount],
 ) {

@@ -2,15 +2,20 @@
 
 use crate::{
     admit::shape::{BOOL, Field, INT_OR_TEXT, Shape, TEXT, TEXTS},
-    pod::fields::{NO_PODS, container::FIELDS, volume::VOLUME_MOUNTS},
+    pod::fields::{
+        NO_PODS,
+        container::{FIELDS, NO_PROBES},
+        volume::VOLUME_MOUNTS,
+    },
 };
 
 pub(super) use crate::pod::fields::container::CONFIG_KEY;
 
-/// Termination messages, which nothing reads here.
+/// Termination messages and readiness, which nothing reads here.
 const LAST_WORDS: &[Field] = &[
     Field::ignored("terminationMessagePath", NO_PODS, "Where it leaves a last message"),
     Field::ignored("terminationMessagePolicy", NO_PODS, "Where its last message comes from"),
+    Field::ignored("readinessProbe", NO_PROBES, "How to see that it is ready"),
 ];
 
 pub(super) static CONTAINER: Shape = Shape::Object(&[FIELDS, LAST_WORDS]);

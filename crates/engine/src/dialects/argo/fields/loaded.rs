@@ -39,7 +39,8 @@ const CLAIM_BODY: &[Field] = &[
     Field::ignored("status", "the store sets it", "What was given"),
 ];
 
-static CLAIM_SPEC: Shape = Shape::Object(&[&[
+/// Shape of what a claim asks for.
+pub static CLAIM_SPEC: Shape = Shape::Object(&[&[
     Field::yes("accessModes", &TEXTS, "Who may use it at one time"),
     Field::yes("resources", &CLAIM_RESOURCES, "How much room it needs"),
     Field::ignored("storageClassName", NO_PODS, "What kind of storage"),

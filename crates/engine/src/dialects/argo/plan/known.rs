@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::expr::{self, Meter, jq::plain, lang::Env};
 
-use super::Condition;
+use super::CallCondition;
 
 /// Variables of one call with known values.
 #[derive(Clone, Debug, Default)]
@@ -90,13 +90,13 @@ impl KnownValues {
         })
     }
 
-    pub(super) fn condition(&self, text: &str) -> Condition {
+    pub(super) fn condition(&self, text: &str) -> CallCondition {
         let filled = self.fill(text);
         self.meter.next_node(0);
         match self.meter.holds(&filled.text) {
-            Ok(true) if filled.whole => Condition::Always,
-            Ok(false) if filled.whole => Condition::Never(filled.text),
-            _ => Condition::Open(filled.text),
+            Ok(true) if filled.whole => CallCondition::Always,
+            Ok(false) if filled.whole => CallCondition::Never(filled.text),
+            _ => CallCondition::Open(filled.text),
         }
     }
 

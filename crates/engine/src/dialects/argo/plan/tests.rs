@@ -3,12 +3,13 @@
 use octoflow_manifest::{Limits, read};
 
 use super::*;
+use crate::run::plan::{LongestPath, longest_path};
 
 fn look(spec: &str) -> WorkflowPlan {
-    look_within(spec, Bounds::default())
+    look_within(spec, PlanBounds::default())
 }
 
-fn look_within(spec: &str, bounds: Bounds) -> WorkflowPlan {
+fn look_within(spec: &str, bounds: PlanBounds) -> WorkflowPlan {
     let text = format!(
         "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {{name: w}}\nspec:{}",
         spec.replace('\n', "\n  ")
@@ -17,7 +18,7 @@ fn look_within(spec: &str, bounds: Bounds) -> WorkflowPlan {
     plan(&manifest, &Stored::default(), bounds).unwrap()
 }
 
-fn names(item: &Item) -> Vec<(&str, usize)> {
+fn names(item: &PlannedCall) -> Vec<(&str, usize)> {
     item.children.iter().map(|child| (child.name.as_str(), child.wave)).collect()
 }
 
@@ -37,8 +38,8 @@ templates:{LEAF}
 - name: main
   steps: [[{{name: a, template: leaf, when: '{{{{=now().Year()}}}} > 2000'}}, {{name: b, template: leaf, when: '{{{{=1 + 1}}}} > 2000'}}]]"
     ));
-    let conditions: Vec<&Condition> = plan.root.children.iter().map(|item| &item.condition).collect();
-    assert!(matches!(conditions[..], [Condition::Open(_), Condition::Never(_)]), "{conditions:?}");
+    let conditions: Vec<&CallCondition> = plan.root.children.iter().map(|item| &item.condition).collect();
+    assert!(matches!(conditions[..], [CallCondition::Open(_), CallCondition::Never(_)]), "{conditions:?}");
 }
 
 #[test]
@@ -88,14 +89,14 @@ templates:{LEAF}
     - {{name: maybe, template: leaf, when: '{{{{steps.always.outputs.result}}}} == yes'}}"
     ));
     let by_name = |name: &str| plan.root.children.iter().find(|child| child.name == name).unwrap();
-    assert_eq!(by_name("never").condition, Condition::Never("prod == dev".to_owned()));
-    assert_eq!(by_name("always").condition, Condition::Always);
-    assert_eq!(by_name("computed").condition, Condition::Always);
+    assert_eq!(by_name("never").condition, CallCondition::Never("prod == dev".to_owned()));
+    assert_eq!(by_name("always").condition, CallCondition::Always);
+    assert_eq!(by_name("computed").condition, CallCondition::Always);
     assert_eq!(names(by_name("each")), [("each(0:x)", 1), ("each(1:z)", 1)]);
-    assert_eq!(by_name("each").children[1].condition, Condition::Never("z != z".to_owned()));
+    assert_eq!(by_name("each").children[1].condition, CallCondition::Never("z != z".to_owned()));
     assert_eq!(by_name("count").rounds, Rounds::Known(3));
     assert_eq!(by_name("later").rounds, Rounds::Open("{{steps.always.outputs.result}}".to_owned()));
-    assert_eq!(by_name("maybe").condition, Condition::Open("{{steps.always.outputs.result}} == yes".to_owned()));
+    assert_eq!(by_name("maybe").condition, CallCondition::Open("{{steps.always.outputs.result}} == yes".to_owned()));
     let found = weigh(&plan);
     assert_eq!((found.least, found.most), (6, None));
 }
@@ -147,7 +148,7 @@ templates:{LEAF}
     assert_eq!(plan.root.children[0].cut, Some(NotExpanded::Rounds(980)));
     let found = weigh(&plan);
     assert_eq!((found.least, found.most), (1_000_000, Some(1_000_000)));
-    let tiny = look_within(&spec, Bounds { items: 10, of_a_loop: 20 });
+    let tiny = look_within(&spec, PlanBounds { items: 10, of_a_loop: 20 });
     assert!(tiny.cut);
 }
 

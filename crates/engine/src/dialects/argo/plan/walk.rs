@@ -14,13 +14,13 @@ use super::{
         program::{CallSite, Calls, CompiledTemplate, Program},
         refer, sequence,
     },
-    Bounds, Condition, Item, NotExpanded, Rounds, WorkflowPlan,
+    CallCondition, NotExpanded, PlanBounds, PlannedCall, Rounds, WorkflowPlan,
     known::KnownValues,
 };
 
 pub(super) struct Walk<'p> {
     program: &'p Program,
-    bounds: Bounds,
+    bounds: PlanBounds,
     /// Number of items that may still be added.
     left: usize,
     /// Templates that are being expanded, outermost first.
@@ -28,7 +28,7 @@ pub(super) struct Walk<'p> {
 }
 
 impl<'p> Walk<'p> {
-    pub(super) fn new(program: &'p Program, bounds: Bounds) -> Self {
+    pub(super) fn new(program: &'p Program, bounds: PlanBounds) -> Self {
         Self { program, bounds, left: bounds.items, open: Vec::new() }
     }
 
@@ -36,7 +36,7 @@ impl<'p> Walk<'p> {
         let spec = &self.program.workflow.spec;
         let known = KnownValues::of_workflow(&spec.arguments);
         let entrypoint = spec.entrypoint.clone().unwrap_or_default();
-        let mut root = Item { name: entrypoint.clone(), wave: 1, ..Item::default() };
+        let mut root = PlannedCall { name: entrypoint.clone(), wave: 1, ..PlannedCall::default() };
         self.enter(&mut root, self.program.compiled(&entrypoint), &spec.arguments, &known, true);
         let plain = spec.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
         let handler = spec.hooks.get("exit").cloned().or(plain);
@@ -52,7 +52,7 @@ impl<'p> Walk<'p> {
     /// Fills an item in from the called template. `certain` is false where the call may never be made.
     fn enter(
         &mut self,
-        item: &mut Item,
+        item: &mut PlannedCall,
         compiled: Option<&'p Arc<CompiledTemplate>>,
         arguments: &Arguments,
         known: &KnownValues,
@@ -87,7 +87,13 @@ impl<'p> Walk<'p> {
         self.open.pop();
     }
 
-    fn steps(&mut self, item: &mut Item, compiled: &'p Arc<CompiledTemplate>, inside: &KnownValues, certain: bool) {
+    fn steps(
+        &mut self,
+        item: &mut PlannedCall,
+        compiled: &'p Arc<CompiledTemplate>,
+        inside: &KnownValues,
+        certain: bool,
+    ) {
         let mut before: Vec<usize> = Vec::new();
         for (group, steps) in compiled.template.steps.iter().flatten().enumerate() {
             let mut made = Vec::new();
@@ -106,7 +112,13 @@ impl<'p> Walk<'p> {
         }
     }
 
-    fn dag(&mut self, item: &mut Item, compiled: &'p Arc<CompiledTemplate>, inside: &KnownValues, certain: bool) {
+    fn dag(
+        &mut self,
+        item: &mut PlannedCall,
+        compiled: &'p Arc<CompiledTemplate>,
+        inside: &KnownValues,
+        certain: bool,
+    ) {
         let graph = compiled.graph();
         let Some(dag) = &compiled.template.dag else { return };
         let wanted = wanted(compiled, dag.target.as_deref().unwrap_or_default(), inside);
@@ -135,9 +147,9 @@ impl<'p> Walk<'p> {
         call: &Call,
         inside: &KnownValues,
         certain: bool,
-    ) -> Item {
+    ) -> PlannedCall {
         let callee = compiled.called_template(place, self.program);
-        let mut item = Item { name: call.name.clone(), ..Item::default() };
+        let mut item = PlannedCall { name: call.name.clone(), ..PlannedCall::default() };
         item.template = callee.map_or_else(
             || compiled.callee_key(place).map(|key| refer::bare(&key).to_owned()).unwrap_or_default(),
             |callee| callee.template.name.clone(),
@@ -156,7 +168,7 @@ impl<'p> Walk<'p> {
                         break;
                     }
                     let name = format!("{}{}", call.name, ident::item_suffix(index, round));
-                    let mut child = Item { name, wave: 1, ..Item::default() };
+                    let mut child = PlannedCall { name, wave: 1, ..PlannedCall::default() };
                     self.one(&mut child, compiled, callee, call, &inside.with_item(round), certain);
                     item.children.push(child);
                 }
@@ -172,15 +184,15 @@ impl<'p> Walk<'p> {
     /// Expands one iteration of a call, or the only one.
     fn one(
         &mut self,
-        item: &mut Item,
+        item: &mut PlannedCall,
         compiled: &'p Arc<CompiledTemplate>,
         callee: Option<&'p Arc<CompiledTemplate>>,
         call: &Call,
         inside: &KnownValues,
         certain: bool,
     ) {
-        item.condition = call.when.as_ref().map_or(Condition::Always, |when| inside.condition(when));
-        if matches!(item.condition, Condition::Never(_)) {
+        item.condition = call.when.as_ref().map_or(CallCondition::Always, |when| inside.condition(when));
+        if matches!(item.condition, CallCondition::Never(_)) {
             self.left = self.left.saturating_sub(1);
             item.kind = callee
                 .and_then(|callee| kind_of(&callee.template))
@@ -188,7 +200,7 @@ impl<'p> Walk<'p> {
             item.template = callee.map_or_else(String::new, |callee| refer::bare(&callee.key).to_owned());
             return;
         }
-        let certain = certain && item.condition == Condition::Always;
+        let certain = certain && item.condition == CallCondition::Always;
         self.enter(item, callee, &call.arguments, inside, certain);
         let plain = call.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
         let exit = call.hooks.get("exit").cloned().or(plain).map(|hook| ("onExit".to_owned(), hook));
@@ -200,15 +212,21 @@ impl<'p> Walk<'p> {
         }
     }
 
-    fn hook(&mut self, name: String, hook: &Hook, template_scope: Option<&str>, known: &KnownValues) -> Item {
+    fn hook(&mut self, name: String, hook: &Hook, template_scope: Option<&str>, known: &KnownValues) -> PlannedCall {
         let key = match (&hook.template_ref, &hook.template) {
             (Some(reference), _) => refer::key(reference),
             (None, Some(name)) => refer::sibling_key(template_scope, name),
             (None, None) => String::new(),
         };
-        let condition = hook.expression.clone().map_or(Condition::Always, Condition::Open);
-        let mut item =
-            Item { name, hook: true, condition, wave: 1, template: refer::bare(&key).to_owned(), ..Item::default() };
+        let condition = hook.expression.clone().map_or(CallCondition::Always, CallCondition::Open);
+        let mut item = PlannedCall {
+            name,
+            hook: true,
+            condition,
+            wave: 1,
+            template: refer::bare(&key).to_owned(),
+            ..PlannedCall::default()
+        };
         let compiled = self.program.compiled(&key);
         self.enter(&mut item, compiled, &hook.arguments, known, false);
         item

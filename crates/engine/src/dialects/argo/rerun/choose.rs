@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{Refusal, Rerun, RerunOptions, RunContext, Why, graph::Graph};
+use super::{Rerun, RerunOptions, RerunRefusal, RunContext, Why, graph::NodeGraph};
 use crate::dialects::argo::selector::{Selector, input_named};
 
 /// Name of the artifact with a task's log; it is never an input.
@@ -17,7 +17,11 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    pub(super) fn make(graph: &Graph<'_>, context: &RunContext, options: &RerunOptions) -> Result<Self, Refusal> {
+    pub(super) fn make(
+        graph: &NodeGraph<'_>,
+        context: &RunContext,
+        options: &RerunOptions,
+    ) -> Result<Self, RerunRefusal> {
         let mut choice = Self { why: vec![None; graph.nodes.len()], keep: vec![false; graph.nodes.len()] };
         choice.select_chosen(graph, options)?;
         let tolerated = Tolerated::of(graph);
@@ -40,7 +44,7 @@ impl Choice {
     }
 
     /// Lists what runs again, in the order it ran: tasks, not the nodes around them; a retried task once.
-    pub(super) fn list(&self, graph: &Graph<'_>) -> Vec<Rerun> {
+    pub(super) fn list(&self, graph: &NodeGraph<'_>) -> Vec<Rerun> {
         let mut list = Vec::new();
         let mut seen = BTreeSet::new();
         for (at, why) in self.why.iter().enumerate() {
@@ -63,28 +67,28 @@ impl Choice {
         self.why[at].get_or_insert(why);
     }
 
-    fn select_after(&mut self, graph: &Graph<'_>, from: &[usize]) {
+    fn select_after(&mut self, graph: &NodeGraph<'_>, from: &[usize]) {
         for (at, source) in graph.after(from) {
             self.select(at, Why::After(graph.nodes[source].name.to_owned()));
         }
     }
 
-    fn select_chosen(&mut self, graph: &Graph<'_>, options: &RerunOptions) -> Result<(), Refusal> {
+    fn select_chosen(&mut self, graph: &NodeGraph<'_>, options: &RerunOptions) -> Result<(), RerunRefusal> {
         let mut chosen: Vec<(usize, bool)> = Vec::new();
         if let (true, Some(text)) = (options.restart_successful, &options.selector) {
-            let selector = Selector::parse(text).ok_or_else(|| Refusal::Selector { text: text.clone() })?;
+            let selector = Selector::parse(text).ok_or_else(|| RerunRefusal::Selector { text: text.clone() })?;
             let all = 0..graph.nodes.len();
             let matching = all.filter(|at| selector.holds(|key| field(graph, *at, key)));
             chosen.extend(matching.map(|at| (at, true)));
             if chosen.is_empty() {
-                return Err(Refusal::NoMatch { selector: text.clone() });
+                return Err(RerunRefusal::NoMatch { selector: text.clone() });
             }
         }
         for (names, onwards) in [(&options.nodes, false), (&options.from, true)] {
             for name in names {
                 let found = named(graph, name);
                 if found.is_empty() {
-                    return Err(Refusal::NoNode { node: name.clone() });
+                    return Err(RerunRefusal::NoNode { node: name.clone() });
                 }
                 chosen.extend(found.into_iter().map(|at| (at, onwards)));
             }
@@ -102,7 +106,7 @@ impl Choice {
     }
 
     /// Selects nodes whose failure was not excused, and what comes after them.
-    fn select_failed(&mut self, graph: &Graph<'_>, context: &RunContext, tolerated: &Tolerated, all: bool) {
+    fn select_failed(&mut self, graph: &NodeGraph<'_>, context: &RunContext, tolerated: &Tolerated, all: bool) {
         let mut from = Vec::new();
         for (at, node) in graph.nodes.iter().enumerate() {
             let leaf = graph.is_leaf(at) || node.kind == "Skipped";
@@ -123,7 +127,7 @@ impl Choice {
     }
 
     /// Makes the attempts of a call uniform: all kept, or all run again.
-    fn join_attempts(&mut self, graph: &Graph<'_>) {
+    fn join_attempts(&mut self, graph: &NodeGraph<'_>) {
         for (retry, node) in graph.nodes.iter().enumerate() {
             if node.kind != "Retry" {
                 continue;
@@ -136,7 +140,7 @@ impl Choice {
     }
 
     /// Marks the nodes that may end differently than they did.
-    fn affected(&self, graph: &Graph<'_>, tolerated: &Tolerated) -> Vec<bool> {
+    fn affected(&self, graph: &NodeGraph<'_>, tolerated: &Tolerated) -> Vec<bool> {
         let mut affected = vec![false; graph.nodes.len()];
         for (at, node) in graph.nodes.iter().enumerate() {
             let runs = self.reruns(at) && !graph.in_hook(at);
@@ -149,7 +153,7 @@ impl Choice {
     }
 
     /// Selects daemons, which are not running any more, if something in their boundary runs again.
-    fn select_daemons(&mut self, graph: &Graph<'_>, options: &RerunOptions, affected: &mut [bool]) {
+    fn select_daemons(&mut self, graph: &NodeGraph<'_>, options: &RerunOptions, affected: &mut [bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if !node.daemon || !graph.is_leaf(at) {
                 continue;
@@ -167,7 +171,7 @@ impl Choice {
     }
 
     /// Selects handlers and hooks together with what they belong to; those of the run always run again.
-    fn select_handlers(&mut self, graph: &Graph<'_>, affected: &[bool]) {
+    fn select_handlers(&mut self, graph: &NodeGraph<'_>, affected: &[bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if !node.hooked {
                 continue;
@@ -181,7 +185,7 @@ impl Choice {
         self.join_attempts(graph);
     }
 
-    fn select_omitted(&mut self, graph: &Graph<'_>, affected: &[bool]) {
+    fn select_omitted(&mut self, graph: &NodeGraph<'_>, affected: &[bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if node.phase == "Omitted" && graph.above(at).any(|up| affected[up]) {
                 self.why[at] = Some(Why::Omitted);
@@ -189,7 +193,7 @@ impl Choice {
         }
     }
 
-    fn keep_the_rest(&mut self, graph: &Graph<'_>, tolerated: &Tolerated) {
+    fn keep_the_rest(&mut self, graph: &NodeGraph<'_>, tolerated: &Tolerated) {
         for (at, node) in graph.nodes.iter().enumerate() {
             self.keep[at] = node.over()
                 && self.why[at].is_none()
@@ -212,7 +216,7 @@ struct Tolerated {
 }
 
 impl Tolerated {
-    fn of(graph: &Graph<'_>) -> Self {
+    fn of(graph: &NodeGraph<'_>) -> Self {
         let mut passed = vec![false; graph.nodes.len()];
         let mut missed = vec![false; graph.nodes.len()];
         for (at, node) in graph.nodes.iter().enumerate() {
@@ -226,7 +230,7 @@ impl Tolerated {
         Self { passed }
     }
 
-    fn is(&self, graph: &Graph<'_>, at: usize) -> bool {
+    fn is(&self, graph: &NodeGraph<'_>, at: usize) -> bool {
         self.passed[at] || graph.above(at).any(|up| self.passed[up] || graph.nodes[up].phase == "Succeeded")
     }
 }
@@ -239,7 +243,7 @@ fn deleted_artifact(node: &serde_json::Value, deleting: bool) -> Option<String> 
     Some(artifacts.iter().find(lost)?["name"].as_str().unwrap_or_default().to_owned())
 }
 
-fn named(graph: &Graph<'_>, name: &str) -> Vec<usize> {
+fn named(graph: &NodeGraph<'_>, name: &str) -> Vec<usize> {
     let is = |at: &usize| {
         let node = &graph.nodes[*at];
         node.name == name || node.id == name || node.value["displayName"] == name
@@ -248,7 +252,7 @@ fn named(graph: &Graph<'_>, name: &str) -> Vec<usize> {
 }
 
 /// Returns a field of a node, by its name in selectors.
-fn field<'g>(graph: &Graph<'g>, at: usize, key: &str) -> Option<Cow<'g, str>> {
+fn field<'g>(graph: &NodeGraph<'g>, at: usize, key: &str) -> Option<Cow<'g, str>> {
     let value = graph.nodes[at].value;
     let found = match key {
         "id" | "name" | "displayName" | "templateName" | "phase" => &value[key],

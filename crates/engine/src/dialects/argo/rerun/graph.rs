@@ -44,7 +44,7 @@ impl OldNode<'_> {
     }
 }
 
-pub(super) struct Graph<'o> {
+pub(super) struct NodeGraph<'o> {
     pub(super) run: &'o str,
     /// The nodes in the order they began.
     pub(super) nodes: Vec<OldNode<'o>>,
@@ -56,7 +56,7 @@ pub(super) struct Graph<'o> {
     retries: HashMap<usize, usize>,
 }
 
-impl<'o> Graph<'o> {
+impl<'o> NodeGraph<'o> {
     pub(super) fn of(object: &'o Value) -> Self {
         let run = object["metadata"]["name"].as_str().unwrap_or_default();
         let all = object["status"]["nodes"].as_object().into_iter().flatten();

@@ -21,7 +21,7 @@ const OWN_METADATA: [&str; 7] =
 
 /// The manifest to submit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RerunManifest {
+pub struct WorkflowManifest {
     pub manifest: Value,
     pub stored: Stored,
     /// Prefix of the new name.
@@ -29,7 +29,7 @@ pub struct RerunManifest {
 }
 
 /// Builds the manifest of a retry, under the old name.
-pub fn retry_manifest(object: &Value, parameters: &[(String, String)]) -> RerunManifest {
+pub fn retry_manifest(object: &Value, parameters: &[(String, String)]) -> WorkflowManifest {
     let mut made = base_manifest(object, parameters);
     if let Some(metadata) = made.manifest["metadata"].as_object_mut() {
         // These are assigned anew; the labels of the user, and of who submitted it, stay.
@@ -43,7 +43,7 @@ pub fn retry_manifest(object: &Value, parameters: &[(String, String)]) -> RerunM
 }
 
 /// Builds the manifest of a resubmit, under a new name.
-pub fn resubmit_manifest(object: &Value, parameters: &[(String, String)]) -> RerunManifest {
+pub fn resubmit_manifest(object: &Value, parameters: &[(String, String)]) -> WorkflowManifest {
     let mut made = base_manifest(object, parameters);
     let old = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     if let Some(metadata) = made.manifest["metadata"].as_object_mut() {
@@ -57,7 +57,7 @@ pub fn resubmit_manifest(object: &Value, parameters: &[(String, String)]) -> Rer
     made
 }
 
-fn base_manifest(object: &Value, parameters: &[(String, String)]) -> RerunManifest {
+fn base_manifest(object: &Value, parameters: &[(String, String)]) -> WorkflowManifest {
     let mut manifest = object.clone();
     let status = manifest.as_object_mut().and_then(|fields| fields.remove("status")).unwrap_or_default();
     if !manifest["metadata"].is_object() {
@@ -82,7 +82,7 @@ fn base_manifest(object: &Value, parameters: &[(String, String)]) -> RerunManife
         Some(text) => text.to_owned(),
         None => format!("{}-", metadata["name"].as_str().unwrap_or_default()),
     };
-    RerunManifest { manifest, stored, generate_name }
+    WorkflowManifest { manifest, stored, generate_name }
 }
 
 /// Replaces the values of parameters by name, `valueFrom` included. Undeclared ones are added.

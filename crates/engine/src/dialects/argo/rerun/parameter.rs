@@ -4,14 +4,14 @@
 use octoflow_model::scalar::Text;
 use serde_json::Value;
 
-use super::Refusal;
+use super::RerunRefusal;
 
 /// Refuses values that the parameter's `enum` does not list. Values with variables are only known at run time.
-pub fn allows(object: &Value, parameters: &[(String, String)]) -> Result<(), Refusal> {
+pub fn allows(object: &Value, parameters: &[(String, String)]) -> Result<(), RerunRefusal> {
     for (name, value) in parameters {
         let Some(choices) = choices(object, name) else { continue };
         if !value.contains("{{") && !choices.contains(value) {
-            return Err(Refusal::NotAllowed { name: name.clone(), value: value.clone(), choices });
+            return Err(RerunRefusal::NotAllowed { name: name.clone(), value: value.clone(), choices });
         }
     }
     Ok(())

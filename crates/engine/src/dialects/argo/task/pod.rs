@@ -23,7 +23,7 @@ impl View<'_> {
         &self,
         at: NodeIx,
         template: &Template,
-        main: &task::Container,
+        main: &task::TaskContainer,
         shared: &[Mount],
         pod: &PodOf<'_>,
     ) -> Result<Option<Pod>, String> {
@@ -43,6 +43,7 @@ impl View<'_> {
                 files: Vec::new(),
                 mounts: Vec::new(),
                 after: Vec::new(),
+                probe: None,
             }),
         }
         for container in &template.sidecars {
@@ -86,7 +87,7 @@ impl View<'_> {
         let (mut files, mut mounts) = (Vec::new(), Vec::new());
         self.mount_volumes(at, template, container, &mut files, &mut mounts)?;
         let container = self.main_container(at, container, pod)?;
-        Ok(Member { part, container, files, mounts, after: Vec::new() })
+        Ok(Member { part, container, files, mounts, after: Vec::new(), probe: None })
     }
 
     fn set(

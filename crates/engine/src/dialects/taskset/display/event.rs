@@ -4,7 +4,7 @@
 use octoflow_model::taskset::{ReplicaPhase, SummaryState};
 use serde_json::Value;
 
-use super::replica::{self, Replica};
+use super::replica::{self, ShownReplica};
 use crate::run::view::{EventDetails, event};
 
 /// Returns all events of a TaskSet with their sort keys.
@@ -65,7 +65,7 @@ pub(super) fn all(set: &Value) -> Vec<(String, Value)> {
 }
 
 /// Returns why the last pod of a replica failed, if it did.
-fn failure(replica: Replica<'_>) -> Option<String> {
+fn failure(replica: ShownReplica<'_>) -> Option<String> {
     let over = [ReplicaPhase::Completed, ReplicaPhase::AttemptRetryPending].map(ReplicaPhase::word);
     if !over.contains(&replica.text("phase")) || replica.status["stopped"] == true {
         return None;

@@ -1,10 +1,10 @@
-//! Pods of TaskSets: one for each replica that a runtime has. Those of earlier tries are gone, as in the original;
+//! Pods of TaskSets: one for each replica that a runtime has or that waits for room. Those of earlier tries are gone, as in the original;
 //! their logs stay with the TaskSet.
 
 use octoflow_model::taskset::ReplicaPhase;
 use serde_json::{Map, Value, json};
 
-use super::replica::{self, OF_SET, Replica};
+use super::replica::{self, OF_SET, ShownReplica};
 use crate::run::view::{MAIN, Pods};
 
 /// Default termination grace period in seconds, as in Kubernetes.
@@ -12,11 +12,20 @@ const GRACE_S: u64 = 30;
 
 /// Returns the existing pods of a TaskSet. `host` is this machine.
 pub(super) fn all(set: &Value, host: Option<&str>) -> Pods {
-    let items = replica::live(set).map(|one| (one.pod().to_owned(), render(set, one, host)));
-    Pods { items: items.collect(), until: None }
+    let live = replica::live(set).map(|one| (one.pod().to_owned(), render(set, one, host)));
+    let waiting = replica::waiting(set).map(|(role, status)| {
+        let replica = ShownReplica { role, status: &status };
+        let mut pod = render(set, replica, None);
+        let conditions = pod["status"]["conditions"].as_array_mut().into_iter().flatten();
+        for condition in conditions.filter(|condition| condition["type"] == "PodScheduled") {
+            condition["status"] = json!("False");
+        }
+        (replica.pod().to_owned(), pod)
+    });
+    Pods { items: live.chain(waiting).collect(), until: None }
 }
 
-fn render(set: &Value, replica: Replica<'_>, host: Option<&str>) -> Value {
+fn render(set: &Value, replica: ShownReplica<'_>, host: Option<&str>) -> Value {
     let (metadata, of_set, template) = (&set["metadata"], &set["status"], &replica.role["template"]);
     let started = !replica.status["startAt"].is_null();
     let running = replica.text("phase") == ReplicaPhase::AttemptRunning.word();
@@ -55,7 +64,7 @@ fn render(set: &Value, replica: Replica<'_>, host: Option<&str>) -> Value {
     })
 }
 
-fn annotations(set: &Value, replica: Replica<'_>) -> Map<String, Value> {
+fn annotations(set: &Value, replica: ShownReplica<'_>) -> Map<String, Value> {
     let metadata = &set["metadata"];
     let mut texts = replica.role["template"]["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
     let own = [
@@ -70,7 +79,7 @@ fn annotations(set: &Value, replica: Replica<'_>) -> Map<String, Value> {
 }
 
 /// Returns the pod spec of the template with the controller's additions.
-fn spec(set: &Value, replica: Replica<'_>, host: Option<&str>) -> Value {
+fn spec(set: &Value, replica: ShownReplica<'_>, host: Option<&str>) -> Value {
     let mut spec = replica.role["template"]["spec"].clone();
     for list in ["initContainers", "containers"] {
         for container in spec[list].as_array_mut().into_iter().flatten() {
@@ -100,13 +109,13 @@ fn grace(template: &Value) -> u64 {
     template["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(GRACE_S)
 }
 
-fn statuses(replica: Replica<'_>, list: &str, of: impl Fn(&str, &Value) -> Value) -> Vec<Value> {
+fn statuses(replica: ShownReplica<'_>, list: &str, of: impl Fn(&str, &Value) -> Value) -> Vec<Value> {
     let given = replica.role["template"]["spec"][list].as_array().into_iter().flatten();
     given.map(|one| of(one["name"].as_str().unwrap_or(MAIN), one)).collect()
 }
 
 /// Renders a container status. All containers start together, so the start of the main one is taken for all.
-fn of_container(replica: Replica<'_>, name: &str, given: &Value) -> Value {
+fn of_container(replica: ShownReplica<'_>, name: &str, given: &Value) -> Value {
     let started = &replica.status["startAt"];
     let up = !started.is_null();
     let state = match up {
@@ -118,7 +127,7 @@ fn of_container(replica: Replica<'_>, name: &str, given: &Value) -> Value {
 }
 
 /// Renders an init container status. Init containers are over once the others have started.
-fn before(replica: Replica<'_>, name: &str, given: &Value) -> Value {
+fn before(replica: ShownReplica<'_>, name: &str, given: &Value) -> Value {
     let started = &replica.status["startAt"];
     if started.is_null() {
         return status(name, given, "", false, json!({"waiting": {"reason": "PodInitializing"}}));

@@ -3,35 +3,53 @@
 use octoflow_model::taskset::ReplicaPhase;
 use serde_json::{Map, Value, json};
 
-use crate::run::view::MAIN;
+use crate::{dialects::taskset::ident, run::view::MAIN};
 
 /// Label that names a pod's TaskSet.
 pub(super) const OF_SET: &str = "TaskSet";
 
 /// A replica with its role.
 #[derive(Clone, Copy)]
-pub(super) struct Replica<'a> {
+pub(super) struct ShownReplica<'a> {
     pub role: &'a Value,
     pub status: &'a Value,
 }
 
 /// Iterates over every replica, in manifest order.
-pub(super) fn all(set: &Value) -> impl Iterator<Item = Replica<'_>> {
+pub(super) fn all(set: &Value) -> impl Iterator<Item = ShownReplica<'_>> {
     let roles = set["spec"]["roles"].as_array().into_iter().flatten();
     let told = set["status"]["roleStatus"].as_array().into_iter().flatten();
     roles.zip(told).flat_map(|(role, told)| {
-        told["replicaStatus"].as_array().into_iter().flatten().map(move |status| Replica { role, status })
+        told["replicaStatus"].as_array().into_iter().flatten().map(move |status| ShownReplica { role, status })
     })
 }
 
 /// Iterates over the replicas whose pods a runtime has.
-pub(super) fn live(set: &Value) -> impl Iterator<Item = Replica<'_>> {
+pub(super) fn live(set: &Value) -> impl Iterator<Item = ShownReplica<'_>> {
     use ReplicaPhase::{AttemptAssigned, AttemptDeletionRequested, AttemptRunning};
     let placed = [AttemptAssigned, AttemptRunning, AttemptDeletionRequested].map(ReplicaPhase::word);
     all(set).filter(move |replica| placed.contains(&replica.text("phase")))
 }
 
-impl<'a> Replica<'a> {
+/// Iterates over the replicas that wait for room: each role and what is told about the replica, with the name and uid that its
+/// pod will have.
+pub(super) fn waiting(set: &Value) -> impl Iterator<Item = (&Value, Value)> {
+    let count = |value: &Value| u32::try_from(value.as_u64().unwrap_or_default()).unwrap_or(u32::MAX);
+    let metadata = &set["metadata"];
+    let attempt = count(&set["status"]["totalRetriedCount"]);
+    let waits = |replica: &ShownReplica<'_>| replica.text("phase") == ReplicaPhase::AttemptPreparing.word();
+    all(set).filter(waits).map(move |replica| {
+        let tries = count(&replica.status["totalRetriedCount"]) + count(&replica.status["preempted"]["count"]);
+        let (name, role) = (metadata["name"].as_str().unwrap_or_default(), replica.role["name"].as_str());
+        let pod = ident::pod_name(name, role.unwrap_or_default(), attempt, tries, count(&replica.status["index"]));
+        let mut status = replica.status.clone();
+        status["podUID"] = json!(ident::uid(metadata["uid"].as_str().unwrap_or_default(), &["pod", &pod]));
+        status["podName"] = json!(pod);
+        (replica.role, status)
+    })
+}
+
+impl<'a> ShownReplica<'a> {
     pub(super) fn text(self, field: &str) -> &'a str {
         self.status[field].as_str().unwrap_or_default()
     }
@@ -70,7 +88,7 @@ pub(super) fn main_container(role: &Value) -> &str {
 }
 
 /// Returns the environment variables that every container of a replica gets before those of its template.
-pub(super) fn variables(set: &Value, replica: Replica<'_>) -> Vec<Value> {
+pub(super) fn variables(set: &Value, replica: ShownReplica<'_>) -> Vec<Value> {
     let metadata = &set["metadata"];
     let number = |value: &Value| json!(value.to_string());
     [
@@ -80,10 +98,19 @@ pub(super) fn variables(set: &Value, replica: Replica<'_>) -> Vec<Value> {
         ("TASKROLE_NAME", replica.role["name"].clone()),
         ("TASKROLE_REPLICA_INDEX", number(&replica.status["index"])),
         ("TASKROLE_REPLICA_ATTEMPT", number(&replica.status["totalRetriedCount"])),
+        ("TASKSET_REPLICA_RANK", number(&json!(rank(set, replica)))),
         ("TASKROLE_REPLICA_ADDRESS", replica.status["podIP"].clone()),
     ]
     .map(|(name, value)| json!({"name": name, "value": value}))
     .to_vec()
+}
+
+/// Returns the number of a replica among all of its TaskSet.
+fn rank(set: &Value, replica: ShownReplica<'_>) -> u64 {
+    let roles = set["spec"]["roles"].as_array().into_iter().flatten();
+    let before = roles.take_while(|role| role["name"] != replica.role["name"]);
+    let before: u64 = before.filter_map(|role| role["replicas"].as_u64()).sum();
+    before + replica.status["index"].as_u64().unwrap_or_default()
 }
 
 #[cfg(test)]

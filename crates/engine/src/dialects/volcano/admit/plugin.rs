@@ -2,7 +2,7 @@
 
 use octoflow_model::volcano::Job;
 
-use super::super::plugin::{MPI_ROLES, NAMES, PYTORCH_ROLES, PluginArguments, RAY_ROLES, TENSORFLOW_ROLES};
+use super::super::plugin::{MAX_LISTED, MPI_ROLES, NAMES, PYTORCH_ROLES, PluginArguments, RAY_ROLES, TENSORFLOW_ROLES};
 use crate::{
     admit::{
         code,
@@ -24,9 +24,36 @@ pub(super) fn check(report: &mut Findings, at: &At<'_>, job: &Job) {
             continue;
         }
         match PluginArguments::read(name, arguments.as_deref().unwrap_or_default()) {
-            Ok(arguments) => needs(report, &place, job, name, &arguments),
+            Ok(arguments) => {
+                needs(report, &place, job, name, &arguments);
+                without_effect(report, &place, job, name, &arguments);
+            }
             Err(why) => report.error(&place, code::POLICY, || why),
         }
+    }
+}
+
+/// Warns of what a plugin does elsewhere and not here.
+fn without_effect(report: &mut Findings, at: &At<'_>, job: &Job, plugin: &str, arguments: &PluginArguments) {
+    if plugin != "svc" {
+        return;
+    }
+    if arguments.get("disable-network-policy") == "true" {
+        report.warn(at, code::POLICY, || {
+            "--disable-network-policy has no effect: there is no NetworkPolicy, and nothing keeps others from the pods"
+                .to_owned()
+        });
+    }
+    let most = i64::from(MAX_LISTED);
+    let large = job.spec.tasks.iter().find(|task| i64::from(task.replicas) > most);
+    if let Some(task) = large.filter(|_| arguments.get("inject-hosts-env") == "true") {
+        report.warn(at, code::POLICY, || {
+            format!(
+                "task '{}' has more than {most} pods, so no variable lists its hosts; the file /etc/volcano/{}.host does",
+                shape::short(&task.name),
+                shape::short(&task.name)
+            )
+        });
     }
 }
 
@@ -54,12 +81,10 @@ fn needs(report: &mut Findings, at: &At<'_>, job: &Job, plugin: &str, arguments:
             format!("plugin pytorch has no effect: there is no task `{}`", arguments.get("master"))
         });
     }
-    let keyless = arguments.get("ssh-private-key").is_empty() || arguments.get("ssh-public-key").is_empty();
-    if plugin == "ssh" && keyless {
-        report.warn(at, code::POLICY, || {
-            "no keys are made here: pods get a configuration for ssh, and keys only with --ssh-private-key and \
-             --ssh-public-key"
-                .to_owned()
+    let (private, public) = (arguments.get("ssh-private-key"), arguments.get("ssh-public-key"));
+    if plugin == "ssh" && private.is_empty() != public.is_empty() {
+        report.error(at, code::POLICY, || {
+            "plugin ssh needs both --ssh-private-key and --ssh-public-key, or neither: then keys are drawn".to_owned()
         });
     }
 }

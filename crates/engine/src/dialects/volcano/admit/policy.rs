@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use octoflow_manifest::Path;
 use octoflow_model::volcano::{Action, Event, Policy, TaskSpec};
 
-use super::is_duration;
+use super::{is_broken, is_duration};
 use crate::admit::{
     code,
     findings::{At, Findings},
 };
 
 /// Checks one list of policies: of a task, or of the job.
-pub(super) fn check(report: &mut Findings, at: &At<'_>, policies: &[Policy], task: Option<&TaskSpec>) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, policies: &[Policy], task: Option<&TaskSpec>, broken: &[Path]) {
     let (mut events, mut codes) = (BTreeSet::new(), BTreeSet::new());
     let any = policies.iter().position(|policy| policy.all_events().any(|event| event == Event::Any));
     if let Some(index) = any {
@@ -29,6 +30,8 @@ pub(super) fn check(report: &mut Findings, at: &At<'_>, policies: &[Policy], tas
             (true, Some(_)) => report.error(&place, code::POLICY, || {
                 format!("policies[{index}] is about events and about an exit code; it can be about one of them only")
             }),
+            // An event that the field check has refused was meant.
+            (false, None) if is_broken(broken, &place) => {}
             (false, None) => {
                 report.error(&place, code::POLICY, || format!("policies[{index}] must name an event or an exit code"))
             }
@@ -43,7 +46,7 @@ pub(super) fn check(report: &mut Findings, at: &At<'_>, policies: &[Policy], tas
                     format!("two policies of one list are about the event {}", event.word())
                 });
             }
-            never(report, &place, event, policy);
+            never(report, &place, event, policy, task);
         }
         if let Some(exit) = policy.exit_code.filter(|exit| !codes.insert(*exit)) {
             report.error(&place.key("exitCode"), code::POLICY, || {
@@ -63,16 +66,17 @@ pub(super) fn check(report: &mut Findings, at: &At<'_>, policies: &[Policy], tas
 }
 
 /// Warns about events that are never raised.
-fn never(report: &mut Findings, at: &At<'_>, event: Event, policy: &Policy) {
+fn never(report: &mut Findings, at: &At<'_>, event: Event, policy: &Policy, task: Option<&TaskSpec>) {
     let why = match event {
         Event::PodPending if policy.timeout.is_none() => "PodPending counts with a timeout only",
         Event::Unknown => "Unknown is never raised here: pods that find no room wait, and explain says why",
-        Event::JobUpdated => "JobUpdated is never raised here: the specification of a Job does not change",
+        Event::JobUpdated if task.is_some() => "JobUpdated is about no pod: it counts in the policies of the Job only",
         Event::PodFailed
         | Event::PodEvicted
         | Event::PodPending
         | Event::TaskCompleted
         | Event::TaskFailed
+        | Event::JobUpdated
         | Event::Any => return,
     };
     report.warn(at, code::POLICY, || why.to_owned());

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use octoflow_manifest::Path;
 use octoflow_model::volcano::{Job, TaskSpec};
 use serde_json::Value;
 
-use super::{MAX_NAME_LENGTH, is_label, longest_name, name_of, policy};
+use super::{Given, MAX_NAME_LENGTH, is_broken, is_label, longest_name, name_of, policy};
 use crate::{
     admit::{
         Catalog, code,
@@ -14,21 +15,15 @@ use crate::{
     },
     dialects::{argo::admit::references::ReferenceCheck, volcano::ident},
     expr::nearest,
-    graph::{self, TieBreak},
+    graph,
     pod::check::{POD_FIELDS, containers, volumes},
 };
 
 /// The tasks by name.
 type Places<'j> = HashMap<&'j str, usize>;
 
-pub(super) fn check(
-    report: &mut Findings,
-    at: &At<'_>,
-    job: &Job,
-    manifest: &Value,
-    namespace: &str,
-    others: &dyn Catalog,
-) {
+pub(super) fn check(report: &mut Findings, at: &At<'_>, given: &Given<'_>, namespace: &str, others: &dyn Catalog) {
+    let Given { job, manifest, broken } = *given;
     let mut seen = HashSet::new();
     let places: Places<'_> = job.spec.tasks.iter().enumerate().map(|(at, task)| (task.name.as_str(), at)).collect();
     let job_name = longest_name(&job.metadata);
@@ -40,9 +35,9 @@ pub(super) fn check(
                 format!("two tasks are called '{}'", shape::short(&task.name))
             });
         }
-        numbers(report, &place, task);
+        numbers(report, &place, task, &manifest["spec"]["tasks"][index], broken);
         pod_name(report, &place, job_name.as_deref(), task);
-        policy::check(report, &place.key("policies"), &task.policies, Some(task));
+        policy::check(report, &place.key("policies"), &task.policies, Some(task), broken);
         dependencies(report, &place.key("dependsOn"), job, task, &places);
         let template = place.key("template");
         let spec_at = template.key("spec");
@@ -61,9 +56,15 @@ pub(super) fn check(
     circle(report, at, job, &places);
 }
 
-fn numbers(report: &mut Findings, at: &At<'_>, task: &TaskSpec) {
+fn numbers(report: &mut Findings, at: &At<'_>, task: &TaskSpec, written: &Value, broken: &[Path]) {
     let (name, replicas) = (shape::short(&task.name), task.replicas);
-    if let Some(least) = task.min_available.filter(|least| *least > replicas) {
+    // Where one of them was refused, the others may have been filled in from what is left.
+    let numbers = ["replicas", "minAvailable", "partitionPolicy"];
+    if numbers.iter().any(|field| is_broken(broken, &at.key(field))) {
+        return;
+    }
+    // One that follows from the partitions is not told: what is wrong with those is.
+    if let Some(least) = written["minAvailable"].as_u64().filter(|least| *least > u64::from(replicas)) {
         report.error_with(&at.key("minAvailable"), code::GANG, || {
             let message = format!("task '{name}': minAvailable {least} is more than its {replicas} replicas");
             (message, Some(format!("write at most {replicas}")))
@@ -120,16 +121,13 @@ fn dependencies(report: &mut Findings, at: &At<'_>, job: &Job, task: &TaskSpec, 
 fn circle(report: &mut Findings, at: &At<'_>, job: &Job, places: &Places<'_>) {
     let tasks = &job.spec.tasks;
     let place = |name: &String| places.get(name.as_str()).copied();
-    let needs = |index: usize| {
-        let names = tasks[index].depends_on.iter().flat_map(|needs| &needs.name);
-        names.filter_map(place).collect::<Vec<_>>()
-    };
-    let waits = graph::sort(tasks.len(), TieBreak::Arrival, needs).open;
-    if let Some(first) = waits.iter().position(|open| *open > 0) {
-        let names: Vec<&str> =
-            tasks.iter().zip(&waits).filter(|(_, open)| **open > 0).map(|(task, _)| task.name.as_str()).collect();
+    let of = |task: &TaskSpec| task.depends_on.iter().flat_map(|needs| &needs.name).filter_map(place).collect();
+    let needs: Vec<Vec<usize>> = tasks.iter().map(of).collect();
+    for cycle in graph::find_cycles(&needs) {
+        let names: Vec<&str> = cycle.iter().map(|index| tasks[*index].name.as_str()).collect();
+        let first = cycle.first().copied().unwrap_or_default();
         report.error(&at.index(first).key("dependsOn"), code::CYCLE, || {
-            format!("these tasks wait for each other in a circle: {}", shape::short(&names.join(", ")))
+            format!("tasks wait for each other in a circle: {}", graph::show_cycle(&names))
         });
     }
 }

@@ -71,6 +71,31 @@ fn vj01_a_minimal_job_is_let_in_as_it_was_written() {
 }
 
 #[test]
+fn one_fault_is_told_once() {
+    for (spec, wanted) in [
+        (
+            "{tasks: [{}], policies: [{event: OutOfSync, action: AbortJob}]}",
+            "OF1041 spec.policies[0].event: `OutOfSync` is not one of: PodFailed, ",
+        ),
+        (
+            "tasks: [{policies: [{events: [OutOfSync], action: AbortJob}]}]",
+            "OF1041 spec.tasks[0].policies[0].events[0]: `OutOfSync` is not one of: PodFailed, ",
+        ),
+        (
+            "tasks: [{replicas: 5, partitionPolicy: {totalPartitions: 3, partitionSize: 2, minPartitions: 3}}]",
+            "OF1080 spec.tasks[0].partitionPolicy: task 'default0': 3 partitions of 2 pods are 6 pods",
+        ),
+        (
+            "tasks: [{replicas: 5, partitionPolicy: {totalPartitions: many, partitionSize: 9, minPartitions: 1}}]",
+            "OF1010 spec.tasks[0].partitionPolicy.totalPartitions: ",
+        ),
+        ("tasks: [{replicas: many, minAvailable: 3}]", "OF1010 spec.tasks[0].replicas: "),
+    ] {
+        alike(&refused(&job(spec)), &[wanted]);
+    }
+}
+
+#[test]
 fn vj02_each_mistake_is_told_with_its_path() {
     for (spec, wanted) in [
         ("{tasks: []}", "OF1016 spec.tasks: a Job needs at least one task"),
@@ -85,10 +110,9 @@ fn vj02_each_mistake_is_told_with_its_path() {
         ),
         ("{plugins: {mpi: []}, tasks: [{name: worker}]}", "OF1080 spec.plugins.mpi: plugin mpi needs a task `master`"),
         ("{plugins: {ray: []}, tasks: [{name: worker}]}", "OF1080 spec.plugins.ray: plugin ray needs a task `head`"),
-        ("{volumes: [{mountPath: /d, volumeClaimName: c, volumeClaim: {}}], tasks: [{}]}", "OF1037 spec.volumes[0]:"),
-        ("{volumes: [{mountPath: /d}], tasks: [{}]}", "OF1037 spec.volumes[0]: volumes[0] needs volumeClaimName or"),
         ("{volumes: [{volumeClaimName: c}], tasks: [{}]}", "OF1016 spec.volumes[0].mountPath: volumes[0].mountPath"),
         ("{volumes: [{mountPath: d, volumeClaimName: c}], tasks: [{}]}", "OF1038 spec.volumes[0].mountPath:"),
+        ("{volumes: [{mountPath: /d, volumeClaim: x}], tasks: [{}]}", "OF1010 spec.volumes[0].volumeClaim:"),
         (
             "{volumes: [{mountPath: /d, volumeClaimName: c}, {mountPath: /d, volumeClaimName: e}], tasks: [{}]}",
             "OF1037 spec.volumes[1].mountPath: two volumes are mounted at '/d'",
@@ -118,11 +142,15 @@ fn vj02_each_mistake_is_told_with_its_path() {
         ),
         (
             "tasks: [{name: a, dependsOn: {name: [a]}}]",
-            "OF1027 spec.tasks[0].dependsOn: these tasks wait for each other",
+            "OF1027 spec.tasks[0].dependsOn: tasks wait for each other in a circle: a->a",
         ),
         (
             "tasks: [{name: x}, {name: a, dependsOn: {name: [b]}}, {name: b, dependsOn: {name: [a]}}]",
-            "OF1027 spec.tasks[1].dependsOn: these tasks wait for each other in a circle: a, b",
+            "OF1027 spec.tasks[1].dependsOn: tasks wait for each other in a circle: a->b->a",
+        ),
+        (
+            "tasks: [{name: a, dependsOn: {name: [b]}}, {name: b, dependsOn: {name: [a]}}, {name: c, dependsOn: {name: [a]}}]",
+            "OF1027 spec.tasks[0].dependsOn: tasks wait for each other in a circle: a->b->a",
         ),
         (
             "tasks: [{replicas: 5, partitionPolicy: {totalPartitions: 2, partitionSize: 2}}]",
@@ -199,10 +227,17 @@ fn what_has_no_effect_is_a_warning() {
             "OF1080 spec.policies[0]: PodPending counts",
         ),
         ("{policies: [{event: Unknown, action: AbortJob}], tasks: [{}]}", "OF1080 spec.policies[0]: Unknown is never"),
-        ("{policies: [{event: JobUpdated, action: AbortJob}], tasks: [{}]}", "OF1080 spec.policies[0]: JobUpdated is"),
+        (
+            "tasks: [{policies: [{event: JobUpdated, action: AbortJob}]}]",
+            "OF1080 spec.tasks[0].policies[0]: JobUpdated is about no pod",
+        ),
+        (
+            "{volumes: [{mountPath: /d, volumeClaimName: c, volumeClaim: {}}], tasks: [{}]}",
+            "OF1037 spec.volumes[0]: volumes[0] has both volumeClaimName and volumeClaim",
+        ),
+        ("{volumes: [{mountPath: /d}], tasks: [{}]}", "OF1037 spec.volumes[0]: volumes[0] has neither"),
         ("{minSuccess: 2, tasks: [{}]}", "OF1080 spec.minSuccess: minSuccess 2 is more than the 1 pods"),
         ("tasks: [{replicas: 0}]", "OF1080 spec.tasks: the Job has no pods"),
-        ("{plugins: {ssh: []}, tasks: [{}]}", "OF1080 spec.plugins.ssh: no keys are made here"),
         ("{plugins: {tensorflow: []}, tasks: [{}]}", "OF1080 spec.plugins.tensorflow: plugin tensorflow has no effect"),
         (
             "{plugins: {pytorch: []}, tasks: [{name: worker}]}",

@@ -1,4 +1,4 @@
-//! Validates the volumes of a job: a mount path each, no two alike, and one claim.
+//! Validates the volumes of a job: a mount path each, no two alike, and how each gets its claim.
 
 use std::collections::HashSet;
 
@@ -30,16 +30,23 @@ pub(super) fn check(report: &mut Findings, at: &At<'_>, job: &Job, namespace: &s
         }
         let name = volume.volume_claim_name.as_deref().filter(|name| !name.is_empty());
         match (name, &volume.volume_claim) {
-            (Some(_), Some(_)) => report.error(&place, code::VOLUME, || {
-                format!("volumes[{index}] has both volumeClaimName and volumeClaim; it can have one of them only")
+            (Some(name), Some(_)) => report.warn(&place, code::VOLUME, || {
+                let name = shape::short(name);
+                format!(
+                    "volumes[{index}] has both volumeClaimName and volumeClaim, which Volcano refuses; claim '{name}' is made \
+                     unless there is one"
+                )
             }),
-            (None, None) => {
-                report.error(&place, code::VOLUME, || format!("volumes[{index}] needs volumeClaimName or volumeClaim"))
-            }
+            (None, None) => report.warn(&place, code::VOLUME, || {
+                format!(
+                    "volumes[{index}] has neither volumeClaimName nor volumeClaim, which Volcano refuses; each pod gets an \
+                     empty directory"
+                )
+            }),
             (Some(name), None) if !others.has_claim(namespace, name) => {
                 report.warn(&place.key("volumeClaimName"), code::NOT_LOADED, || {
                     format!(
-                        "claim '{}' is not loaded in namespace '{namespace}'; it is made when it is used",
+                        "claim '{}' is not loaded in namespace '{namespace}'; the Job creates no pod until it is there",
                         shape::short(name)
                     )
                 });

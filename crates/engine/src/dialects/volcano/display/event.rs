@@ -31,6 +31,11 @@ pub(super) fn all(job: &Value) -> Vec<(String, Value)> {
         let (reason, message) = (format!("Job{phase}"), format!("Job is {phase}{why}"));
         say(&reason, &format!("{about}{number}"), message, &condition["lastTransitionTime"], bad, 1);
     }
+    let awaited = &status["awaitedClaims"];
+    for claim in list(&awaited["names"]).iter().filter_map(Value::as_str) {
+        let message = format!("No pod is created: the claim {claim} is not there");
+        say("FailedCreate", claim, message, &awaited["since"], true, 1);
+    }
     let deadlock = &status["deadlock"];
     say("Deadlock", "~deadlock", text(deadlock, "message").to_owned(), &deadlock["at"], true, 1);
     for pod in pods(job) {

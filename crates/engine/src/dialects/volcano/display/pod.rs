@@ -3,7 +3,7 @@
 use octoflow_model::volcano::PodPhase;
 use serde_json::{Map, Value, json};
 
-use super::{labels, main_container, own_marks, pods, task_of, text};
+use super::{additions::Additions, labels, main_container, own_marks, pods, task_of, text};
 use crate::run::view::{MAIN, Pods, owner};
 
 /// Default termination grace period in seconds, as in Kubernetes.
@@ -11,26 +11,29 @@ const GRACE_S: u64 = 30;
 
 /// Returns the existing pods of a job. `host` is this machine.
 pub(super) fn all(job: &Value, host: Option<&str>) -> Pods {
-    // Before the first of a gang has started, none of its pods was created.
-    let let_in = pods(job).any(|pod| pod["tries"].as_u64().is_some_and(|tries| tries > 0));
+    // Before its gang is let in, none of its pods was created.
+    let let_in = job["status"]["admitted"] != false;
     let is_there = |pod: &&Value| match text(pod, "phase") {
         phase if phase == PodPhase::Absent.word() => false,
         phase if phase == PodPhase::Queued.word() => let_in,
         _ => true,
     };
-    let mut items: Vec<(String, Value)> = pods(job)
-        .filter(is_there)
-        .filter_map(|pod| Some((text(pod, "name").to_owned(), render(job, task_of(job, pod)?, pod, host))))
-        .collect();
+    let additions = Additions::of(job);
+    let shown =
+        |pod: &Value| Some((text(pod, "name").to_owned(), render(job, task_of(job, pod)?, pod, host, &additions)));
+    let mut items: Vec<(String, Value)> = pods(job).filter(is_there).filter_map(shown).collect();
     items.sort_by(|one, other| one.0.cmp(&other.0));
     Pods { items, until: None }
 }
 
-fn render(job: &Value, task: &Value, pod: &Value, host: Option<&str>) -> Value {
+fn render(job: &Value, task: &Value, pod: &Value, host: Option<&str>, additions: &Additions) -> Value {
     let metadata = &job["metadata"];
     let template = &task["template"];
     let mut annotations = template["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
     annotations.extend(own_marks(job, pod));
+    annotations.extend(additions.annotations(pod));
+    let mut spec = spec(task, pod, host);
+    additions.add_to(&mut spec, pod);
     let mut own = json!({
         "name": pod["name"], "namespace": metadata["namespace"], "uid": pod["uid"],
         "resourceVersion": metadata["resourceVersion"], "creationTimestamp": pod["createdAt"],
@@ -41,8 +44,8 @@ fn render(job: &Value, task: &Value, pod: &Value, host: Option<&str>) -> Value {
         own["deletionGracePeriodSeconds"] = json!(grace(template));
     }
     let phase = phase_of(pod);
-    let containers = template["spec"]["containers"].as_array().into_iter().flatten();
-    let inits = template["spec"]["initContainers"].as_array().into_iter().flatten();
+    let containers = spec["containers"].as_array().into_iter().flatten();
+    let inits = spec["initContainers"].as_array().into_iter().flatten();
     let main = main_container(task);
     let mut status = json!({
         "phase": phase, "reason": pod["reason"], "message": pod["message"],
@@ -56,7 +59,7 @@ fn render(job: &Value, task: &Value, pod: &Value, host: Option<&str>) -> Value {
         fields.retain(|_, value| !value.is_null() && *value != "" && *value != json!([]));
     }
     json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": spec(task, pod, host), "status": status,
+        "apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": spec, "status": status,
     })
 }
 
@@ -108,7 +111,7 @@ fn container(pod: &Value, given: &Value, main: &str) -> Value {
         _ if started.is_null() => json!({"waiting": {"reason": "ContainerCreating"}}),
         _ => json!({"running": {"startedAt": started}}),
     };
-    let ready = !state["running"].is_null();
+    let ready = !state["running"].is_null() && is_ready(pod);
     status(name, given, if name == main { text(pod, "containerID") } else { "" }, ready, pod, state)
 }
 
@@ -141,9 +144,15 @@ fn status(name: &str, given: &Value, id: &str, ready: bool, pod: &Value, state: 
     Value::Object(fields)
 }
 
+/// Reports whether the readiness probes of a pod do not say otherwise.
+fn is_ready(pod: &Value) -> bool {
+    pod["ready"].as_bool().unwrap_or(true)
+}
+
 fn conditions(pod: &Value) -> Value {
     let since = &pod["transitionTime"];
-    let (placed, up) = (pod["tries"].as_u64().is_some_and(|tries| tries > 0), text(pod, "phase") == "Running");
+    let placed = pod["tries"].as_u64().is_some_and(|tries| tries > 0);
+    let up = text(pod, "phase") == PodPhase::Running.word() && is_ready(pod);
     let said = |holds: bool| if holds { "True" } else { "False" };
     let one = |kind: &str, holds: bool| json!({"type": kind, "status": said(holds), "lastTransitionTime": since});
     json!([one("PodScheduled", placed), one("Initialized", placed), one("ContainersReady", up), one("Ready", up)])

@@ -3,7 +3,7 @@
 use octoflow_model::podspec::{Container, PodContainer};
 use serde_json::json;
 
-use super::{PluginArguments, PodAdditions, Program, svc};
+use super::{PluginArguments, PodAdditions, Program, Published, svc};
 
 /// Arguments that name tasks, by plugin; the first one of a list is required where the plugin needs a master.
 pub(in crate::dialects::volcano) const PYTORCH_ROLES: &[&str] = &["master", "worker"];
@@ -12,14 +12,14 @@ pub(in crate::dialects::volcano) const MPI_ROLES: &[&str] = &["master", "worker"
 pub(in crate::dialects::volcano) const RAY_ROLES: &[&str] = &["head", "worker"];
 
 /// A pod among those of its job.
-pub(super) struct Place<'a> {
+pub(super) struct MasterPosition<'a> {
     pub program: &'a Program,
     pub job: &'a str,
     pub task: usize,
     pub index: u32,
 }
 
-impl Place<'_> {
+impl MasterPosition<'_> {
     fn named(&self, name: &str) -> Option<usize> {
         self.program.job.spec.tasks.iter().position(|task| task.name == name)
     }
@@ -42,7 +42,7 @@ impl Place<'_> {
     }
 }
 
-pub(super) fn pytorch(added: &mut PodAdditions, arguments: &PluginArguments, place: &Place<'_>) {
+pub(super) fn pytorch(added: &mut PodAdditions, arguments: &PluginArguments, place: &MasterPosition<'_>) {
     let (master, worker) = (arguments.get("master"), arguments.get("worker"));
     let is_worker = place.is_of(worker);
     if !place.is_of(master) && !is_worker || place.count(master) == 0 {
@@ -52,11 +52,14 @@ pub(super) fn pytorch(added: &mut PodAdditions, arguments: &PluginArguments, pla
     added.set("MASTER_ADDR", &*address);
     added.set("MASTER_PORT", port);
     added.set("WORLD_SIZE", (place.count(master) + place.count(worker)).to_string());
+    added.ports.extend(opened("pytorchjob-port", port));
     added.set("RANK", if is_worker { place.index + 1 } else { place.index }.to_string());
     if is_worker && arguments.is_on("wait-master-enabled") {
         let seconds = arguments.get("wait-master-timeout");
+        // A machine without nc may have a bash that connects by itself.
         let wait = format!(
-            "i=0; until nc -z -w 1 {address} {port}; do i=$((i+1)); \
+            "up() {{ if command -v nc >/dev/null; then nc -z -w 1 {address} {port}; \
+             else bash -c 'exec 3<>/dev/tcp/{address}/{port}' 2>/dev/null; fi; }}; i=0; until up; do i=$((i+1)); \
              if [ $i -ge {seconds} ]; then echo 'the master did not listen in {seconds} s'; exit 1; fi; sleep 1; done"
         );
         added.before.push(PodContainer {
@@ -71,7 +74,7 @@ pub(super) fn pytorch(added: &mut PodAdditions, arguments: &PluginArguments, pla
     }
 }
 
-pub(super) fn tensorflow(added: &mut PodAdditions, arguments: &PluginArguments, place: &Place<'_>) {
+pub(super) fn tensorflow(added: &mut PodAdditions, arguments: &PluginArguments, place: &MasterPosition<'_>) {
     // One pod alone is no cluster.
     if place.program.tasks.len() == 1 && place.program.pods == 1 {
         return;
@@ -89,13 +92,36 @@ pub(super) fn tensorflow(added: &mut PodAdditions, arguments: &PluginArguments, 
     added.set("TF_CONFIG", config.to_string());
 }
 
-pub(super) fn mpi(added: &mut PodAdditions, arguments: &PluginArguments, place: &Place<'_>) {
+/// Returns a port that containers open.
+fn opened(name: &'static str, port: &str) -> Option<(&'static str, u16)> {
+    Some((name, port.parse().ok()?))
+}
+
+pub(super) fn mpi(added: &mut PodAdditions, arguments: &PluginArguments, place: &MasterPosition<'_>) {
+    if ["master", "worker"].into_iter().any(|role| place.is_of(arguments.get(role))) {
+        added.ports.extend(opened("mpijob-port", arguments.get("port")));
+    }
     if place.is_of(arguments.get("master")) {
         added.set("MPI_HOST", place.hosts(arguments.get("worker")).join(","));
     }
 }
 
-pub(super) fn ray(added: &mut PodAdditions, arguments: &PluginArguments, place: &Place<'_>) -> Result<(), String> {
+/// Returns the Service by which the head of a ray cluster is found.
+pub(super) fn head_service(arguments: &PluginArguments, job: &str) -> Published {
+    let port = |name: &str, argument: &str| (name.to_owned(), arguments.get(argument).parse().unwrap_or(1));
+    Published::Service {
+        name: format!("{job}-head-svc"),
+        selector: Some((arguments.get("head").to_owned(), 0)),
+        unready: false,
+        ports: vec![port("gcs", "port"), port("dashboard", "dashboardPort"), port("client-server", "clientPort")],
+    }
+}
+
+pub(super) fn ray(
+    added: &mut PodAdditions,
+    arguments: &PluginArguments,
+    place: &MasterPosition<'_>,
+) -> Result<(), String> {
     let head = arguments.get("head");
     if place.count(head) == 0 {
         return Err(format!("plugin ray needs a task `{head}` with a pod"));

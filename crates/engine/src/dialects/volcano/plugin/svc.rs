@@ -5,14 +5,17 @@ use std::{fmt::Write, sync::Arc};
 
 use octoflow_model::{RunId, task::File};
 
-use super::{PodAdditions, Program};
+use super::{PluginArguments, PodAdditions, Program, Published};
 use crate::{
     dialects::volcano::{ident, program::Plan},
     pod::address::address,
 };
 
+/// Where the lists of hosts are.
+pub(super) const FOLDER: &str = "/etc/volcano";
+
 /// Maximum number of hosts listed in an environment variable; the files have all of them.
-const MAX_LISTED: u32 = 1_000;
+pub(in crate::dialects::volcano) const MAX_LISTED: u32 = 1_000;
 
 /// Returns the address of a pod by name: `{pod}.{job}`.
 pub(super) fn address_name(job: &str, task: &str, index: u32) -> String {
@@ -22,8 +25,8 @@ pub(super) fn address_name(job: &str, task: &str, index: u32) -> String {
 pub(super) fn hosts(run: RunId, job: &str, program: &Program) -> Arc<str> {
     let mut text = String::new();
     for (plan, task) in program.tasks.iter().zip(&program.job.spec.tasks) {
-        for index in 0..plan.count {
-            let (address, pod) = (address(run, plan.first + index), ident::pod_name(job, &task.name, index));
+        for (number, index) in plan.pods().zip(0..) {
+            let (address, pod) = (address(run, number), ident::pod_name(job, &task.name, index));
             writeln!(text, "{address}\t{pod} {pod}.{job}").expect("writing to memory does not fail");
         }
     }
@@ -31,25 +34,63 @@ pub(super) fn hosts(run: RunId, job: &str, program: &Program) -> Arc<str> {
 }
 
 pub(super) fn add(added: &mut PodAdditions, program: &Program, job: &str) {
-    for (plan, task) in program.tasks.iter().zip(&program.job.spec.tasks) {
-        let all = names(job, &task.name, plan);
-        let word = task.name.to_uppercase().replace('-', "_");
-        let file = |name: &str, contents: &str| File {
-            path: format!("/etc/volcano/{name}"),
-            contents: contents.as_bytes().to_vec(),
-            mode: 0o644,
-        };
-        let list = all.join(",");
-        added.files.push(file(&format!("{}.host", task.name), &all.join("\n")));
-        added.files.push(file(&format!("VC_{word}_HOSTS"), &list));
-        added.files.push(file(&format!("VC_{word}_NUM"), &plan.count.to_string()));
-        if program.plugins.lists_hosts && plan.count <= MAX_LISTED {
-            added.set(&format!("VC_{word}_HOSTS"), list);
-        }
-        if program.plugins.lists_hosts {
-            added.set(&format!("VC_{word}_NUM"), plan.count.to_string());
-        }
+    for (name, contents) in entries(program, job) {
+        let path = format!("{FOLDER}/{name}");
+        added.files.push(File { path, contents: contents.into_bytes(), mode: 0o644 });
     }
+    if !program.plugins.lists_hosts {
+        return;
+    }
+    for (plan, task) in program.tasks.iter().zip(&program.job.spec.tasks) {
+        let word = variable(&task.name);
+        if plan.count <= MAX_LISTED {
+            added.set(&format!("VC_{word}_HOSTS"), names(job, &task.name, plan).join(","));
+        }
+        added.set(&format!("VC_{word}_NUM"), plan.count.to_string());
+    }
+}
+
+/// Returns the names of the variables that list the hosts.
+pub(super) fn variables(program: &Program) -> Vec<String> {
+    let mut names = Vec::new();
+    for (plan, task) in program.tasks.iter().zip(&program.job.spec.tasks) {
+        let word = variable(&task.name);
+        if plan.count <= MAX_LISTED {
+            names.push(format!("VC_{word}_HOSTS"));
+        }
+        names.push(format!("VC_{word}_NUM"));
+    }
+    names
+}
+
+/// Returns the files below `/etc/volcano` by name.
+fn entries(program: &Program, job: &str) -> Vec<(String, String)> {
+    let mut entries = Vec::new();
+    for (plan, task) in program.tasks.iter().zip(&program.job.spec.tasks) {
+        let (all, word) = (names(job, &task.name, plan), variable(&task.name));
+        entries.push((format!("{}.host", task.name), all.join("\n")));
+        entries.push((format!("VC_{word}_HOSTS"), all.join(",")));
+        entries.push((format!("VC_{word}_NUM"), plan.count.to_string()));
+    }
+    entries
+}
+
+/// Returns the ConfigMap with the lists of hosts, and the headless Service that the pods are found by.
+pub(super) fn published(arguments: &PluginArguments, program: &Program, job: &str) -> [Published; 2] {
+    [
+        Published::ConfigMap { name: format!("{job}-svc"), entries: entries(program, job) },
+        Published::Service {
+            name: job.to_owned(),
+            selector: None,
+            unready: arguments.is_on("publish-not-ready-addresses"),
+            // A Service must name a port; this one is nobody's.
+            ports: vec![("placeholder-volcano".to_owned(), 1)],
+        },
+    ]
+}
+
+fn variable(task: &str) -> String {
+    task.to_uppercase().replace('-', "_")
 }
 
 /// Returns the names of a task's pods.

@@ -12,7 +12,7 @@ fn program(plugins: Value, tasks: &[(&str, u32)]) -> Program {
 }
 
 fn added(program: &Program, task: usize, index: u32) -> PodAdditions {
-    program.plugins.additions(program, "job", task, index).unwrap()
+    program.plugins.additions(program, "job", task, index, None).unwrap()
 }
 
 fn env(added: &PodAdditions, name: &str) -> Option<String> {
@@ -117,7 +117,7 @@ fn ray_starts_its_head_and_its_workers() {
     let (_, command) = added(&program, 1, 0).command.unwrap();
     assert_eq!(command, "ray start --block --address=job-head-0.job:6379");
     let headless = self::program(json!({"ray": []}), &[("worker", 1)]);
-    assert!(headless.plugins.additions(&headless, "job", 0, 0).is_err());
+    assert!(headless.plugins.additions(&headless, "job", 0, 0, None).is_err());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use octoflow_model::base64;
 use super::Function;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::jsonpath;
-use crate::expr::lang::work::{CallResult, Fault, Work};
+use crate::expr::lang::work::{CallResult, EvalFault, EvalWork};
 use crate::expr::{Value, json, number};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
@@ -76,7 +76,7 @@ fn real(a: &Arguments<'_>) -> CallResult {
 }
 
 /// Converts any value to plain text, within the bytes left.
-pub(in crate::expr::lang) fn text_of(value: &Value, work: &mut Work) -> CallResult {
+pub(in crate::expr::lang) fn text_of(value: &Value, work: &mut EvalWork) -> CallResult {
     if let Value::Str(_) = value {
         return Ok(value.clone());
     }
@@ -84,31 +84,31 @@ pub(in crate::expr::lang) fn text_of(value: &Value, work: &mut Work) -> CallResu
     if matches!(value, Value::List(_) | Value::Map(_)) {
         let room = work.room();
         let lenient = json::Style::RAW.write_within(value, room);
-        if lenient == Err(json::Refusal::TooLong) {
+        if lenient == Err(json::JsonRefusal::TooLong) {
             work.claim(usize::MAX)?;
         }
     }
     Ok(Value::from(value.to_string()))
 }
 
-pub(in crate::expr::lang) fn to_json(a: &Arguments<'_>, style: json::Style, work: &mut Work) -> CallResult {
+pub(in crate::expr::lang) fn to_json(a: &Arguments<'_>, style: json::Style, work: &mut EvalWork) -> CallResult {
     match style.write_within(a.any(0), work.room()) {
         Ok(text) => Ok(Value::from(text)),
-        Err(json::Refusal::NotANumber(number)) => Err(a.fault(format!("JSON has no {}", number::plain(number)))),
-        Err(json::Refusal::TooLong) => {
+        Err(json::JsonRefusal::NotANumber(number)) => Err(a.fault(format!("JSON has no {}", number::plain(number)))),
+        Err(json::JsonRefusal::TooLong) => {
             work.claim(usize::MAX)?;
             unreachable!("there is never room for everything")
         }
     }
 }
 
-pub(in crate::expr::lang) fn from_json(a: &Arguments<'_>, text: &str, work: &mut Work) -> CallResult {
+pub(in crate::expr::lang) fn from_json(a: &Arguments<'_>, text: &str, work: &mut EvalWork) -> CallResult {
     work.spend(text.len() as u64 / 16)?;
     // A value takes several times the bytes of its text; lists of small numbers take the most.
     work.claim(text.len().saturating_mul(4))?;
     serde_json::from_str::<serde_json::Value>(text).map(Value::from).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());
-        Fault(format!("{}(): '{}' is not JSON (at {place})", a.name, shorten(text)))
+        EvalFault(format!("{}(): '{}' is not JSON (at {place})", a.name, shorten(text)))
     })
 }
 

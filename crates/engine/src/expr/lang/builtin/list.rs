@@ -5,7 +5,7 @@ use crate::expr::Value;
 use crate::expr::lang::argument::{Arguments, describe};
 use crate::expr::lang::operate;
 use crate::expr::lang::predicate::{descending, sorted};
-use crate::expr::lang::work::{CallResult, Fault, Work};
+use crate::expr::lang::work::{CallResult, EvalFault, EvalWork};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("concat", 1, MANY, concat),
@@ -37,7 +37,7 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("max", 1, MANY, |a, work| extreme(a, work, std::cmp::Ordering::Greater)),
 ];
 
-pub(in crate::expr::lang) fn concat(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+pub(in crate::expr::lang) fn concat(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let mut all = Vec::new();
     for index in 0..a.len() {
         let items = a.list(index)?;
@@ -48,7 +48,7 @@ pub(in crate::expr::lang) fn concat(a: &Arguments<'_>, work: &mut Work) -> CallR
 }
 
 /// Returns the distinct elements, in order of first occurrence.
-pub(in crate::expr::lang) fn uniq(items: &[Value], work: &mut Work) -> CallResult {
+pub(in crate::expr::lang) fn uniq(items: &[Value], work: &mut EvalWork) -> CallResult {
     let mut kept: Vec<Value> = Vec::new();
     'items: for item in items {
         for known in &kept {
@@ -61,10 +61,10 @@ pub(in crate::expr::lang) fn uniq(items: &[Value], work: &mut Work) -> CallResul
     Ok(Value::list(kept))
 }
 
-fn flatten(items: &[Value], flat: &mut Vec<Value>, depth: usize, work: &mut Work) -> Result<(), Fault> {
+fn flatten(items: &[Value], flat: &mut Vec<Value>, depth: usize, work: &mut EvalWork) -> Result<(), EvalFault> {
     // Values from outside were not checked for depth, so it is checked here too.
     if depth > crate::expr::NESTING {
-        return Err(Fault::from("flatten(): the arrays nest too deep"));
+        return Err(EvalFault::from("flatten(): the arrays nest too deep"));
     }
     work.claim_list(items.len())?;
     for item in items {
@@ -77,7 +77,7 @@ fn flatten(items: &[Value], flat: &mut Vec<Value>, depth: usize, work: &mut Work
     Ok(())
 }
 
-fn sort(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn sort(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let items = a.list(0)?;
     work.claim_list(items.len().saturating_mul(2))?;
     let keyed = items.iter().map(|item| (item.clone(), Value::Nil)).collect();
@@ -86,7 +86,7 @@ fn sort(a: &Arguments<'_>, work: &mut Work) -> CallResult {
 }
 
 /// Returns all numbers among the arguments and in the arrays among them.
-fn numbers(a: &Arguments<'_>, work: &mut Work) -> Result<Vec<Value>, Fault> {
+fn numbers(a: &Arguments<'_>, work: &mut EvalWork) -> Result<Vec<Value>, EvalFault> {
     let mut flat = Vec::new();
     flatten(a.values, &mut flat, 0, work)?;
     match flat.iter().find(|item| item.as_real().is_none()) {
@@ -95,7 +95,7 @@ fn numbers(a: &Arguments<'_>, work: &mut Work) -> Result<Vec<Value>, Fault> {
     }
 }
 
-fn median(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn median(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let mut numbers: Vec<f64> = numbers(a, work)?.iter().filter_map(Value::as_real).collect();
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;
@@ -106,7 +106,7 @@ fn median(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     }))
 }
 
-fn extreme(a: &Arguments<'_>, work: &mut Work, wanted: std::cmp::Ordering) -> CallResult {
+fn extreme(a: &Arguments<'_>, work: &mut EvalWork, wanted: std::cmp::Ordering) -> CallResult {
     let mut best: Option<Value> = None;
     for number in numbers(a, work)? {
         if best.as_ref().is_none_or(|best| number.order(best) == Some(wanted)) {

@@ -6,7 +6,7 @@ use super::Function;
 use crate::expr::Value;
 use crate::expr::lang::argument::{Arguments, describe};
 use crate::expr::lang::evaluate::index;
-use crate::expr::lang::work::{CallResult, Work};
+use crate::expr::lang::work::{CallResult, EvalWork};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("keys", 1, 1, |a, work| {
@@ -27,7 +27,7 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("get", 2, 2, |a, _| Ok(index(a.any(0), a.any(1)).unwrap_or_default())),
 ];
 
-fn from_pairs(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn from_pairs(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let mut map = BTreeMap::new();
     work.claim_list(a.list(0)?.len())?;
     for (position, pair) in a.list(0)?.iter().enumerate() {

@@ -3,7 +3,7 @@
 use super::Function;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
-use crate::expr::lang::work::{CallResult, Fault};
+use crate::expr::lang::work::{CallResult, EvalFault};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("abs", 1, 1, |a, _| {
@@ -32,7 +32,7 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
 fn shift(a: &Arguments<'_>, apply: fn(i64, u32) -> i64) -> CallResult {
     let by = a.int(1)?;
     if by < 0 {
-        return Err(Fault(format!("{}() cannot shift by the negative number {by}", a.name)));
+        return Err(EvalFault(format!("{}() cannot shift by the negative number {by}", a.name)));
     }
     Ok(Value::Int(apply(a.int(0)?, u32::try_from(by).unwrap_or(u32::MAX))))
 }

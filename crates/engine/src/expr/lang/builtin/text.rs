@@ -3,7 +3,7 @@
 use super::Function;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
-use crate::expr::lang::work::{CallResult, Fault, Work};
+use crate::expr::lang::work::{CallResult, EvalFault, EvalWork};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("trim", 1, 2, trim),
@@ -48,7 +48,7 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("hasSuffix", 2, 2, |a, _| Ok(Value::Bool(a.text(0)?.ends_with(a.text(1)?)))),
 ];
 
-fn trim(a: &Arguments<'_>, _: &mut Work) -> CallResult {
+fn trim(a: &Arguments<'_>, _: &mut EvalWork) -> CallResult {
     let text = a.text(0)?;
     if a.len() == 1 {
         return Ok(Value::from(text.trim()));
@@ -57,7 +57,7 @@ fn trim(a: &Arguments<'_>, _: &mut Work) -> CallResult {
     Ok(Value::from(text.trim_matches(unwanted.as_slice())))
 }
 
-fn affix<'a>(a: &Arguments<'a>) -> Result<&'a str, Fault> {
+fn affix<'a>(a: &Arguments<'a>) -> Result<&'a str, EvalFault> {
     if a.len() > 1 { a.text(1) } else { Ok(" ") }
 }
 
@@ -65,7 +65,7 @@ fn found(position: Option<usize>) -> Value {
     Value::Int(position.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1))
 }
 
-fn split(a: &Arguments<'_>, work: &mut Work, after: bool) -> CallResult {
+fn split(a: &Arguments<'_>, work: &mut EvalWork, after: bool) -> CallResult {
     let most = if a.len() > 2 { a.int(2)? } else { -1 };
     let parts = pieces(a.text(0)?, a.text(1)?, most, after, work)?;
     Ok(parts.into_iter().map(Value::from).collect())
@@ -78,8 +78,8 @@ pub(in crate::expr::lang) fn pieces<'t>(
     separator: &str,
     most: i64,
     after: bool,
-    work: &mut Work,
-) -> Result<Vec<&'t str>, Fault> {
+    work: &mut EvalWork,
+) -> Result<Vec<&'t str>, EvalFault> {
     let most = if most < 0 { usize::MAX } else { usize::try_from(most).unwrap_or(usize::MAX) };
     if most == 0 {
         return Ok(Vec::new());
@@ -107,7 +107,7 @@ pub(in crate::expr::lang) fn pieces<'t>(
 
 /// Replaces at most this many occurrences, all if negative. An empty text is found before every character and at the
 /// end.
-pub(in crate::expr::lang) fn replace(text: &str, old: &str, new: &str, most: i64, work: &mut Work) -> CallResult {
+pub(in crate::expr::lang) fn replace(text: &str, old: &str, new: &str, most: i64, work: &mut EvalWork) -> CallResult {
     let most = if most < 0 { usize::MAX } else { usize::try_from(most).unwrap_or(usize::MAX) };
     let count = text.matches(old).count().min(most);
     work.spend(count as u64)?;
@@ -115,13 +115,13 @@ pub(in crate::expr::lang) fn replace(text: &str, old: &str, new: &str, most: i64
     Ok(Value::from(text.replacen(old, new, most)))
 }
 
-pub(in crate::expr::lang) fn repeat(text: &str, times: i64, a: &Arguments<'_>, work: &mut Work) -> CallResult {
+pub(in crate::expr::lang) fn repeat(text: &str, times: i64, a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let times = usize::try_from(times).map_err(|_| a.fault("a text cannot be repeated a negative number of times"))?;
     work.claim(text.len().saturating_mul(times))?;
     Ok(Value::from(text.repeat(times)))
 }
 
-pub(in crate::expr::lang) fn join(parts: &[&str], glue: &str, work: &mut Work) -> CallResult {
+pub(in crate::expr::lang) fn join(parts: &[&str], glue: &str, work: &mut EvalWork) -> CallResult {
     let texts: usize = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
     let glues = glue.len().saturating_mul(parts.len().saturating_sub(1));
     work.spend(parts.len() as u64)?;

@@ -3,18 +3,18 @@
 use std::cmp::Ordering;
 
 use super::path::unquote;
-use super::{Fault, Work};
+use super::{EvalFault, EvalWork};
 use crate::expr::Value;
 use crate::expr::lang::operate;
 
 #[derive(Debug)]
-pub(in crate::expr::lang) struct Filter {
+pub(in crate::expr::lang) struct ItemFilter {
     /// A disjunction of conjunctions: matches if all tests of one row match.
-    rows: Vec<Vec<Test>>,
+    rows: Vec<Vec<FilterTest>>,
 }
 
 #[derive(Debug)]
-struct Test {
+struct FilterTest {
     negated: bool,
     left: Side,
     comparison: Option<(&'static str, Side)>,
@@ -33,8 +33,8 @@ enum Side {
 /// Longer operators first, where one is a prefix of another.
 const SIGNS: [&str; 7] = ["==", "!=", "<=", ">=", "=~", "<", ">"];
 
-impl Filter {
-    pub(super) fn parse(text: &str) -> Result<Self, Fault> {
+impl ItemFilter {
+    pub(super) fn parse(text: &str) -> Result<Self, EvalFault> {
         let mut rows = Vec::new();
         for row in parts(text, "||") {
             rows.push(parts(row, "&&").into_iter().map(test).collect::<Result<Vec<_>, _>>()?);
@@ -42,7 +42,7 @@ impl Filter {
         Ok(Self { rows })
     }
 
-    pub(super) fn holds(&self, item: &Value, document: &Value, work: &mut Work) -> Result<bool, Fault> {
+    pub(super) fn holds(&self, item: &Value, document: &Value, work: &mut EvalWork) -> Result<bool, EvalFault> {
         for row in &self.rows {
             let mut all = true;
             for test in row {
@@ -56,8 +56,8 @@ impl Filter {
     }
 }
 
-impl Test {
-    fn holds(&self, item: &Value, document: &Value, work: &mut Work) -> Result<bool, Fault> {
+impl FilterTest {
+    fn holds(&self, item: &Value, document: &Value, work: &mut EvalWork) -> Result<bool, EvalFault> {
         work.spend(1)?;
         let left = self.left.value(item, document);
         let held = match &self.comparison {
@@ -110,7 +110,7 @@ impl Side {
     }
 }
 
-fn test(text: &str) -> Result<Test, Fault> {
+fn test(text: &str) -> Result<FilterTest, EvalFault> {
     let text = text.trim();
     let (negated, text) = match text.strip_prefix('!') {
         Some(rest) if !rest.starts_with('=') => (true, rest.trim()),
@@ -121,17 +121,17 @@ fn test(text: &str) -> Result<Test, Fault> {
         Some((at, *sign))
     });
     let Some((at, sign)) = found else {
-        return Ok(Test { negated, left: side(text)?, comparison: None });
+        return Ok(FilterTest { negated, left: side(text)?, comparison: None });
     };
-    Ok(Test { negated, left: side(&text[..at])?, comparison: Some((sign, side(&text[at + sign.len()..])?)) })
+    Ok(FilterTest { negated, left: side(&text[..at])?, comparison: Some((sign, side(&text[at + sign.len()..])?)) })
 }
 
-fn side(text: &str) -> Result<Side, Fault> {
+fn side(text: &str) -> Result<Side, EvalFault> {
     let text = text.trim();
     if let Some(rest) = text.strip_prefix(['@', '$']) {
         return Ok(Side::Path {
             from_root: text.starts_with('$'),
-            keys: keys(rest).ok_or_else(|| Fault(format!("the filter's path '{text}' cannot be read")))?,
+            keys: keys(rest).ok_or_else(|| EvalFault(format!("the filter's path '{text}' cannot be read")))?,
         });
     }
     let slashed = text.strip_prefix('/').and_then(|inner| inner.strip_suffix('/')).map(str::to_owned);
@@ -140,7 +140,7 @@ fn side(text: &str) -> Result<Side, Fault> {
     }
     serde_json::from_str::<serde_json::Value>(text)
         .map(|json| Side::Literal(Value::from(json)))
-        .map_err(|_| Fault(format!("the filter's value '{text}' is neither a path, a quoted text, nor a number")))
+        .map_err(|_| EvalFault(format!("the filter's value '{text}' is neither a path, a quoted text, nor a number")))
 }
 
 /// Parses `.a.b`, `['a']`, `[0]`.

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::filter::Filter;
-use super::{Fault, STEPS};
+use super::filter::ItemFilter;
+use super::{EvalFault, STEPS};
 
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct LocatedSegment {
     /// True for `..`: selects from all descendants, not only from the value itself.
     pub(super) deep: bool,
     pub(super) segment: Segment,
@@ -18,10 +18,10 @@ pub(super) enum Segment {
     Positions(Vec<i64>),
     All,
     Slice { from: Option<i64>, to: Option<i64>, step: i64 },
-    Filter(Filter),
+    Filter(ItemFilter),
 }
 
-impl Step {
+impl LocatedSegment {
     /// Reports whether it matches at most one value.
     pub(super) fn is_definite(&self) -> bool {
         !self.deep
@@ -45,7 +45,7 @@ impl fmt::Display for Segment {
     }
 }
 
-pub(super) fn parse(path: &str) -> Result<Vec<Step>, Fault> {
+pub(super) fn parse(path: &str) -> Result<Vec<LocatedSegment>, EvalFault> {
     let mut rest = path.trim();
     rest = rest.strip_prefix('$').unwrap_or(rest);
     // A path may start with a name if nothing before it could own a point.
@@ -53,7 +53,7 @@ pub(super) fn parse(path: &str) -> Result<Vec<Step>, Fault> {
     let mut steps = Vec::new();
     while !rest.is_empty() || bare {
         if steps.len() == STEPS {
-            return Err(Fault(format!("the path has more than {STEPS} steps")));
+            return Err(EvalFault(format!("the path has more than {STEPS} steps")));
         }
         let mut deep = false;
         if let Some(after) = rest.strip_prefix("..") {
@@ -67,7 +67,7 @@ pub(super) fn parse(path: &str) -> Result<Vec<Step>, Fault> {
         bare = false;
         let segment = if let Some(after) = rest.strip_prefix('[') {
             let (inside, after) =
-                bracketed(after).ok_or_else(|| Fault(format!("a '[' in the path '{path}' is never closed")))?;
+                bracketed(after).ok_or_else(|| EvalFault(format!("a '[' in the path '{path}' is never closed")))?;
             rest = after;
             segment(inside.trim()).ok_or_else(|| wrong(path, inside))??
         } else {
@@ -80,13 +80,13 @@ pub(super) fn parse(path: &str) -> Result<Vec<Step>, Fault> {
                 name => Segment::Names(vec![name.to_owned()]),
             }
         };
-        steps.push(Step { deep, segment });
+        steps.push(LocatedSegment { deep, segment });
     }
     Ok(steps)
 }
 
-fn wrong(path: &str, rest: &str) -> Fault {
-    Fault(format!("the path '{path}' cannot be read at '{rest}'"))
+fn wrong(path: &str, rest: &str) -> EvalFault {
+    EvalFault(format!("the path '{path}' cannot be read at '{rest}'"))
 }
 
 /// Splits at the closing bracket, skipping quoted texts and inner brackets.
@@ -107,14 +107,14 @@ fn bracketed(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-fn segment(inside: &str) -> Option<Result<Segment, Fault>> {
+fn segment(inside: &str) -> Option<Result<Segment, EvalFault>> {
     if inside == "*" {
         return Some(Ok(Segment::All));
     }
     if let Some(filter) = inside.strip_prefix('?') {
         let filter = filter.trim();
         let filter = filter.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(filter);
-        return Some(Filter::parse(filter).map(Segment::Filter));
+        return Some(ItemFilter::parse(filter).map(Segment::Filter));
     }
     if inside.starts_with(['\'', '"']) {
         let names: Option<Vec<String>> = inside.split(',').map(|name| unquote(name.trim())).collect();

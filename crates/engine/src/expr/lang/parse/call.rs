@@ -5,7 +5,7 @@ use super::Parser;
 use crate::expr::lang::builtin::{self, Function};
 use crate::expr::lang::predicate::Predicate;
 use crate::expr::lang::sprig;
-use crate::expr::lang::token::Token;
+use crate::expr::lang::token::ExprToken;
 use crate::expr::lang::tree::{ExprKind, Id};
 use crate::expr::{Error, Span, nearest};
 
@@ -13,7 +13,7 @@ impl Parser {
     /// Parses `value | function(…)`: the value becomes the first argument.
     pub(super) fn pipe(&mut self, value: Id) -> Result<Id, Error> {
         let (token, span) = self.here();
-        let Token::Word(name) = token else {
+        let ExprToken::Word(name) = token else {
             let message = format!("expected the name of a function after '|', not {}", token.describe());
             return Err(Error::at(span, message));
         };
@@ -39,7 +39,7 @@ impl Parser {
     pub(super) fn sprig(&mut self, piped: Option<Id>) -> Result<Id, Error> {
         self.expect(".")?;
         let (token, span) = self.here();
-        let Token::Word(name) = token else {
+        let ExprToken::Word(name) = token else {
             let message = format!("expected the name of a sprig function before {}", token.describe());
             return Err(Error::at(span, message));
         };
@@ -77,7 +77,7 @@ impl Parser {
             return Ok(());
         }
         let (token, here) = self.here();
-        if *token == Token::End {
+        if *token == ExprToken::End {
             return Err(Error::at(opening, "this '(' is never closed"));
         }
         Err(Error::at(here, format!("expected ',' or ')' before {}", token.describe())))

@@ -1,7 +1,7 @@
 //! Parses primary expressions: literals, names, parentheses, and their suffixes (`.x`, `[0]`, `[1:2]`, `?.x`).
 
 use super::{KEYWORDS, NEGATION, Parser, SIGN};
-use crate::expr::lang::token::Token;
+use crate::expr::lang::token::ExprToken;
 use crate::expr::lang::tree::{ExprKind, Id, Unary};
 use crate::expr::{Error, Span};
 
@@ -9,11 +9,11 @@ impl Parser {
     pub(super) fn primary(&mut self) -> Result<Id, Error> {
         let (token, span) = self.here();
         let id = match token {
-            Token::Sign("!") => return self.unary(Unary::Not, NEGATION, span),
-            Token::Word(word) if word == "not" => return self.unary(Unary::Not, NEGATION, span),
-            Token::Sign("-") => return self.unary(Unary::Minus, SIGN, span),
-            Token::Sign("+") => return self.unary(Unary::Plus, SIGN, span),
-            Token::Sign("(") => {
+            ExprToken::Sign("!") => return self.unary(Unary::Not, NEGATION, span),
+            ExprToken::Word(word) if word == "not" => return self.unary(Unary::Not, NEGATION, span),
+            ExprToken::Sign("-") => return self.unary(Unary::Minus, SIGN, span),
+            ExprToken::Sign("+") => return self.unary(Unary::Plus, SIGN, span),
+            ExprToken::Sign("(") => {
                 self.advance();
                 let inside = self.sequence()?;
                 if !self.is(")") {
@@ -24,30 +24,30 @@ impl Parser {
                 self.advance();
                 inside
             }
-            Token::Sign("#") => self.pointer(span)?,
+            ExprToken::Sign("#") => self.pointer(span)?,
             // `.x` in a closure is short for `#.x`; the point itself is parsed as a suffix.
-            Token::Sign(".") if !self.closures.is_empty() => self.tree.add(ExprKind::Item, span),
-            Token::Sign(".") => return Err(outside(span, "'.'")),
-            Token::Sign("[") => self.list(span)?,
-            Token::Sign("{") => self.map(span)?,
-            Token::Sign("::") => {
+            ExprToken::Sign(".") if !self.closures.is_empty() => self.tree.add(ExprKind::Item, span),
+            ExprToken::Sign(".") => return Err(outside(span, "'.'")),
+            ExprToken::Sign("[") => self.list(span)?,
+            ExprToken::Sign("{") => self.map(span)?,
+            ExprToken::Sign("::") => {
                 self.advance();
                 let (token, span) = self.here();
-                let Token::Word(name) = token else {
+                let ExprToken::Word(name) = token else {
                     return Err(Error::at(span, "expected the name of a function after '::'"));
                 };
                 let name = name.clone();
                 self.advance();
                 self.call(&name, span, None)?
             }
-            Token::Int(value) => self.literal(ExprKind::Int(*value), span),
-            Token::Float(value) => self.literal(ExprKind::Float(*value), span),
-            Token::Text(text) => self.literal(ExprKind::Text(text.as_str().into()), span),
-            Token::Word(word) => {
+            ExprToken::Int(value) => self.literal(ExprKind::Int(*value), span),
+            ExprToken::Float(value) => self.literal(ExprKind::Float(*value), span),
+            ExprToken::Text(text) => self.literal(ExprKind::Text(text.as_str().into()), span),
+            ExprToken::Word(word) => {
                 let word = word.clone();
                 self.word(&word, span)?
             }
-            Token::End | Token::Sign(_) => {
+            ExprToken::End | ExprToken::Sign(_) => {
                 return Err(Error::at(span, format!("expected a value before {}", token.describe())));
             }
         };
@@ -105,7 +105,7 @@ impl Parser {
         };
         let (token, end) = self.here();
         // Only a word that touches the sign belongs to it: in `# in list` it does not.
-        let word = if let Token::Word(word) = token { Some(word.as_str()) } else { None };
+        let word = if let ExprToken::Word(word) = token { Some(word.as_str()) } else { None };
         let kind = match word.filter(|_| end.start == span.start + span.length) {
             Some("index") => ExprKind::Index,
             Some("acc") if accumulates => ExprKind::Accumulator,
@@ -141,11 +141,11 @@ impl Parser {
         while !self.is("}") {
             let (token, place) = self.here();
             let key = match token {
-                Token::Text(key) | Token::Word(key) => self.literal(ExprKind::Text(key.as_str().into()), place),
-                Token::Int(key) => self.literal(ExprKind::Text(key.to_string().into()), place),
-                Token::Float(key) => self.literal(ExprKind::Text(key.to_string().into()), place),
-                Token::Sign("(") => self.expression(0)?,
-                Token::Sign(_) | Token::End => {
+                ExprToken::Text(key) | ExprToken::Word(key) => self.literal(ExprKind::Text(key.as_str().into()), place),
+                ExprToken::Int(key) => self.literal(ExprKind::Text(key.to_string().into()), place),
+                ExprToken::Float(key) => self.literal(ExprKind::Text(key.to_string().into()), place),
+                ExprToken::Sign("(") => self.expression(0)?,
+                ExprToken::Sign(_) | ExprToken::End => {
                     let message = format!(
                         "a key of a map is a name, a text, a number or something in parentheses, not {}",
                         token.describe()
@@ -194,7 +194,7 @@ impl Parser {
 
     fn member(&mut self, target: Id, start: Span, optional: bool) -> Result<Id, Error> {
         let (token, place) = self.here();
-        let Token::Word(key) = token else {
+        let ExprToken::Word(key) = token else {
             let message = format!("expected the name of a member before {}", token.describe());
             return Err(Error::at(place, message));
         };

@@ -2,7 +2,7 @@
 //! family may use them.
 
 use crate::expr::Value;
-use crate::expr::lang::work::{Fault, Work};
+use crate::expr::lang::work::{EvalFault, EvalWork};
 use crate::expr::number;
 
 /// Converts any value to a whole number, or zero.
@@ -40,7 +40,7 @@ pub(super) fn real(value: &Value) -> f64 {
 }
 
 /// Converts any value to text.
-pub(super) fn text(value: &Value, work: &mut Work) -> Result<String, Fault> {
+pub(super) fn text(value: &Value, work: &mut EvalWork) -> Result<String, EvalFault> {
     let plain = crate::expr::lang::builtin::text_of(value, work)?;
     let text = plain.to_string();
     work.claim(text.len())?;

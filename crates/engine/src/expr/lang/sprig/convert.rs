@@ -5,7 +5,7 @@ use octoflow_model::base64;
 use super::coerce;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::{Function, MANY, decoded, from_json, to_json};
-use crate::expr::lang::work::{CallResult, Work};
+use crate::expr::lang::work::{CallResult, EvalWork};
 use crate::expr::{Value, base32, digest, json};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -51,7 +51,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("adler32sum", 1, 1, |a, work| encoded(a, work, digest::adler32)),
 ];
 
-fn encoded(a: &Arguments<'_>, work: &mut Work, encode: fn(&[u8]) -> String) -> CallResult {
+fn encoded(a: &Arguments<'_>, work: &mut EvalWork, encode: fn(&[u8]) -> String) -> CallResult {
     let text = a.text(0)?;
     work.spend(text.len() as u64 / 4)?;
     work.claim(text.len())?;

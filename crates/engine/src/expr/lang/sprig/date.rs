@@ -5,7 +5,7 @@ use crate::expr::calendar::{self, Layout};
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
 use crate::expr::lang::method::seconds;
-use crate::expr::lang::work::{CallResult, Fault};
+use crate::expr::lang::work::{CallResult, EvalFault};
 use crate::expr::{OffsetDateTime, Value};
 
 use super::coerce;
@@ -49,7 +49,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn moment(a: &Arguments<'_>, index: usize) -> Result<OffsetDateTime, Fault> {
+fn moment(a: &Arguments<'_>, index: usize) -> Result<OffsetDateTime, EvalFault> {
     seconds(a.any(index)).ok_or_else(|| a.wrong(index, "a date or seconds since 1970", a.any(index)))
 }
 

@@ -6,7 +6,7 @@ use super::coerce;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::{Function, MANY};
-use crate::expr::lang::work::{CallResult, Fault, Work};
+use crate::expr::lang::work::{CallResult, EvalFault, EvalWork};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("dict", 0, MANY, dict),
@@ -71,7 +71,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("dig", 3, MANY, dig),
 ];
 
-fn dict(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn dict(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let mut map = BTreeMap::new();
     for pair in a.values.chunks(2) {
         let key = coerce::text(&pair[0], work)?;
@@ -81,13 +81,13 @@ fn dict(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     Ok(Value::map(map))
 }
 
-fn copy(a: &Arguments<'_>, index: usize, work: &mut Work) -> Result<BTreeMap<String, Value>, Fault> {
+fn copy(a: &Arguments<'_>, index: usize, work: &mut EvalWork) -> Result<BTreeMap<String, Value>, EvalFault> {
     let map = a.map(index)?;
     work.claim_list(map.len())?;
     Ok(BTreeMap::clone(map))
 }
 
-fn names<'a>(a: &Arguments<'a>) -> Result<Vec<&'a str>, Fault> {
+fn names<'a>(a: &Arguments<'a>) -> Result<Vec<&'a str>, EvalFault> {
     (1..a.len()).map(|index| a.text(index)).collect()
 }
 
@@ -97,10 +97,10 @@ fn merge(
     from: &BTreeMap<String, Value>,
     overwrite: bool,
     depth: usize,
-    work: &mut Work,
-) -> Result<(), Fault> {
+    work: &mut EvalWork,
+) -> Result<(), EvalFault> {
     if depth > crate::expr::NESTING {
-        return Err(Fault::from("merge(): the maps nest too deep"));
+        return Err(EvalFault::from("merge(): the maps nest too deep"));
     }
     work.claim_list(from.len())?;
     for (key, value) in from {
@@ -121,7 +121,7 @@ fn merge(
 }
 
 /// Implements `dig(key, key, …, default, map)`.
-fn dig(a: &Arguments<'_>, _: &mut Work) -> CallResult {
+fn dig(a: &Arguments<'_>, _: &mut EvalWork) -> CallResult {
     let last = a.len() - 1;
     let mut at = Value::Map(a.map(last)?.clone());
     for index in 0..last - 1 {

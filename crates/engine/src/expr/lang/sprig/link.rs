@@ -3,12 +3,12 @@
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{CallResult, Work};
+use crate::expr::lang::work::{CallResult, EvalWork};
 
 pub(super) const FUNCTIONS: &[Function] =
     &[Function::new("urlParse", 1, 1, parse), Function::new("urlJoin", 1, 1, join)];
 
-fn parse(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn parse(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let text = a.text(0)?;
     work.claim(text.len().saturating_mul(2))?;
     if text.chars().any(char::is_control) {
@@ -52,7 +52,7 @@ fn is_scheme(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }
 
-fn join(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn join(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let map = a.map(0)?;
     let field = |name: &str| match map.get(name) {
         None | Some(Value::Nil) => Ok(""),

@@ -7,7 +7,7 @@ use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::list::{concat, uniq};
 use crate::expr::lang::builtin::{Function, MANY};
 use crate::expr::lang::operate;
-use crate::expr::lang::work::{CallResult, Work};
+use crate::expr::lang::work::{CallResult, EvalWork};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("list", 0, MANY, |a, _| Ok(Value::list(a.values.to_vec()))),
@@ -64,7 +64,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("toStrings", 1, 1, |a, work| Ok(strings(a.any(0), work)?.into_iter().map(Value::from).collect())),
 ];
 
-fn part(items: &[Value], from: usize, to: usize, work: &mut Work) -> CallResult {
+fn part(items: &[Value], from: usize, to: usize, work: &mut EvalWork) -> CallResult {
     let to = to.min(items.len());
     let from = from.min(to);
     work.claim_list(to - from)?;
@@ -78,7 +78,7 @@ fn place(a: &Arguments<'_>, index: usize, default: usize, length: usize) -> usiz
     }
 }
 
-fn without(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn without(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let mut kept = Vec::new();
     'items: for item in a.list(0)?.iter() {
         for unwanted in &a.values[1..] {
@@ -92,7 +92,7 @@ fn without(a: &Arguments<'_>, work: &mut Work) -> CallResult {
 }
 
 /// Returns the numbers from `start` up to, but excluding, `stop`.
-fn steps(start: i64, stop: i64, step: i64, work: &mut Work) -> CallResult {
+fn steps(start: i64, stop: i64, step: i64, work: &mut EvalWork) -> CallResult {
     let towards = (stop > start && step > 0) || (stop < start && step < 0);
     if !towards {
         return Ok(Value::list(Vec::new()));
@@ -107,7 +107,7 @@ fn steps(start: i64, stop: i64, step: i64, work: &mut Work) -> CallResult {
 }
 
 /// Returns numbers as one text, both ends included: `seq(5)`, `seq(2, 5)`, `seq(0, 2, 10)`.
-fn seq(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn seq(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let number = |index| coerce::int(a.any(index));
     let (start, step, end) = match a.len() {
         0 => return Ok(Value::from("")),

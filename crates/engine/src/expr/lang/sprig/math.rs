@@ -4,7 +4,7 @@ use super::coerce;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::{Function, MANY};
-use crate::expr::lang::work::{CallResult, Fault};
+use crate::expr::lang::work::{CallResult, EvalFault};
 use crate::expr::number;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -59,7 +59,7 @@ fn extreme(a: &Arguments<'_>, choose: fn(i64, i64) -> i64) -> CallResult {
     Ok(Value::Int(chosen.unwrap_or_default()))
 }
 
-fn overflow(a: &Arguments<'_>) -> Fault {
+fn overflow(a: &Arguments<'_>) -> EvalFault {
     a.fault("the result does not fit 64 bits")
 }
 

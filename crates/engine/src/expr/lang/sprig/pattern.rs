@@ -2,7 +2,7 @@
 
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{CallResult, Fault, Work};
+use crate::expr::lang::work::{CallResult, EvalFault, EvalWork};
 use crate::expr::{Value, pattern};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -26,16 +26,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// Returns the maximum number of results; all if negative.
-fn wanted(a: &Arguments<'_>) -> Result<usize, Fault> {
+fn wanted(a: &Arguments<'_>) -> Result<usize, EvalFault> {
     Ok(usize::try_from(a.int(2)?).unwrap_or(usize::MAX))
 }
 
 /// Charges the search for the next match, which may scan all of the rest.
-fn again(text: &str, end: usize, work: &mut Work) -> Result<(), Fault> {
+fn again(text: &str, end: usize, work: &mut EvalWork) -> Result<(), EvalFault> {
     work.spend(text.len().saturating_sub(end) as u64 / 16)
 }
 
-fn find_all(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn find_all(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let text = a.text(1)?;
     let pattern = work.pattern(a.text(0)?, text)?;
     let mut found = Vec::new();
@@ -47,7 +47,7 @@ fn find_all(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     Ok(Value::list(found))
 }
 
-fn split(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn split(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let text = a.text(1)?;
     let pattern = work.pattern(a.text(0)?, text)?;
     let mut parts = Vec::new();
@@ -61,7 +61,7 @@ fn split(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     Ok(Value::list(parts))
 }
 
-fn replace_all(a: &Arguments<'_>, work: &mut Work, expand: bool) -> CallResult {
+fn replace_all(a: &Arguments<'_>, work: &mut EvalWork, expand: bool) -> CallResult {
     let (text, replacement) = (a.text(1)?, a.text(2)?);
     let pattern = work.pattern(a.text(0)?, text)?;
     let mut out = String::new();

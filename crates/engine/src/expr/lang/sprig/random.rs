@@ -6,7 +6,7 @@ use octoflow_model::base64;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{CallResult, Fault, Work};
+use crate::expr::lang::work::{CallResult, EvalFault, EvalWork};
 
 use super::coerce;
 
@@ -45,7 +45,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn letters(a: &Arguments<'_>, work: &mut Work, among: &[u8]) -> CallResult {
+fn letters(a: &Arguments<'_>, work: &mut EvalWork, among: &[u8]) -> CallResult {
     let bytes = drawn(a, work, |work, a| Ok(among[work.draws(a.name)?.below(among.len() as u64) as usize]))?;
     Ok(Value::from(bytes.into_iter().map(char::from).collect::<String>()))
 }
@@ -53,9 +53,9 @@ fn letters(a: &Arguments<'_>, work: &mut Work, among: &[u8]) -> CallResult {
 /// Draws as many bytes as the first argument says.
 fn drawn(
     a: &Arguments<'_>,
-    work: &mut Work,
-    one: impl Fn(&mut Work, &Arguments<'_>) -> Result<u8, Fault>,
-) -> Result<Vec<u8>, Fault> {
+    work: &mut EvalWork,
+    one: impl Fn(&mut EvalWork, &Arguments<'_>) -> Result<u8, EvalFault>,
+) -> Result<Vec<u8>, EvalFault> {
     let count = coerce::int(a.any(0));
     let count = usize::try_from(count).map_err(|_| a.fault(format!("{count} is negative")))?;
     work.spend(count as u64)?;
@@ -63,7 +63,7 @@ fn drawn(
     (0..count).map(|_| one(work, a)).collect()
 }
 
-fn uuid(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn uuid(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let draws = work.draws(a.name)?;
     let (high, low) = (draws.next(), draws.next());
     // UUID version 4, RFC variant.

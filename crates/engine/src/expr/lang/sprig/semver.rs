@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{CallResult, Fault};
+use crate::expr::lang::work::{CallResult, EvalFault};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("semver", 1, 1, |a, _| semver(a)),
@@ -41,11 +41,11 @@ fn semver(a: &Arguments<'_>) -> CallResult {
     .collect())
 }
 
-fn version(a: &Arguments<'_>, text: &str) -> Result<Version, Fault> {
+fn version(a: &Arguments<'_>, text: &str) -> Result<Version, EvalFault> {
     Version::parse(text).ok_or_else(|| a.fault(format!("'{text}' is not a version such as 1.2.3")))
 }
 
-fn satisfies(a: &Arguments<'_>, constraint: &str, version: &Version) -> Result<bool, Fault> {
+fn satisfies(a: &Arguments<'_>, constraint: &str, version: &Version) -> Result<bool, EvalFault> {
     for choice in constraint.split("||") {
         let mut all = true;
         for part in parts(choice) {

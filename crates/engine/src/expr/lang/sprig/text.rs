@@ -6,7 +6,7 @@ use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::text::{join, pieces, repeat, replace};
 use crate::expr::lang::builtin::{Function, MANY};
-use crate::expr::lang::work::{CallResult, Fault, Work};
+use crate::expr::lang::work::{CallResult, EvalFault, EvalWork};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("trim", 1, 1, |a, _| Ok(Value::from(a.text(0)?.trim()))),
@@ -77,12 +77,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn changed(a: &Arguments<'_>, work: &mut Work, change: fn(&str) -> String) -> CallResult {
+fn changed(a: &Arguments<'_>, work: &mut EvalWork, change: fn(&str) -> String) -> CallResult {
     work.claim(a.text(0)?.len().saturating_mul(2))?;
     Ok(Value::from(change(a.text(0)?)))
 }
 
-fn substr(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn substr(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let (start, end, text) = (coerce::int(a.any(0)), coerce::int(a.any(1)), a.text(2)?);
     work.claim(text.len())?;
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
@@ -91,7 +91,7 @@ fn substr(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     Ok(Value::from(middle(text, start, end)))
 }
 
-fn trunc(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn trunc(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let (wanted, text) = (coerce::int(a.any(0)), a.text(1)?);
     work.claim(text.len())?;
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
@@ -102,7 +102,7 @@ fn trunc(a: &Arguments<'_>, work: &mut Work) -> CallResult {
     }))
 }
 
-fn abbrev(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn abbrev(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let (width, text) = (coerce::int(a.any(0)), a.text(1)?);
     work.claim(text.len())?;
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
@@ -119,7 +119,7 @@ fn middle(text: &str, start: i64, end: i64) -> String {
 }
 
 /// Quotes all arguments but nil ones, joined by blanks.
-fn quoted(a: &Arguments<'_>, work: &mut Work, quote: fn(String) -> String) -> CallResult {
+fn quoted(a: &Arguments<'_>, work: &mut EvalWork, quote: fn(String) -> String) -> CallResult {
     let mut texts = Vec::new();
     for value in a.values.iter().filter(|value| !value.is_nil()) {
         texts.push(quote(coerce::text(value, work)?));
@@ -150,7 +150,7 @@ fn double(text: &str) -> String {
     quoted
 }
 
-fn indent(a: &Arguments<'_>, work: &mut Work, before: &str) -> CallResult {
+fn indent(a: &Arguments<'_>, work: &mut EvalWork, before: &str) -> CallResult {
     let text = a.text(1)?;
     let width = usize::try_from(coerce::int(a.any(0))).unwrap_or(0);
     let lines = text.matches('\n').count() + 1;
@@ -160,14 +160,14 @@ fn indent(a: &Arguments<'_>, work: &mut Work, before: &str) -> CallResult {
 }
 
 /// Returns the parts as a map with the keys `_0`, `_1`, …
-fn split_map(text: &str, separator: &str, most: i64, work: &mut Work) -> CallResult {
+fn split_map(text: &str, separator: &str, most: i64, work: &mut EvalWork) -> CallResult {
     let parts = pieces(text, separator, most, false, work)?;
     let entries = parts.into_iter().enumerate();
     Ok(entries.map(|(index, part)| (format!("_{index}"), Value::from(part))).collect())
 }
 
 /// Converts every element to text, leaving out nil; a single value counts as an array of one.
-pub(super) fn strings(value: &Value, work: &mut Work) -> Result<Vec<String>, Fault> {
+pub(super) fn strings(value: &Value, work: &mut EvalWork) -> Result<Vec<String>, EvalFault> {
     let items = if let Value::List(items) = value { items.as_slice() } else { std::slice::from_ref(value) };
     items.iter().filter(|item| !item.is_nil()).map(|item| coerce::text(item, work)).collect()
 }

@@ -4,7 +4,7 @@ use super::coerce;
 use crate::expr::Value;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
-use crate::expr::lang::work::{CallResult, Work};
+use crate::expr::lang::work::{CallResult, EvalWork};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("wrap", 2, 2, |a, work| lines(a.text(1)?, coerce::int(a.any(0)), "\n", false, work)),
@@ -14,7 +14,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 /// Wraps a text into lines of at most `width` characters, broken at blanks; longer words stay whole, or are cut with
 /// `cut`.
-fn lines(text: &str, width: i64, glue: &str, cut: bool, work: &mut Work) -> CallResult {
+fn lines(text: &str, width: i64, glue: &str, cut: bool, work: &mut EvalWork) -> CallResult {
     let width = usize::try_from(width).unwrap_or(1).max(1);
     let letters: Vec<char> = text.chars().collect();
     // Every line has at least one character of the text.
@@ -46,7 +46,7 @@ fn lines(text: &str, width: i64, glue: &str, cut: bool, work: &mut Work) -> Call
 }
 
 /// Implements `abbrevboth(from, width, text)`: dots replace the text before `from`, and the end.
-fn both_ends(a: &Arguments<'_>, work: &mut Work) -> CallResult {
+fn both_ends(a: &Arguments<'_>, work: &mut EvalWork) -> CallResult {
     let (from, width, text) = (coerce::int(a.any(0)), coerce::int(a.any(1)), a.text(2)?);
     if width < 4 || from > 0 && width < 7 {
         return Ok(Value::from(text));

@@ -303,7 +303,7 @@ proptest! {
     #[test]
     fn any_json_path_is_answered(path in "[$.@*?()\\[\\]a-c0-9:,'=<>&| -]{0,24}") {
         let document = Value::from(serde_json::json!({"a": [1, {"b": "c"}], "b": {"a": null}}));
-        let mut work = work::Work::new(Limits::default(), None);
+        let mut work = work::EvalWork::new(Limits::default(), None);
         let _ = jsonpath::query(&document, &path, &mut work);
     }
 

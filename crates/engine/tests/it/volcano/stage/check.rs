@@ -72,7 +72,8 @@ impl Stage {
             // A person resumes it.
             JobPhase::Aborted => assert!(!live && state.head.suspended),
             JobPhase::Pending | JobPhase::Running => {
-                assert!(live || !state.delayed.is_empty() || state.pods.is_empty(), "nothing will ever happen to it");
+                let waits = state.awaits.is_some() || state.replicas == 0;
+                assert!(live || !state.delayed.is_empty() || waits, "nothing will ever happen to it");
             }
             JobPhase::Restarting => assert!(terminating > 0, "nobody begins it again"),
             JobPhase::Aborting
@@ -149,7 +150,7 @@ impl Stage {
 /// The counts of a task are those of its pods.
 fn counted(run: &Run) {
     for (task, plan) in run.state.tasks.iter().zip(&run.program.tasks) {
-        let pods = &run.state.pods[plan.first as usize..(plan.first + plan.count) as usize];
+        let pods: Vec<_> = plan.slots().map(|pod| &run.state.pods[pod as usize]).collect();
         for phase in PodPhase::ALL {
             let found = pods.iter().filter(|pod| pod.phase == *phase).count();
             assert_eq!(task.count(*phase) as usize, found, "{phase}");

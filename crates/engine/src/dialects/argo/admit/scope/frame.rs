@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use octoflow_model::argo::Call;
 
-use crate::dialects::argo::admit::index::{CallPosition, Callee, Entry, TemplateIndex, TemplateType};
+use crate::dialects::argo::admit::index::{CallPosition, Callee, TemplateEntry, TemplateIndex, TemplateType};
 
 /// The calls of a template, by name.
 pub(in crate::dialects::argo::admit) struct Frame<'a> {
     templates: &'a TemplateIndex<'a>,
-    pub(in crate::dialects::argo::admit) entry: &'a Entry<'a>,
+    pub(in crate::dialects::argo::admit) entry: &'a TemplateEntry<'a>,
     pub(super) index: HashMap<&'a str, (usize, CallPosition, &'a Call)>,
 }
 
@@ -26,7 +26,7 @@ const CALL: [&str; 9] = [
 ];
 
 impl<'a> Frame<'a> {
-    pub(in crate::dialects::argo::admit) fn of(templates: &'a TemplateIndex<'a>, entry: &'a Entry<'a>) -> Self {
+    pub(in crate::dialects::argo::admit) fn of(templates: &'a TemplateIndex<'a>, entry: &'a TemplateEntry<'a>) -> Self {
         let mut index = HashMap::new();
         for (position, (site, call)) in entry.calls().enumerate() {
             index.entry(call.name.as_str()).or_insert((position, site, call));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Objects, pairs, parsed};
-use crate::dialects::argo::admit::{Admitted, admit, admit_template};
+use crate::dialects::argo::admit::{AdmittedWorkflow, admit, admit_template};
 use octoflow_manifest::Problems;
 
 fn library(kind: &str, name: &str, spec: Value) -> Value {
@@ -19,7 +19,7 @@ fn calling(reference: Value) -> Value {
         {"name": "main", "steps": [[{"name": "a", "templateRef": reference}]]}]}))
 }
 
-fn judged(manifest: &Value, templates: Vec<Value>) -> Result<Admitted, Problems> {
+fn judged(manifest: &Value, templates: Vec<Value>) -> Result<AdmittedWorkflow, Problems> {
     admit(manifest, &Objects { templates, ..Objects::default() })
 }
 

@@ -1,0 +1,112 @@
+//! The commands of the pipeline, as somebody types them.
+
+use serde_json::{Value, json};
+
+use crate::stage::{Said, Stage, task_set};
+
+#[track_caller]
+fn done(said: Said) -> String {
+    assert_eq!(said.code, 0, "{said}");
+    said.out
+}
+
+#[test]
+fn features_plugins_and_jobs_from_the_command_line() {
+    let stage = Stage::new();
+    let address = stage.plugins.says("gate", json!({"decision": "suspend", "reason": "not yet"}));
+    let decorate = stage.plugins.on("decorate", |asked| crate::plugins::Reply::Json(asked.body["job"].clone()));
+    let feature = json!({"name": "f", "author": "ann", "jobSelector": {"expression": "*"},
+        "plugins": [{"pluginType": "AccessGate", "callAddress": address},
+            {"pluginType": "TemplateDecorator", "callAddress": decorate}]});
+    let file = stage.file("feature.json", feature.to_string());
+    let job = stage.file("job.json", task_set("echo hello from inside").to_string());
+    let tried = done(stage.octoflow(&["feature", "test", &file, "--job", &job]));
+    assert!(tried.contains("AccessGate.f.ann: called"), "{tried}");
+    let called = done(stage.octoflow(&["feature", "test", &file, "--job", &job, "--call"]));
+    assert!(called.contains("not yet"), "{called}");
+    assert_eq!(stage.octoflow(&["feature", "get", "f"]).code, 3, "a trial stores nothing");
+
+    assert!(done(stage.octoflow(&["feature", "register", &file])).contains("not enabled"));
+    let object = json!({"apiVersion": "octoflow.io/v1alpha1", "kind": "Feature", "metadata": {"name": "g"},
+        "spec": {"author": "bob", "jobSelector": {"expression": "*"},
+            "plugins": [{"pluginType": "AccessGate", "callAddress": address}]}});
+    done(stage.octoflow(&["feature", "register", &stage.file("g.json", object.to_string())]));
+    done(stage.octoflow(&["plugin", "order", "AccessGate.g.bob", "AccessGate.f.ann"]));
+    let list: Value =
+        serde_json::from_str(&done(stage.octoflow(&["plugin", "list", "AccessGate", "-o", "json"]))).unwrap();
+    assert_eq!((&list[0]["key"], &list[1]["key"]), (&json!("AccessGate.g.bob"), &json!("AccessGate.f.ann")));
+    done(stage.octoflow(&["feature", "enable", "f"]));
+    assert!(done(stage.octoflow(&["feature", "list"])).contains("true"));
+    let dry = done(stage.octoflow(&["feature", "test", "--job", &job]));
+    assert!(dry.contains("AccessGate.f.ann: called") && dry.contains("AccessGate.g.bob: not enabled"), "{dry}");
+
+    let id = done(stage.octoflow(&["job", "submit", "-f", &job, "--header", "tier=gold"])).trim().to_owned();
+    stage.until(&id, "suspended");
+    assert!(done(stage.octoflow(&["get", &id])).contains("not yet"));
+    assert!(done(stage.octoflow(&["explain", &id])).contains("not yet"));
+    assert!(done(stage.octoflow(&["job", "list", "--user", "ann", "--state", "suspended"])).contains(&id));
+    let trace = done(stage.octoflow(&["job", "trace", &id]));
+    assert!(trace.contains("AccessGate.f.ann") && trace.contains("suspend"), "{trace}");
+    done(stage.octoflow(&["job", "resume", &id, "--reason", "now"]));
+    done(stage.octoflow(&["wait", &id]));
+    let logs = done(stage.octoflow(&["logs", &id]));
+    assert!(logs.contains("hello from inside"), "{logs}");
+    assert!(done(stage.octoflow(&["plugin", "trace", &id])).contains("TemplateDecorator.f.ann"));
+    assert!(done(stage.octoflow(&["job", "detail", &id])).contains("exitCode: 0"));
+    done(stage.octoflow(&["feature", "disable", "f"]));
+    done(stage.octoflow(&["delete", &id]));
+    crate::stage::eventually("what came out goes with the job", || stage.task_set(&id).is_none());
+    done(stage.octoflow(&["feature", "delete", "f", "g"]));
+    assert_eq!(stage.octoflow(&["feature", "delete", "f"]).code, 3);
+    assert_eq!(stage.octoflow(&["job", "detail", "nobody"]).code, 3);
+}
+
+#[test]
+fn jobs_are_stopped_and_resumed_like_any_run_before_and_after_the_hand_over() {
+    let stage = Stage::new();
+    let address = stage.plugins.says("gate", json!({"decision": "suspend", "reason": "full"}));
+    stage.plugin("AccessGate", "g", &address);
+    let held = stage.submit(&task_set("sleep 60"));
+    stage.until(&held, "suspended");
+    done(stage.octoflow(&["resume", &held]));
+    stage.until(&held, "running");
+    done(stage.octoflow(&["stop", &held]));
+    stage.until(&held, "stopped");
+    let other = stage.submit(&task_set("sleep 60"));
+    stage.until(&other, "suspended");
+    done(stage.octoflow(&["stop", &other]));
+    stage.until(&other, "stopped");
+}
+
+#[test]
+fn a_token_is_given_other_privileges() {
+    let stage = Stage::new();
+    done(stage.octoflow(&["token", "create", "ann", "--privilege", "read_job"]));
+    let said = done(stage.octoflow(&["token", "update", "ann", "--privilege", "read-plugin,write_job"]));
+    assert!(said.contains("read_feature") && said.contains("write_job"), "{said}");
+    assert_eq!(stage.octoflow(&["token", "update", "ann", "--privilege", "fly"]).code, 2);
+}
+
+#[test]
+fn a_job_and_its_features_run_here_without_a_server_and_are_linted() {
+    let stage = Stage::new();
+    let address = stage.plugins.on("decorate", |asked| {
+        let mut job = asked.body["job"].clone();
+        crate::stage::pod(&mut job)["containers"][0]["env"] = json!([{"name": "WHO", "value": "decorated"}]);
+        crate::plugins::Reply::Json(job)
+    });
+    let feature = json!({"apiVersion": "octoflow.io/v1alpha1", "kind": "Feature", "metadata": {"name": "f"},
+        "spec": {"author": "ann", "enabled": true, "jobSelector": {"expression": "*"},
+            "plugins": [{"pluginType": "TemplateDecorator", "callAddress": address}]}});
+    let job = json!({"apiVersion": "octoflow.io/v1alpha1", "kind": "SubmittedJob", "metadata": {"name": "j1"},
+        "spec": {"userID": "u", "jobName": "n", "jobKind": "TaskSet", "job": task_set("test \"$WHO\" = decorated")}});
+    let (feature, job) = (stage.file("f.json", feature.to_string()), stage.file("j.json", job.to_string()));
+    done(stage.octoflow(&["lint", &feature, &job]));
+    let apart = stage.path("apart");
+    let said = stage.octoflow(&["run", &job, &feature, "--data-dir", &apart, "--isolation", "none"]);
+    assert_eq!(said.code, 0, "{said}");
+    assert!(done(stage.octoflow(&["schema", "SubmittedJob"])).contains("jobKind"));
+    let mut broken: Value = serde_json::from_str(&std::fs::read_to_string(&feature).unwrap()).unwrap();
+    broken["spec"]["plugins"][0]["pluginType"] = json!("Foo");
+    assert_eq!(stage.octoflow(&["lint", &stage.file("b.json", broken.to_string())]).code, 6);
+}
