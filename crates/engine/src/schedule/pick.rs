@@ -105,9 +105,9 @@ impl Scheduler {
         self.units.get(at).map_or_else(Vec::new, |unit| members(at, unit, &self.gangs, &self.waiting))
     }
 
-    /// Reports whether room is kept for units whose victims are ending.
-    pub fn keeps_room(&self) -> bool {
-        !self.nominees.is_empty()
+    /// Iterates over the first tasks of units for which room is kept until tasks that are being ended are gone.
+    pub fn promised(&self) -> impl Iterator<Item = TaskRef> {
+        self.nominees.keys().filter_map(|unit| Some(self.units.get(*unit)?.task))
     }
 
     /// Reports whether decisions are left of a unit of which some were returned.

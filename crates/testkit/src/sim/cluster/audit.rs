@@ -101,7 +101,7 @@ fn nothing_due(life: &Life, count: &Recount, gangs: &StartedGangs) -> Result<(),
         return broken(Guarantee::Owned, format!("{task:?} waits, and the scheduler does not know it"));
     }
     // Room that is kept for somebody is not free, even if that one has just ceased to wait.
-    if scheduler.keeps_room() {
+    if scheduler.promised().next().is_some() {
         return Ok(());
     }
     let idle = count.holders.is_empty();

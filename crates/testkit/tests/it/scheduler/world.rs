@@ -482,8 +482,9 @@ impl World {
             panic!("{by:?} of queue {} ends {victims:?}: {why}", demand.queue);
         }
         self.judge_gangs(before, gangs, &victims);
-        // Room may be kept for one whose run is not ready yet.
-        if demand.gang.is_none() && self.nominees.is_empty() && self.busy.is_empty() {
+        // Room may be kept for one whose run is not ready yet, and for one that waits for tasks which people end.
+        let promised = self.scheduler.promised().any(|other| other != by);
+        if demand.gang.is_none() && !promised && self.nominees.is_empty() && self.busy.is_empty() {
             let gang = |task: TaskRef| before.holders.get(&task).and_then(|holder| holder.demand.gang.as_ref());
             let together = |one: TaskRef, other: TaskRef| {
                 one == other || gang(one).zip(gang(other)).is_some_and(|(one, other)| one.name == other.name)
