@@ -22,6 +22,14 @@ const MAX_OVERDUE: usize = 8;
 /// Freed room is offered to so many queues first.
 const OFFERED_TO: usize = 8;
 
+/// Why nobody is to be ended for a unit after all.
+enum Pointless {
+    /// This task of it does not wait any more.
+    Stale(TaskRef),
+    /// Its gang has lost members since, and it waits for them again.
+    Gathers,
+}
+
 /// What keeps the first unit of a queue from starting.
 pub(super) enum Block {
     Quota(QuotaLimit),
@@ -50,7 +58,7 @@ impl Scheduler {
                     Decision::Start { task, .. } if !waits(*task) => self.release(*task, now),
                     Decision::Start { .. } => return Some(decision),
                     Decision::Preempt(preemption) => match self.pointless(preemption, &mut waits) {
-                        Some(stale) => self.call_off(preemption, stale),
+                        Some(pointless) => self.call_off(preemption, pointless),
                         None => return Some(decision),
                     },
                 }
@@ -71,16 +79,17 @@ impl Scheduler {
         }
     }
 
-    /// Returns the task that does not wait any more of the unit that somebody is to be ended for.
-    fn pointless(&self, preemption: &Preemption, waits: &mut impl FnMut(TaskRef) -> bool) -> Option<TaskRef> {
+    /// Returns why nobody is to be ended for a unit after all.
+    fn pointless(&self, preemption: &Preemption, waits: &mut impl FnMut(TaskRef) -> bool) -> Option<Pointless> {
         match self.waiting.get(&preemption.by).map(|waiting| waiting.unit) {
-            Some(Some(unit)) => self.stale_member(unit, waits),
-            Some(None) | None => Some(preemption.by),
+            Some(Some(unit)) => self.stale_member(unit, waits).map(Pointless::Stale),
+            Some(None) => Some(Pointless::Gathers),
+            None => Some(Pointless::Stale(preemption.by)),
         }
     }
 
-    /// Takes back that tasks are to be ended for a unit of which a task does not wait any more.
-    fn call_off(&mut self, preemption: &Preemption, stale: TaskRef) {
+    /// Takes back that tasks are to be ended for a unit.
+    fn call_off(&mut self, preemption: &Preemption, pointless: Pointless) {
         let by = preemption.by;
         let mut spared = vec![(preemption.victim, preemption.reason.kind())];
         self.decided.retain(|decision| match decision {
@@ -93,7 +102,10 @@ impl Scheduler {
         for (victim, kind) in spared {
             self.note_spared(victim, kind);
         }
-        self.dequeue(stale);
+        match pointless {
+            Pointless::Stale(task) => self.dequeue(task),
+            Pointless::Gathers => {}
+        }
     }
 
     fn stale_member(&self, unit: UnitIx, waits: &mut impl FnMut(TaskRef) -> bool) -> Option<TaskRef> {

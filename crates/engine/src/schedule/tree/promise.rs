@@ -35,6 +35,11 @@ impl Tree {
                 nominated.sub(amounts);
             }
         }
+        if self.get(leaf).nominated.is_zero() {
+            self.promised_to.remove(&leaf);
+        } else {
+            self.promised_to.insert(leaf);
+        }
     }
 
     /// Counts what a task of a leaf holds as ending, or not any more.
@@ -65,18 +70,16 @@ impl Tree {
         let guaranteed = |index: usize| {
             let without = self.reserved_without(leaf, index, 0, freed);
             let with = self.reserved_without(leaf, index, wanted.get(index), freed);
-            let promised = self.get(Self::ROOT).nominated.get(index);
-            // What a guarantee covers may be promised to another unit of the queue.
-            let covered = with <= without && self.get(leaf).nominated.get(index) == 0;
-            covered || with + i128::from(promised) <= i128::from(self.total.get(index))
+            with <= without || with <= i128::from(self.total.get(index))
         };
         within && self.guaranteed.keys().all(|index| guaranteed(*index))
     }
 
-    /// Returns how much of a resource all queues use or keep for guarantees once so much is freed, and a leaf uses so much
-    /// more. Only queues that this concerns are looked at.
+    /// Returns how much of a resource all queues use or keep for guarantees once so much is freed, everybody has what was
+    /// promised, and a leaf uses so much more. Only queues that this concerns are looked at.
     fn reserved_without(&self, leaf: QueueIx, index: usize, more: u64, freed: &FreedQuota) -> i128 {
-        let concerned: BTreeSet<QueueIx> = freed.0.keys().copied().chain(self.path(leaf)).collect();
+        let promised = self.promised_to.iter().flat_map(|leaf| self.path(*leaf));
+        let concerned: BTreeSet<QueueIx> = freed.0.keys().copied().chain(self.path(leaf)).chain(promised).collect();
         let mut deepest_first: Vec<(usize, QueueIx)> =
             concerned.into_iter().map(|at| (self.path(at).count(), at)).collect();
         deepest_first.sort_unstable_by(|one, other| other.cmp(one));
@@ -85,7 +88,8 @@ impl Tree {
         for (_, at) in deepest_first {
             let queue = self.get(at);
             let used = if queue.children.is_empty() {
-                i128::from(queue.allocated.get(index)) - i128::from(freed.get(at, index))
+                i128::from(queue.allocated.get(index)) + i128::from(queue.nominated.get(index))
+                    - i128::from(freed.get(at, index))
             } else {
                 i128::from(queue.children_reserved.get(index)) + changes.get(&at).copied().unwrap_or(0)
             };
