@@ -124,6 +124,9 @@ proptest! {
             // Victims end within their grace, now or after some more events.
             if !linger {
                 world.end_victims();
+                if matches!(event, Event::Wait(_)) {
+                    world.rest();
+                }
             }
         }
         world.end_victims();
