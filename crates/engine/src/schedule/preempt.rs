@@ -212,6 +212,7 @@ impl Scheduler {
         if search.fits() {
             return Some(search.chosen);
         }
+        let (gang_of_unit, promised) = (self.gangs.of(unit.task), self.promised_gangs());
         let mut gangs: BTreeMap<GangIx, BTreeSet<TaskRef>> = BTreeMap::new();
         let mut rest = sources;
         while let Some(first) = rest.first() {
@@ -233,8 +234,8 @@ impl Scheduler {
                     continue;
                 }
                 let gang = self.gangs.of(task);
-                // Without them it would have to wait for its gang itself.
-                if gang.is_some() && gang == self.gangs.of(unit.task) {
+                // Without them it would have to wait for its gang itself, or one to whom room was promised would.
+                if gang.is_some_and(|gang| gang_of_unit == Some(gang) || promised.contains(&gang)) {
                     continue;
                 }
                 if let Some(gang) = self.formed_gang(task) {
@@ -263,6 +264,7 @@ impl Scheduler {
     /// Chooses one task whose end is enough for a unit of one task, least harm first.
     fn choose_one(&self, at: UnitIx, unit: &Unit, shape: &DemandShape, sources: &[Source]) -> Option<Vec<Group>> {
         let wanted = &shape.single()?.amounts;
+        let promised = self.promised_gangs();
         let lines = sources.iter().flat_map(|source| {
             let line = self.tree.get(source.leaf).leaf.victims.iter();
             line.map(move |(_, _, task)| (source, *task))
@@ -270,7 +272,7 @@ impl Scheduler {
         let candidates = lines.filter_map(|(source, task)| {
             let running = self.running.get(&task).filter(|running| self.may_end(unit, source, running))?;
             let gang = self.gangs.of(task);
-            let own = gang.is_some() && gang == self.gangs.of(unit.task);
+            let own = gang.is_some_and(|at| gang == self.gangs.of(unit.task) || promised.contains(&at));
             let spare = self.formed_gang(task).is_none_or(|gang| self.spare(gang).contains(&task));
             let node = self.room.get(running.node)?;
             // Whoever lacks quota alone has room elsewhere.
@@ -283,6 +285,11 @@ impl Scheduler {
             search.end(Group { tasks: vec![task], reason: source.reason }, &[running]);
             search.fits().then_some(search.chosen)
         })
+    }
+
+    /// Returns the gangs of units to which room was promised.
+    fn promised_gangs(&self) -> BTreeSet<GangIx> {
+        self.promised().filter_map(|task| self.gangs.of(task)).collect()
     }
 
     fn formed_gang(&self, task: TaskRef) -> Option<GangIx> {

@@ -100,8 +100,8 @@ pub(super) struct Tree {
     version: u64,
     /// Resources of which queues have guarantees, and how many.
     guaranteed: BTreeMap<usize, usize>,
-    /// Leaves with units to which something is promised.
-    promised_to: BTreeSet<QueueIx>,
+    /// Leaves with units to which something is promised, or with tasks that are being ended.
+    in_flux: BTreeSet<QueueIx>,
     /// Everything that all nodes have.
     total: Amounts,
     /// Leaves in which something may have become startable.
@@ -121,7 +121,7 @@ impl Tree {
             stale: true,
             version: 1,
             guaranteed: BTreeMap::new(),
-            promised_to: BTreeSet::new(),
+            in_flux: BTreeSet::new(),
             total: Amounts::default(),
             news: BTreeSet::new(),
             over: 0,

@@ -35,11 +35,29 @@ impl Tree {
                 nominated.sub(amounts);
             }
         }
-        if self.get(leaf).nominated.is_zero() {
-            self.promised_to.remove(&leaf);
+        self.note_flux(leaf);
+    }
+
+    /// Notes whether something is promised to units of a leaf, or tasks of it are being ended.
+    fn note_flux(&mut self, leaf: QueueIx) {
+        let queue = self.get(leaf);
+        if queue.nominated.is_zero() && queue.ending.is_zero() {
+            self.in_flux.remove(&leaf);
         } else {
-            self.promised_to.insert(leaf);
+            self.in_flux.insert(leaf);
         }
+    }
+
+    /// Reports whether something is promised, or tasks are being ended.
+    pub(super) fn is_in_flux(&self) -> bool {
+        !self.in_flux.is_empty()
+    }
+
+    /// Returns what is free once all tasks are over that are being ended.
+    pub(super) fn ending_quota(&self) -> FreedQuota {
+        let mut freed = FreedQuota::default();
+        self.in_flux.iter().for_each(|leaf| freed.count(self, *leaf, &self.get(*leaf).ending, true));
+        freed
     }
 
     /// Counts what a task of a leaf holds as ending, or not any more.
@@ -54,6 +72,7 @@ impl Tree {
             }
             next = queue.parent;
         }
+        self.note_flux(leaf);
     }
 
     /// Reports whether these amounts fit within every quota on their path once so much is freed in each queue: within
@@ -67,19 +86,21 @@ impl Tree {
                 more == 0 || left.saturating_add(queue.nominated.get(index)).saturating_add(more) <= most
             })
         });
-        let guaranteed = |index: usize| {
-            let without = self.reserved_without(leaf, index, 0, freed);
-            let with = self.reserved_without(leaf, index, wanted.get(index), freed);
-            with <= without || with <= i128::from(self.total.get(index))
-        };
-        within && self.guaranteed.keys().all(|index| guaranteed(*index))
+        within && !self.guaranteed.keys().any(|index| self.exceeds_then(leaf, *index, wanted.get(*index), freed))
+    }
+
+    /// Reports whether guarantees and use of a resource are more than there is, and more for what a leaf wants, once so much
+    /// is freed and everybody has what was promised.
+    pub(super) fn exceeds_then(&self, leaf: QueueIx, index: usize, wanted: u64, freed: &FreedQuota) -> bool {
+        let with = self.reserved_then(leaf, index, wanted, freed);
+        with > i128::from(self.total.get(index)) && with > self.reserved_then(leaf, index, 0, freed)
     }
 
     /// Returns how much of a resource all queues use or keep for guarantees once so much is freed, everybody has what was
     /// promised, and a leaf uses so much more. Only queues that this concerns are looked at.
-    fn reserved_without(&self, leaf: QueueIx, index: usize, more: u64, freed: &FreedQuota) -> i128 {
-        let promised = self.promised_to.iter().flat_map(|leaf| self.path(*leaf));
-        let concerned: BTreeSet<QueueIx> = freed.0.keys().copied().chain(self.path(leaf)).chain(promised).collect();
+    fn reserved_then(&self, leaf: QueueIx, index: usize, more: u64, freed: &FreedQuota) -> i128 {
+        let in_flux = self.in_flux.iter().flat_map(|leaf| self.path(*leaf));
+        let concerned: BTreeSet<QueueIx> = freed.0.keys().copied().chain(self.path(leaf)).chain(in_flux).collect();
         let mut deepest_first: Vec<(usize, QueueIx)> =
             concerned.into_iter().map(|at| (self.path(at).count(), at)).collect();
         deepest_first.sort_unstable_by(|one, other| other.cmp(one));

@@ -1,7 +1,7 @@
 //! Quotas: what capabilities and guarantees of others leave for a queue, and what it is entitled to. It changes nothing but who
 //! waits for whom.
 
-use super::{Amounts, QueueIx, Tree};
+use super::{Amounts, FreedQuota, QueueIx, Tree};
 use octoflow_model::IdMap;
 
 /// A quota that leaves no room.
@@ -61,43 +61,45 @@ impl Tree {
         Some(QuotaLimit { queue: leaf, resource, guarantee: true })
     }
 
-    /// Iterates over the resources of which guarantees and use would be more than there is.
+    /// Iterates over the resources of which guarantees and use would be more than there is: now, or once those are over that
+    /// are being ended and everybody has what was promised.
     fn exceeded(&self, leaf: QueueIx, wanted: &Amounts) -> impl Iterator<Item = usize> {
+        let freed = self.is_in_flux().then(|| self.ending_quota());
         self.guaranteed.keys().copied().filter(move |&index| {
-            let mut more = wanted.get(index);
-            // How much more each queue on the way reserves: what its guarantee covers is reserved already.
-            for at in self.path(leaf) {
-                if more == 0 {
-                    break;
-                }
-                let queue = self.get(at);
-                let within = if queue.children.is_empty() {
-                    queue.allocated.get(index)
-                } else {
-                    queue.children_reserved.get(index)
-                };
-                // What is promised here is as good as used, also where a guarantee covers it.
-                let within = within.saturating_add(queue.promised(index));
-                let before = queue.reserved.get(index).max(within);
-                more = within.saturating_add(more).max(before) - before;
-            }
-            // What was promised to others is theirs, beyond what those leave who are being ended for them.
-            let root = self.get(Self::ROOT);
-            let taken = root.reserved.get(index).saturating_add(root.promised(index));
-            more > 0 && taken.saturating_add(more) > self.total.get(index)
+            let wanted = wanted.get(index);
+            self.exceeds_now(leaf, index, wanted)
+                || freed.as_ref().is_some_and(|freed| wanted > 0 && self.exceeds_then(leaf, index, wanted, freed))
         })
     }
 
-    /// Reports whether guarantees of other queues leave less than this of a resource, however little is used.
+    fn exceeds_now(&self, leaf: QueueIx, index: usize, mut more: u64) -> bool {
+        // How much more each queue on the way reserves: what its guarantee covers is reserved already.
+        for at in self.path(leaf) {
+            if more == 0 {
+                return false;
+            }
+            let queue = self.get(at);
+            let used = if queue.children.is_empty() { &queue.allocated } else { &queue.children_reserved }.get(index);
+            let before = queue.reserved.get(index).max(used);
+            more = used.saturating_add(more).max(before) - before;
+        }
+        more > 0 && self.get(Self::ROOT).reserved.get(index).saturating_add(more) > self.total.get(index)
+    }
+
+    /// Reports whether guarantees of other queues leave less than this of a resource, however little is used. What guarantees
+    /// on the path cover is never kept for others, even if nodes shrank below what is guaranteed.
     fn is_kept(&self, leaf: QueueIx, resource: usize, wanted: &Amounts) -> bool {
         if wanted.get(resource) == 0 {
             return false;
         }
-        let path: Vec<QueueIx> = self.path(leaf).collect();
-        // What is guaranteed to queues beside the path is never free for this one.
-        let beside = path.iter().skip(1).flat_map(|at| &self.get(*at).children).filter(|child| !path.contains(child));
-        let kept: u64 = beside.map(|child| self.guaranteed_below(*child, resource)).sum();
-        kept.saturating_add(wanted.get(resource)) > self.total.get(resource)
+        let (mut reserved, mut below) = (wanted.get(resource), None);
+        for at in self.path(leaf) {
+            let beside = self.get(at).children.iter().filter(|child| Some(**child) != below);
+            let beside: u64 = beside.map(|child| self.guaranteed_below(*child, resource)).sum();
+            reserved = reserved.saturating_add(beside).max(self.get(at).guarantee.get(resource).unwrap_or(0));
+            below = Some(at);
+        }
+        reserved > self.total.get(resource) && reserved > self.guaranteed_below(Self::ROOT, resource)
     }
 
     /// Returns what is guaranteed to the queues below one, in sum.
