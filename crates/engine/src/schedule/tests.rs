@@ -6,6 +6,7 @@ mod kept;
 mod nodes;
 mod order;
 mod preempt;
+mod promise;
 mod queues;
 mod quota;
 mod remedy;
