@@ -103,6 +103,7 @@ impl Scheduler {
         self.tree.nominate(leaf, total, false);
         self.tree.leaf(leaf).next_preemptions.clear();
         self.tree.mark(leaf);
+        self.tree.mark_blocked(leaf);
     }
 
     /// Gives up all room that is kept: nodes or quotas are not what they were when it was promised.

@@ -534,6 +534,11 @@ impl Tree {
     /// Counts what is freed, and marks the leaves that waited for it.
     pub(super) fn free(&mut self, leaf: QueueIx, amounts: &Amounts) {
         self.change(leaf, |queue| queue.allocated.sub(amounts));
+        self.mark_blocked(leaf);
+    }
+
+    /// Marks the leaves that wait until something is freed in a queue of this path.
+    pub(super) fn mark_blocked(&mut self, leaf: QueueIx) {
         let mut next = Some(leaf);
         while let Some(at) = next {
             for blocked in std::mem::take(&mut self.at(at).blocked) {

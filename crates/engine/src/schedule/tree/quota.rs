@@ -1,7 +1,7 @@
 //! Quotas: what capabilities and guarantees of others leave for a queue, and what it is entitled to. It changes nothing but who
 //! waits for whom.
 
-use super::{Amounts, FreedQuota, QueueIx, Tree};
+use super::{Amounts, QueueIx, Tree};
 use octoflow_model::IdMap;
 
 /// A quota that leaves no room.
