@@ -8,7 +8,7 @@ use std::{
 use octoflow_engine::{
     Run,
     dialect::TaskState,
-    schedule::{PreemptionReason, TaskRef, spec::Demand},
+    schedule::{Gang, PreemptionReason, TaskRef, spec::Demand},
 };
 use octoflow_model::{
     Fact, NodeIx, RunId,
@@ -113,12 +113,16 @@ impl ClusterState {
     pub(super) fn recount(&self, shadows: &Shadows, declared: &Declared) -> Recount {
         let mut holders = BTreeMap::new();
         for (id, run) in open(shadows) {
+            // Who has started is of the gang with which it began, whatever it would ask for now.
+            let gangs: BTreeMap<NodeIx, Gang> = run.joined().into_iter().collect();
             for (node, state) in run.open_tasks() {
                 if state == TaskState::Queued || run.is_weightless(node) {
                     continue;
                 }
+                let demand = run.demand(node);
+                let gang = gangs.get(&node).or(demand.gang.as_ref()).cloned();
                 let holder = Holder {
-                    demand: run.demand(node),
+                    demand: Arc::new(Demand { gang, ..(*demand).clone() }),
                     assignment: run.assignment(node).unwrap_or_default(),
                     started: run.launched_at(node),
                     ending: state == TaskState::Ending,
@@ -144,7 +148,7 @@ impl ClusterState {
                     return Ok(());
                 }
                 let task = TaskRef { run: id, node };
-                self.preempted.retain(|one| one.by != id);
+                self.start_preemptor(id);
                 self.seen.starts += 1;
                 self.judge_start(shadows, task, &run.demand(node), &on.cloned().unwrap_or_default())
             }
@@ -167,6 +171,17 @@ impl ClusterState {
                 Ok(())
             }
         }
+    }
+
+    /// Ends the promises to a run of which a task starts. If that took the room of another's victims, its own are that one's
+    /// now.
+    fn start_preemptor(&mut self, id: RunId) {
+        let (started, mut others): (Vec<Preempted>, Vec<Preempted>) =
+            std::mem::take(&mut self.preempted).into_iter().partition(|one| one.by == id);
+        for other in &mut others {
+            other.victims.extend(started.iter().flat_map(|one| &one.victims));
+        }
+        self.preempted = others;
     }
 
     fn judge_start(&self, shadows: &Shadows, task: TaskRef, demand: &Demand, on: &Assignment) -> Result<(), Broken> {
