@@ -1,7 +1,7 @@
 //! What the engine does with decisions of the lock table and the scheduler: grants, starts, preemptions, drained nodes. It
 //! decides nothing about order or room.
 
-use octoflow_model::{Report, Time, task::placement::Assignment};
+use octoflow_model::{Report, RunId, Time, task::placement::Assignment};
 
 use super::{
     Engine,
@@ -24,6 +24,17 @@ impl Engine {
         if over && self.runs.get(&attempt.run).is_some_and(frees) {
             self.scheduler.release(TaskRef { run: attempt.run, node: attempt.task }, now);
         }
+    }
+
+    /// Frees the room of all tasks of a run that is deleted before its end: nobody will hear of theirs. What follows is
+    /// scheduled with the next input, which is due at once.
+    pub(super) fn free_all_room(&mut self, id: RunId, now: Time) {
+        let Some(run) = self.runs.get(&id).filter(|run| !run.finished()) else { return };
+        for (node, _) in run.open_tasks() {
+            self.scheduler.release(TaskRef { run: id, node }, now);
+        }
+        self.locks.recheck_skipped();
+        self.unscheduled = true;
     }
 
     /// Starts a task that the scheduler admitted, or defers it while its run is unsettled.

@@ -1,11 +1,7 @@
 //! `runningEstimate`: how long the scheduler takes the pods of a job to run. It lets small jobs pass a large one that waits, tells
 //! when that is expected to start, and ends nobody.
 
-use octoflow_engine::{
-    Capacity, Input,
-    schedule::spec::NodeSpec,
-    volcano::explain::explain,
-};
+use octoflow_engine::{Capacity, Input, schedule::spec::NodeSpec, volcano::explain::explain};
 use octoflow_model::RunId;
 
 use super::stage::Stage;
@@ -59,10 +55,7 @@ fn without_an_estimate_nobody_passes_and_nothing_is_foretold() {
 #[test]
 fn a_pods_own_deadline_is_known_better_than_the_estimate() {
     let mut stage = crowded("runningEstimate: 1m40s,");
-    stage.submit(
-        3,
-        "{runningEstimate: 1h, tasks: [{name: a, template: {spec: {activeDeadlineSeconds: 50}}}]}",
-    );
+    stage.submit(3, "{runningEstimate: 1h, tasks: [{name: a, template: {spec: {activeDeadlineSeconds: 50}}}]}");
     assert_eq!(stage.live(), ["j-a-0", "j3-a-0"]);
 }
 

@@ -51,6 +51,7 @@ impl Sim<'_> {
     /// People read the answers that have come.
     pub(super) fn read_answers(&mut self) -> Result<(), Broken> {
         self.maker.read_answers(self.now, &mut self.calendar)?;
+        self.finish_deletions()?;
         let Some(life) = &mut self.life else { return Ok(()) };
         let mut answers = Vec::new();
         life.tickets.retain_mut(|(at, ticket)| match ticket.poll() {
