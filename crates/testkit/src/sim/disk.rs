@@ -12,7 +12,7 @@ use octoflow_engine::{
     meters::Meters,
     taskset, volcano,
 };
-use octoflow_model::{AttemptId, Fact, RunFact, RunId, argo::WorkflowFact};
+use octoflow_model::{AttemptId, Fact, RunFact, RunId, Shutdown, argo::WorkflowFact};
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -217,7 +217,10 @@ impl Disk {
             if !owned {
                 continue;
             }
-            if seen.head().shutdown.is_none() && !seen.finished() {
+            // A stop does not change an end that is decided.
+            let stopped = self.seen(owner).is_some_and(|owner| owner.head().shutdown == Some(Shutdown::Stop));
+            let decided = stopped && seen.is_decided();
+            if seen.head().shutdown.is_none() && !seen.finished() && !decided {
                 return broken(Guarantee::Together, format!("run {owner} is told to end, and run {run} of it is not"));
             }
         }

@@ -82,10 +82,11 @@ impl FlowPlan {
     /// Adds people who delete what was ordered, and tell it to do this and that.
     pub(super) fn add_deletions(&mut self, seed: u64) {
         let mut draw = Draw::new(seed, "deletions");
-        for _ in 0..draw.below(8) {
-            let at = DAWN.saturating_add(ticks(draw.below(2000)));
+        for _ in 0..draw.below(12) {
+            let at = DAWN.saturating_add(ticks(draw.below(1200)));
             let act = if draw.chance(50) {
-                FlowAct::DeleteChild { which: draw.number(), patience: draw.below(400) }
+                let patience = if draw.chance(50) { draw.below(20) } else { draw.below(400) };
+                FlowAct::DeleteChild { which: draw.number(), patience }
             } else {
                 FlowAct::TellJob { which: draw.number(), command: job_command(&mut draw) }
             };

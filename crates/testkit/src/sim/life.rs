@@ -106,8 +106,10 @@ impl Life {
         if let Some(cluster) = cluster {
             cluster.note_gangs(self, &commits);
         }
+        // A run that is over is released with the commit of its end, also when more is decided in the same step.
         let (engine, leaving) = (self.event_loop.engine(), &self.leaving);
-        self.shadows.retain(|run, _| !leaving.contains(run) || engine.run(*run).is_some());
+        let gone = |run: &RunId, shadow: &Shadow| leaving.contains(run) || shadow.run.finished();
+        self.shadows.retain(|run, shadow| engine.run(*run).is_some() || !gone(run, shadow));
         if !commits.is_empty() && !self.event_loop.holds() {
             self.compare(commits.iter().flatten().map(|(run, _)| *run))?;
         }
