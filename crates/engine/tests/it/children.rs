@@ -319,6 +319,8 @@ fn an_open_child_that_is_deleted_gives_its_room_back() {
     world.input(Input::Begin { run: other_run });
     assert!(world.orders.is_empty(), "there is no room: {:?}", world.orders);
     world.input(Input::Release { run: CHILD });
+    let killed = |order: &Order| matches!(order, Order::Kill { attempt } if attempt.run == CHILD);
+    assert!(world.orders.iter().any(killed), "its task is killed: {:?}", world.orders);
     assert!(world.engine.has_more(), "what follows is decided at once");
     world.input(Input::Tick);
     world.ordered(other_run);

@@ -41,6 +41,8 @@ const BROKE_ONCE: &[(u64, &str)] = &[
     (1_000_040_445, "a record that was on its way to the disk was packed again when runs were restored meanwhile"),
     (1_000_000_508, "replicas that were queued and dropped in one turn came to the scheduler"),
     (7_000_000_041, "a pod that is started again in its place lost its room while its run had more to decide"),
+    (9_000_002_253, "a run that was deleted before its end left tasks running that nobody had told to end"),
+    (9_000_002_490, "a daemon whose steps ended with the termination of the run was not killed"),
     (9_000_000_000, "a run that ended in the step in which it was deleted was packed, and its record refused"),
 ];
 
