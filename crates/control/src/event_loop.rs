@@ -357,6 +357,8 @@ impl EventLoop {
         }
         self.commit()?;
         for (run, reply) in std::mem::take(&mut self.leaving) {
+            // Its end may have been decided in this step: nobody keeps a record of it any more.
+            self.archive.forget(run);
             let (now, watched, all) = (self.clock.now(), &self.watched, self.limits.all_facts);
             let events = self.driver.events_of_deletion(run, now);
             self.driver.forget(run, now, |run| all || watched.contains(&run));

@@ -30,7 +30,7 @@ pub use event_loop::meters::metrics;
 pub use event_loop::{
     Limits,
     restore::StartProgress,
-    virtual_loop::{Acceptance, Adoption, Ticket, VirtualDisk, VirtualLoop, Written},
+    virtual_loop::{Acceptance, Adoption, Leaving, Ticket, VirtualDisk, VirtualLoop, Written},
 };
 pub use maintenance::sweep::{queue_artifact_deletion, sweep_deleted};
 pub use node::{NodeConfig, this_node};

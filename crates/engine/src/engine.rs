@@ -373,6 +373,7 @@ impl Engine {
             }
             Input::Release { run } => {
                 self.tell_of_deletion(run, now, &mut outcome);
+                self.drop_tasks(run, now, &mut outcome);
                 outcome.released = self.release(run).map(Box::new);
                 return outcome;
             }

@@ -15,7 +15,7 @@ use std::{
 
 use octoflow_engine::{Command, Engine, Program};
 use octoflow_model::{AttemptId, Fact, Order, Report, Revision, RunId, Task, Time, submission::Submission};
-use octoflow_store::{Batch, Change, Error as StoreError, Load, MemoryStore, Reader};
+use octoflow_store::{Batch, Change, Delivery, Error as StoreError, Load, MemoryStore, Reader};
 use tokio::sync::oneshot;
 
 use super::{
@@ -159,6 +159,24 @@ pub struct Acceptance {
     pub watcher: Option<Sender<Vec<Fact>>>,
 }
 
+/// A run that leaves the loop.
+pub struct Leaving {
+    run: RunId,
+    answer: oneshot::Receiver<Result<Vec<Delivery>, Error>>,
+}
+
+impl Leaving {
+    /// Returns what deletes the run from the disk, once nobody works on it any more.
+    pub fn poll(&mut self) -> Option<Result<Batch, Error>> {
+        let events = match self.answer.try_recv().ok()? {
+            Ok(events) => events,
+            Err(error) => return Some(Err(error)),
+        };
+        let events = events.into_iter().map(|event| Change::PutDelivery(Box::new(event)));
+        Some(Ok(events.chain([Change::DeleteRun { run: self.run }]).collect()))
+    }
+}
+
 pub struct VirtualLoop {
     event_loop: EventLoop,
     disk: VirtualDisk,
@@ -247,6 +265,14 @@ impl VirtualLoop {
         let (reply, answer) = oneshot::channel();
         self.put(Message::Command { run, command, reply });
         Ticket { answer: Pending::Command(answer), _permit: None }
+    }
+
+    /// Has nobody work on a run any more, so that it can be deleted.
+    pub fn forget(&mut self, run: RunId, kind: &str, namespace: &str, name: &str) -> Leaving {
+        let (reply, answer) = oneshot::channel();
+        let name = (namespace.to_owned(), kind.to_owned(), name.to_owned());
+        self.put(Message::Forget { run, name, reply });
+        Leaving { run, answer }
     }
 
     pub fn report(&mut self, report: Report) {

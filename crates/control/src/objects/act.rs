@@ -70,7 +70,7 @@ impl ResourceWorker {
         self.confine(request, kind.namespaced, &namespace)?;
         let owner = self.handle.store.reader().and_then(|reader| reader.run(attempt.run))?;
         let owner = owner.ok_or_else(|| "the run that asks is gone".to_owned())?;
-        let identity = Identity::new(&owner.uid, attempt);
+        let identity = Identity::new(&owner.uid, request.retries, attempt);
         let order = Action { attempt, request, kind, name, namespace, given, identity, flags, again };
         if order.name.is_empty() && request.action != ObjectAction::Create {
             return Err(format!("the manifest names no {}: metadata.name is missing", kind.name).into());

@@ -11,9 +11,15 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// `owner` is the uid of the attempt's run.
-    pub(super) fn new(owner: &str, attempt: AttemptId) -> Self {
-        Self { seed: format!("{owner}/{}/{}", attempt.task, attempt.attempt) }
+    /// `owner` is the uid of the attempt's run, which a retry keeps, and `retries` how often it was retried.
+    pub(super) fn new(owner: &str, retries: u32, attempt: AttemptId) -> Self {
+        let AttemptId { task, attempt, .. } = attempt;
+        Self {
+            seed: match retries {
+                0 => format!("{owner}/{task}/{attempt}"),
+                _ => format!("{owner}#{retries}/{task}/{attempt}"),
+            },
+        }
     }
 
     /// Returns the identity of what follows from the owner's uid and a text that names it.
@@ -53,11 +59,22 @@ mod tests {
 
     #[test]
     fn the_same_attempt_makes_the_same_object_and_another_does_not() {
-        let identity = |attempt| Identity::new("u", AttemptId { run: RunId(1), task: NodeIx(2), attempt });
+        let identity = |attempt| Identity::new("u", 0, AttemptId { run: RunId(1), task: NodeIx(2), attempt });
         assert_eq!(identity(0).uid(), identity(0).uid());
         assert_ne!(identity(0).uid(), identity(1).uid());
         assert_eq!(identity(0).uid().len(), 36);
         let names: Vec<String> = identity(0).names("w-").take(2).collect();
         assert!(names[0].starts_with("w-") && names[0].len() == 7 && names[0] != names[1]);
+    }
+
+    #[test]
+    fn the_same_attempt_of_a_run_that_is_retried_makes_an_object_of_its_own() {
+        let identity =
+            |retries, run| Identity::new("u", retries, AttemptId { run: RunId(run), task: NodeIx(2), attempt: 0 });
+        assert_eq!(identity(1, 2).uid(), identity(1, 2).uid());
+        assert_ne!(identity(0, 1).uid(), identity(1, 2).uid());
+        assert_ne!(identity(1, 2).uid(), identity(2, 3).uid());
+        let name = |retries, run| identity(retries, run).names("w-").next();
+        assert_ne!(name(0, 1), name(1, 2));
     }
 }

@@ -133,7 +133,21 @@ impl ResourceWorker {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(exists(order.kind, &names[0]).into())
+        Err(self.taken(order, &names[0])?.into())
+    }
+
+    /// Describes why a name cannot be had.
+    fn taken(&self, order: &Action<'_>, name: &str) -> Result<String, ActionError> {
+        let exists = exists(order.kind, name);
+        // A run that is retried gets a new number, and takes the children of the one before over.
+        let this = order.attempt.run;
+        if !self.row(order, name)?.is_some_and(|row| row.parent == Some(this) && row.run < this) {
+            return Ok(exists);
+        }
+        Ok(format!(
+            "{exists}: it was created before this workflow was retried; delete it and retry, or set metadata.generateName \
+             instead of metadata.name, so that each try has a name of its own"
+        ))
     }
 
     fn row(&self, order: &Action<'_>, name: &str) -> Result<Option<RunRow>, ActionError> {

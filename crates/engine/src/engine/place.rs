@@ -1,7 +1,7 @@
 //! What the engine does with decisions of the lock table and the scheduler: grants, starts, preemptions, drained nodes. It
 //! decides nothing about order or room.
 
-use octoflow_model::{Report, Time, task::placement::Assignment};
+use octoflow_model::{Order, Report, RunId, Time, task::placement::Assignment};
 
 use super::{
     Engine,
@@ -9,6 +9,7 @@ use super::{
     locks::{Holder, LockDecision, Ready},
 };
 use crate::{
+    dialects::dialect::TaskState,
     run::Run,
     schedule::{Decision, Eviction, Preemption, PreemptionKind, PreemptionReason, Scheduler, TaskRef},
 };
@@ -24,6 +25,23 @@ impl Engine {
         if over && self.runs.get(&attempt.run).is_some_and(frees) {
             self.scheduler.release(TaskRef { run: attempt.run, node: attempt.task }, now);
         }
+    }
+
+    /// Kills all tasks of a run that is deleted before its end, and frees their room: nobody will hear of their ends. What
+    /// follows is scheduled with the next input, which is due at once.
+    pub(super) fn drop_tasks(&mut self, id: RunId, now: Time, outcome: &mut Outcome) {
+        let Some(run) = self.runs.get_mut(&id).filter(|run| !run.finished()) else { return };
+        let (tasks, local) = (run.open_tasks(), run.local(now));
+        let turn = run.turn(local, &self.shared);
+        for (node, state) in tasks {
+            if matches!(state, TaskState::Placed | TaskState::Ending) {
+                outcome.orders.push(Order::Kill { attempt: turn.attempt_id(node) });
+            }
+            self.scheduler.release(TaskRef { run: id, node }, now);
+        }
+        drop(turn);
+        self.locks.recheck_skipped();
+        self.unscheduled = true;
     }
 
     /// Starts a task that the scheduler admitted, or defers it while its run is unsettled.

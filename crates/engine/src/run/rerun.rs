@@ -79,6 +79,12 @@ pub struct RerunPlan {
 }
 
 impl RerunPlan {
+    /// Returns the names of what keeps its result: nodes of a workflow, entries of a flow whose job was completed.
+    pub fn kept(&self) -> impl Iterator<Item = &str> {
+        let entries = self.entries.iter().filter(|(_, entry)| entry.job.is_some());
+        self.reuse.keys().chain(entries.map(|(name, _)| name)).map(String::as_str)
+    }
+
     /// Converts the plan into what the new run is submitted with.
     pub fn before(self, runs: Vec<RunId>) -> PreviousRun {
         PreviousRun { runs, results: self.reuse, entries: self.entries }

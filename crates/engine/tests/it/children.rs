@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_engine::{Command, Engine, Input, Outcome, Refusal, admit::admit, engine::fold};
+use octoflow_engine::{Capacity, Command, Engine, Input, Outcome, Refusal, admit::admit, engine::fold};
 use octoflow_model::{
     AttemptId, Fact, Order, Report, RunFact, RunId, Time,
     argo::WorkflowFact,
@@ -36,7 +36,12 @@ impl World {
     }
 
     fn of(spec: &Value) -> Self {
-        let mut world = Self { engine: Engine::new(ROOMY), journals: BTreeMap::new(), orders: Vec::new(), now: DAWN };
+        Self::with_capacity(spec, ROOMY)
+    }
+
+    fn with_capacity(spec: &Value, capacity: Capacity) -> Self {
+        let mut world =
+            Self { engine: Engine::new(capacity), journals: BTreeMap::new(), orders: Vec::new(), now: DAWN };
         let manifest =
             json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "w"}, "spec": spec});
         assert_eq!(world.submit(PARENT, "w", manifest, None).refusal, None);
@@ -281,6 +286,45 @@ fn a_deleted_child_fails_the_step_that_waits_for_it() {
     world.input(Input::Release { run: CHILD });
     assert_eq!(world.phase(PARENT), "Failed");
     assert!(world.message().contains("workflow 'c' was deleted while it was waited for"), "{}", world.message());
+}
+
+#[test]
+fn an_open_child_that_is_deleted_gives_its_room_back() {
+    let mut resource = phases();
+    extend(
+        &mut resource,
+        json!({"action": "create", "manifest": child_manifest().to_string(), "setOwnerReference": true}),
+    );
+    let spec = json!({"entrypoint": "main", "templates": [
+        {"name": "main", "dag": {"tasks": [
+            {"name": "gone", "template": "order"}, {"name": "work", "template": "work"}]}},
+        {"name": "order", "resource": resource},
+        {"name": "work", "container": {"image": "busybox", "command": ["true"]}},
+    ]});
+    let mut world = World::with_capacity(&spec, Capacity { slots: 1, ..ROOMY });
+    // The parent's own task has the only place.
+    world.end_task(PARENT, 0);
+    world.create_child();
+    world.input(Input::Begin { run: CHILD });
+    world.input(Input::Tick);
+    let (_, task) = world.ordered(CHILD);
+    assert!(task.is_none(), "it runs a task");
+    let other = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "other"},
+        "spec": {"entrypoint": "main", "templates": [{"name": "main", "container": {"image": "busybox", "command": ["true"]}}]},
+    });
+    let other_run = RunId(3);
+    world.orders.clear();
+    world.submit(other_run, "other", other, None);
+    world.input(Input::Begin { run: other_run });
+    assert!(world.orders.is_empty(), "there is no room: {:?}", world.orders);
+    world.input(Input::Release { run: CHILD });
+    let killed = |order: &Order| matches!(order, Order::Kill { attempt } if attempt.run == CHILD);
+    assert!(world.orders.iter().any(killed), "its task is killed: {:?}", world.orders);
+    assert!(world.engine.has_more(), "what follows is decided at once");
+    world.input(Input::Tick);
+    world.ordered(other_run);
+    assert_eq!(world.phase(PARENT), "Failed");
 }
 
 #[test]

@@ -1,14 +1,21 @@
 //! Resource and data templates as the engine sees them: what is asked for, and what answers mean.
 
-use octoflow_engine::{Capacity, Command, argo::admit::admit};
-use octoflow_model::location::Location;
-use octoflow_model::request::{Answer, ManifestText, ObjectAction, ObjectRequest, PatchKind, Request};
+use octoflow_engine::{
+    Capacity, Command,
+    argo::{admit::admit, rerun::retry_manifest},
+};
+use octoflow_model::{
+    RunId,
+    location::Location,
+    previous::PreviousRun,
+    request::{Answer, ManifestText, ObjectAction, ObjectRequest, PatchKind, Request},
+};
 use serde_json::json;
 
 use crate::{
     answer::{Script, answers, exit, never},
     done::Done,
-    play::Play,
+    play::{Play, ROOMY},
     text::manifest,
 };
 
@@ -49,6 +56,20 @@ fn aw19_every_action_becomes_a_request_with_its_variables_put_in() {
     ] {
         assert_eq!(play(fields).action, action);
     }
+}
+
+#[test]
+fn a_run_that_was_retried_says_so_because_what_it_creates_is_its_own() {
+    let spec = format!("templates: [{{name: main, resource: {{action: create, {MAP}}}}}]");
+    let fails = || Script::default().on("w", answers(Answer::Failed("no".to_owned())));
+    let first = Play::with(&spec, fails()).finish();
+    assert_eq!((first.phase(), asked(&first, "w").retries), ("Failed", 0));
+    let retried = |runs: &[u64]| {
+        let fresh = retry_manifest(&first.object, &[]);
+        let before = PreviousRun { runs: runs.iter().map(|run| RunId(*run)).collect(), ..PreviousRun::default() };
+        asked(&Play::after(fresh.manifest, fresh.stored, before, fails(), ROOMY).finish(), "w").retries
+    };
+    assert_eq!((retried(&[7]), retried(&[7, 9])), (1, 2));
 }
 
 #[test]
@@ -96,7 +117,7 @@ templates:
 fn a_waiting_node_is_ended_with_its_run_and_goes_on_after_a_restart() {
     let spec = format!("templates: [{{name: main, resource: {{action: create, {MAP}}}}}]");
     let mut play = Play::with(&spec, Script::default().on("w", never()));
-    play.restart(crate::play::ROOMY, true);
+    play.restart(ROOMY, true);
     play.command(Command::Terminate).unwrap();
     let done = play.finish();
     assert_eq!(done.node_message("w"), "workflow shutdown with strategy:  Terminate");

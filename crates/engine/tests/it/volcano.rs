@@ -8,6 +8,7 @@ mod stage;
 
 mod containers;
 mod dependencies;
+mod estimates;
 mod gangs;
 mod phases;
 mod pods;

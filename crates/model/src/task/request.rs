@@ -137,6 +137,14 @@ pub struct ObjectRequest {
     /// The run that this request has created already. It is waited for and never created again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<RunId>,
+    /// How often the requesting run was retried before. Its uid and the numbers of its nodes are the same in each try; what it
+    /// creates is not.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

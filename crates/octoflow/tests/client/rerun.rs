@@ -89,3 +89,60 @@ fn runs_are_submitted_once_more_and_found_by_their_uid() {
     assert_eq!(place.good(&["archive", "delete", &uid]), format!("Archived workflow '{uid}' deleted\n"));
     place.ends(3, &["archive", "delete", &uid]);
 }
+
+/// Creates a Job under this name that fails until a file is there, and waits for its end.
+fn parent_of_job(place: &Place, name: &str) -> String {
+    let text = format!(
+        "apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {{name: parent}}
+spec:
+  entrypoint: main
+  templates:
+  - name: main
+    resource:
+      action: create
+      successCondition: status.succeeded > 0
+      failureCondition: status.failed > 0
+      manifest: |
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {{{name}}}
+        spec:
+          backoffLimit: 0
+          template:
+            spec:
+              restartPolicy: Never
+              containers: [{{name: c, image: busybox, command: [test, -e, {}]}}]
+",
+        place.path("flag").display()
+    );
+    place.file("parent.yaml", &text)
+}
+
+#[test]
+fn a_retry_creates_a_run_of_its_own_and_does_not_take_that_of_the_try_before() {
+    let place = Place::start();
+    place.ends(1, &["submit", &parent_of_job(&place, "generateName: child-"), "--wait"]);
+    place.ends(1, &["retry", "parent", "--wait"]);
+    place.file("flag", "");
+    place.ends(0, &["retry", "parent", "--wait"]);
+    let listed = place.good(&["list"]);
+    assert_eq!(listed.matches("child-").count(), 3, "each try has a Job of its own: {listed}");
+}
+
+#[test]
+fn a_retry_that_finds_the_name_taken_by_the_try_before_says_what_to_do() {
+    let place = Place::start();
+    place.ends(1, &["submit", &parent_of_job(&place, "name: child"), "--wait"]);
+    place.file("flag", "");
+    let said = place.ends(1, &["retry", "parent", "--wait"]);
+    let shown = place.good(&["get", "parent"]);
+    shows(
+        &shown,
+        &["jobs \"child\" already exists", "created before this workflow was retried", "metadata.generateName"],
+    );
+    assert!(said.out.contains("Error"), "{said}");
+    place.good(&["delete", "job/child"]);
+    place.ends(0, &["retry", "parent", "--wait"]);
+}

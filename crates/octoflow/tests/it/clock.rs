@@ -20,6 +20,9 @@ use crate::wire::{
 const RUNS: &str = "/api/v1/workflows/default";
 const HOUR: i64 = 3600;
 const TEN_YEARS: i64 = 10 * 365 * 24 * HOUR;
+/// How long a task that does not listen has to end by itself, and how long it waits to be tried again.
+const GRACE: Duration = Duration::from_secs(5);
+const BACK_OFF: Duration = Duration::from_secs(3);
 /// Far less than any jump, far more than anything here takes.
 const LONG: Duration = Duration::from_secs(600);
 
@@ -68,7 +71,8 @@ fn workflow(name: &str, pause: u64) -> Value {
     let mut work = leaf("work", "sleep 4");
     work["activeDeadlineSeconds"] = json!(120);
     let mut again = leaf("again", "[ {{retries}} = 1 ]");
-    again["retryStrategy"] = json!({"limit": "2", "retryPolicy": "Always", "backoff": {"duration": "3s"}});
+    again["retryStrategy"] =
+        json!({"limit": "2", "retryPolicy": "Always", "backoff": {"duration": format!("{}s", BACK_OFF.as_secs())}});
     let step = |name: &str| json!({"name": name, "template": name});
     json!({"workflow": {
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": name},
@@ -80,8 +84,20 @@ fn workflow(name: &str, pause: u64) -> Value {
     }})
 }
 
-fn submit(server: &Server, name: &str, pause: u64) {
-    let answer = call(server.address, "POST", RUNS, Some(&workflow(name, pause))).unwrap();
+/// A task that does not listen when it is told to end.
+fn stubborn() -> Value {
+    let script = "trap '' TERM; while :; do sleep 0.2; done";
+    json!({"workflow": {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "stubborn"},
+        "spec": {"entrypoint": "main", "templates": [
+            {"name": "main", "terminationGracePeriodSeconds": GRACE.as_secs(),
+                "container": {"image": "bash", "command": ["bash", "-c"], "args": [script]}},
+        ]},
+    }})
+}
+
+fn submit(server: &Server, workflow: &Value) {
+    let answer = call(server.address, "POST", RUNS, Some(workflow)).unwrap();
     assert_eq!(answer.status, 200, "{}", answer.body);
 }
 
@@ -89,11 +105,19 @@ fn get(server: &Server, name: &str) -> Value {
     call(server.address, "GET", &format!("{RUNS}/{name}"), None).unwrap().body
 }
 
+fn has_node(server: &Server, name: &str, wanted: impl Fn(&Value) -> bool) -> bool {
+    get(server, name)["status"]["nodes"].as_object().is_some_and(|nodes| nodes.values().any(wanted))
+}
+
 fn started(server: &Server, name: &str) {
-    eventually("its tasks run", || {
-        let nodes = get(server, name)["status"]["nodes"].clone();
-        let running = |node: &Value| node["type"] == "Pod" && node["phase"] == "Running";
-        nodes.as_object().is_some_and(|nodes| nodes.values().any(running))
+    eventually("its tasks run", || has_node(server, name, |node| node["type"] == "Pod" && node["phase"] == "Running"));
+}
+
+/// Waits until one task runs and another one waits to be tried again.
+fn under_way(server: &Server, name: &str) {
+    started(server, name);
+    eventually("one waits to be tried again", || {
+        has_node(server, name, |node| node["displayName"] == "again(0)" && node["phase"] == "Failed")
     });
 }
 
@@ -124,6 +148,32 @@ fn judge(run: &Value, pause: u64) {
         }
     }
     assert!(took(&run["status"]) < LONG, "{run:#}");
+    let time = |node: &str, field: &str| {
+        let nodes = run["status"]["nodes"].as_object().unwrap();
+        let found = nodes.values().find(|found| found["displayName"] == node).unwrap();
+        Time::parse(found[field].as_str().unwrap_or_default()).unwrap()
+    };
+    let (failed, again) = (time("again(0)", "finishedAt"), time("again(1)", "startedAt"));
+    assert!(again >= failed, "it was tried again before it had failed: {run:#}");
+    // Times are shown in whole seconds.
+    let waited = again.since(failed) + Duration::from_secs(1);
+    assert!(waited >= BACK_OFF && waited < LONG, "it waited {waited:?} to be tried again: {run:#}");
+}
+
+/// Stops what does not listen, changes the date at once, and checks that it has its time all the same.
+fn grace(server: &Server, jump: impl Fn()) {
+    let told = Instant::now();
+    let answer = call(server.address, "PUT", &format!("{RUNS}/stubborn/stop"), Some(&json!({}))).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    jump();
+    let mut run = Value::Null;
+    eventually("it is killed", || {
+        run = get(server, "stubborn");
+        run["status"]["phase"] == "Failed"
+    });
+    let had = told.elapsed();
+    assert!(had >= GRACE && had < GRACE * 6, "it had {had:?} to end: {run:#}");
+    assert!(took(&run["status"]) < LONG, "{run:#}");
 }
 
 /// Seconds since the epoch by the machine's clock.
@@ -138,18 +188,20 @@ fn jumps(by: i64) {
     let mut server = clock.server(&data_dir);
     // The date is set while it runs.
     let began = Instant::now();
-    submit(&server, "during", 6);
-    started(&server, "during");
-    clock.set(by);
+    submit(&server, &stubborn());
+    started(&server, "stubborn");
+    submit(&server, &workflow("during", 6));
+    under_way(&server, "during");
+    grace(&server, || clock.set(by));
     let run = ended(&server, "during");
     assert!(began.elapsed() >= Duration::from_secs(6), "it ended early: {run:#}");
     judge(&run, 6);
     // What begins now carries the date of now.
     let began = Instant::now();
-    submit(&server, "after", 8);
+    submit(&server, &workflow("after", 8));
     let created = Time::parse(get(&server, "after")["metadata"]["creationTimestamp"].as_str().unwrap()).unwrap();
     assert!((created.seconds() - date() - by).abs() < 300, "created at {created}");
-    started(&server, "after");
+    under_way(&server, "after");
     // The date is set back while the server is down.
     server.kill();
     clock.set(0);

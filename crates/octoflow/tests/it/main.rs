@@ -30,6 +30,7 @@ mod logic;
 mod marked;
 mod metrics;
 mod pace;
+mod panics;
 mod plan;
 mod pods;
 mod referred;

@@ -1,14 +1,25 @@
 //! A server that is killed with very many unfinished runs resumes all of them.
 
-use std::{collections::BTreeSet, net::SocketAddr, thread};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    thread,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
 use crate::{
     stage::Stage,
-    wire::{http::call, server::Server},
+    wire::{
+        http::{begin, call},
+        server::Server,
+        waiting::PATIENCE,
+    },
 };
 
+/// So many that reading their journals can be watched.
+const MANY: usize = 5_000;
 const RUNS: &str = "/api/v1/workflows/default";
 
 fn suspended(name: &str) -> Value {
@@ -30,6 +41,45 @@ fn phases(address: SocketAddr) -> BTreeSet<(String, String)> {
     items.iter().map(|item| (text(&item["metadata"]["name"]), text(&item["status"]["phase"]))).collect()
 }
 
+/// What somebody saw who asked a server all the time while it started.
+#[derive(Debug, Default)]
+struct Start {
+    /// How often it was alive and said that it is not ready.
+    unready: usize,
+    /// The longest time in which `/livez` was answered, and how often it said something else than that it is alive.
+    slowest: Duration,
+    not_alive: usize,
+}
+
+fn probe(address: SocketAddr, path: &str) -> Option<u16> {
+    begin(address, "GET", path, &[], b"").ok().map(|coming| coming.reply.status)
+}
+
+/// Asks a server that is being started until it is ready.
+fn watch_start(address: SocketAddr) -> Start {
+    let mut seen = Start::default();
+    let give_up = Instant::now() + PATIENCE;
+    while Instant::now() < give_up {
+        let asked = Instant::now();
+        let Some(alive) = probe(address, "/livez") else {
+            // Nobody listens yet. Asking without a pause could meet itself on that port.
+            thread::sleep(Duration::from_millis(5));
+            continue;
+        };
+        seen.slowest = seen.slowest.max(asked.elapsed());
+        match (alive, probe(address, "/readyz")) {
+            (200, Some(200)) => return seen,
+            (200, Some(503)) => seen.unready += 1,
+            (200, ready) => panic!("/readyz said {ready:?}"),
+            _ => seen.not_alive += 1,
+        }
+    }
+    panic!("it was never ready: {seen:?}");
+}
+
+/// Far more than an answer takes on a busy machine, and far less than thousands of journals do.
+const AT_ONCE: Duration = Duration::from_millis(500);
+
 fn left_unfinished(count: usize) {
     let stage = Stage::new();
     let mut server = Server::start(&stage.data_dir(), &[]);
@@ -46,7 +96,11 @@ fn left_unfinished(count: usize) {
     });
     server.kill();
 
-    let mut server = Server::start(&stage.data_dir(), &[]);
+    let watcher = thread::spawn(move || watch_start(address));
+    let mut server = Server::launch(&mut Server::command(&address.to_string(), &stage.data_dir(), &[]));
+    let start = watcher.join().unwrap();
+    assert!(start.not_alive == 0 && start.slowest < AT_ONCE, "{start:?}");
+    assert!(count < MANY || start.unready > 0, "nobody could ask while the journals were read: {start:?}");
     let ready = call(server.address, "GET", "/api/octoflow/v1/health", None).unwrap();
     assert_eq!((ready.status, &ready.body["runsOpen"]), (200, &json!(count)));
     let found = phases(server.address);
@@ -64,6 +118,6 @@ fn three_hundred_unfinished_runs_are_restored() {
 }
 
 #[test]
-fn five_thousand_unfinished_runs_are_restored() {
-    left_unfinished(5_000);
+fn five_thousand_unfinished_runs_are_restored_and_livez_answers_at_once_meanwhile() {
+    left_unfinished(MANY);
 }

@@ -118,6 +118,7 @@ fn jf26_a_retry_runs_what_failed_and_what_follows_from_it() {
     stage.until("test", "Failed");
     let planned = stage.ends(0, &["retry", "test", "--dry-run"]);
     assert!(planned.out.contains("c") && planned.out.contains("comes after c"), "{planned}");
+    assert!(planned.out.contains("2 nodes to run again, 3 results stay"), "{planned}");
     assert!(!planned.out.contains(" b:") && stage.marked().len() == 4, "nothing ran: {planned}");
     stage.replace_template(&template("c", &stage.marks("c")));
     stage.ends(0, &["retry", "test"]);

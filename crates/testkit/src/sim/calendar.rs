@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use octoflow_model::{AttemptId, Report, Time};
+use octoflow_model::{AttemptId, Report, RunId, Time};
 
 /// The first moment of every world.
 pub(super) const DAWN: Time = Time(1_700_000_000_000_000);
@@ -18,6 +18,8 @@ pub(super) enum Event {
     Task(AttemptId, Moment),
     /// Templates change, or a person tells a job something, as the world's plan has it at this place.
     Flows(usize),
+    /// Somebody has an ordered run deleted that was told to end.
+    Delete(RunId),
     /// The worker that makes jobs takes up what it was asked for.
     Make(AttemptId),
     /// A report reaches the engine.

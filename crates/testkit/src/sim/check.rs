@@ -171,7 +171,9 @@ pub(super) fn owned(
         let Some(run) = engine.run(*id) else {
             return broken(Guarantee::Acknowledged, format!("run {id} is open and not in the engine"));
         };
-        flow::ordered(engine, run)?;
+        if !life.leaving.contains(id) {
+            flow::ordered(engine, run)?;
+        }
         if let Some(run) = run.of::<FlowRun>() {
             // One that was accepted begins later.
             if !life.event_loop.is_accepted(*id) {
@@ -198,6 +200,7 @@ pub(super) fn owned(
             held += placed;
             continue;
         }
+        let any = run;
         let run = run.of::<Run>().expect("the simulator knows every dialect");
         let examined = Examined { run, now, wake_at, busy: busy(&run.state) };
         for (at, node) in run.state.nodes.iter().enumerate().filter(|(_, node)| !node.settled) {
@@ -205,6 +208,11 @@ pub(super) fn owned(
             match node.leaf().filter(|_| !node.phase.fulfilled()) {
                 Some(Leaf::Barred) => {}
                 Some(Leaf::Queued) => queued += 1,
+                Some(leaf) if any.is_request(at) => {
+                    // It takes no room.
+                    let attempt = run.attempt_of(at).unwrap_or(AttemptId { run: *id, task: at, attempt: 0 });
+                    asked(any, attempt, leaf, (engine, maker), (&starting, &ending))?;
+                }
                 Some(leaf) => {
                     held += usize::from(!node.daemoned);
                     let first = AttemptId { run: *id, task: at, attempt: 0 };
@@ -232,6 +240,28 @@ pub(super) fn owned(
     }
     audit(life)?;
     books(life, queued, held)
+}
+
+/// G2: a step that asks for something has somebody who answers, or a run that goes on.
+fn asked(
+    run: &AnyRun,
+    attempt: AttemptId,
+    leaf: Leaf,
+    (engine, maker): (&Engine, &Maker),
+    (starting, ending): (&BTreeSet<AttemptId>, &BTreeSet<AttemptId>),
+) -> Result<(), Broken> {
+    let told = maker.answers_for(attempt) || starting.contains(&attempt);
+    let fail = |what: String| broken(Guarantee::Owned, format!("the step of {attempt} {what}"));
+    match run.child_of(attempt.task) {
+        Some(child) if engine.run(child).map_or(!told, |child| child.finished()) => {
+            fail(format!("waits for run {child}, which is over"))
+        }
+        None if !told => fail("waits, and nobody makes its run".to_owned()),
+        _ if leaf == Leaf::Stopping && !maker.told_to_end(attempt) && !ending.contains(&attempt) => {
+            fail("should end, and nobody tells whoever makes its run".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// G5: what one may hold at a time, one holds. Every lock of these worlds is of that kind.

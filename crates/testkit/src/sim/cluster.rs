@@ -199,7 +199,13 @@ pub(super) fn acts(seed: u64) -> Result<Vec<UserAction>, Broken> {
         let at = DAWN.saturating_add(ticks(draw.below(100) * (run - 1)));
         let queue = if draw.chance(80) { Some(*draw.pick(&LEAVES)) } else { None };
         acts.extend(if draw.chance(50) {
-            let taste = Taste { timed: true, limited, failing: *draw.pick(&[0, 0, 5, 25]), size: draw.between(6, 25) };
+            let taste = Taste {
+                timed: true,
+                limited,
+                failing: *draw.pick(&[0, 0, 5, 25]),
+                size: draw.between(6, 25),
+                orders: None,
+            };
             workflow_acts(&mut draw, seed, run, at, taste, queue)?
         } else {
             task_set_acts(&mut draw, seed, run, at, queue)?

@@ -32,7 +32,7 @@ pub(super) fn acts(seed: u64) -> Result<Vec<UserAction>, Broken> {
         let of_run = match draw.below(10) {
             0 | 1 => {
                 let failing = *draw.pick(&[0, 0, 5, 25]);
-                let taste = Taste { timed: true, limited, failing, size: draw.between(6, 20) };
+                let taste = Taste { timed: true, limited, failing, size: draw.between(6, 20), orders: None };
                 cluster::workflow_acts(&mut draw, seed, run, at, taste, queue)?
             }
             2 | 3 => cluster::task_set_acts(&mut draw, seed, run, at, queue)?,
@@ -57,7 +57,7 @@ pub(super) fn flows(seed: u64) -> FlowPlan {
         match act {
             FlowAct::PutTemplate(_, template) => dress_template(&mut draw, template),
             FlowAct::PutAll(all) => all.values_mut().for_each(|template| dress_template(&mut draw, template)),
-            FlowAct::DeleteTemplate(_) | FlowAct::TellJob { .. } => {}
+            FlowAct::DeleteTemplate(_) | FlowAct::DeleteChild { .. } | FlowAct::TellJob { .. } => {}
         }
     }
     plan

@@ -12,7 +12,7 @@ use octoflow_engine::{
     meters::Meters,
     taskset, volcano,
 };
-use octoflow_model::{AttemptId, Fact, RunFact, RunId, argo::WorkflowFact};
+use octoflow_model::{AttemptId, Fact, RunFact, RunId, Shutdown, argo::WorkflowFact};
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -52,8 +52,12 @@ pub(super) enum Part {
 #[derive(Default)]
 pub(super) struct Disk {
     journals: BTreeMap<RunId, Journal>,
-    /// Attempts for which a run was made.
+    /// Attempts for which a run was made, and the uids of all runs that take nobody's place.
     ordered: BTreeSet<AttemptId>,
+    uids: BTreeSet<String>,
+    /// Runs that somebody is having deleted, and those that are gone. What they were is remembered here.
+    leaving: BTreeSet<RunId>,
+    deleted: BTreeSet<RunId>,
     /// What every reading of a custom metric adds up to.
     meters: Meters,
 }
@@ -79,6 +83,9 @@ impl Disk {
             {
                 let seen = Run::open(*run, submission)
                     .or_else(|why| broken(Guarantee::Fold, format!("run {run} does not open again: {why}")))?;
+                if submission.previous.is_none() && !self.uids.insert(submission.uid.clone()) {
+                    return broken(Guarantee::Twice, format!("run {run} has the uid {} of another", submission.uid));
+                }
                 self.journals.insert(*run, Journal { facts: Vec::new(), seen, terminal: BTreeMap::new(), tree: None });
             }
             let Some(journal) = self.journals.get_mut(run) else {
@@ -107,7 +114,9 @@ impl Disk {
     /// Looks for the final records of runs that are over. Each must be what the facts alone tell.
     pub(super) fn find_records(&mut self, reader: &Reader) -> Result<(), Broken> {
         let over = |journal: &Journal| journal.tree.is_none() && journal.seen.finished();
-        for (run, journal) in self.journals.iter_mut().filter(|(_, journal)| over(journal)) {
+        let deleted = &self.deleted;
+        for (run, journal) in self.journals.iter_mut().filter(|(run, journal)| over(journal) && !deleted.contains(run))
+        {
             let Some(kept) = reader.archive(*run).or_else(|error| unreadable(*run, &error))? else { continue };
             let mut drawn = Vec::new();
             journal.seen.write_record(&mut drawn).or_else(|error| unreadable(*run, &error))?;
@@ -125,7 +134,8 @@ impl Disk {
 
     /// The journals in the store must hold every fact of every durable commit, and no other.
     pub(super) fn compare_journals(&self, reader: &Reader) -> Result<(), Broken> {
-        for (run, journal) in self.journals.iter().filter(|(_, journal)| journal.tree.is_none()) {
+        let kept = |run: &RunId, journal: &Journal| journal.tree.is_none() && !self.deleted.contains(run);
+        for (run, journal) in self.journals.iter().filter(|(run, journal)| kept(run, journal)) {
             let facts = octoflow_control::read::facts(reader, *run).or_else(|error| unreadable(*run, &error))?;
             if facts != journal.facts {
                 return broken(Guarantee::Fold, format!("the journal of run {run} does not hold what was decided"));
@@ -162,19 +172,33 @@ impl Disk {
     /// Each try of an entry has one job, and flows remember their jobs as they were.
     fn check_flows(&mut self, commit: &[(RunId, Vec<Fact>)]) -> Result<(), Broken> {
         let mut flows = BTreeSet::new();
+        let mut waits = Vec::new();
         for (run, facts) in commit {
             if self.seen(*run).is_some_and(|run| run.of::<jobflow::Run>().is_some()) {
                 flows.insert(*run);
             }
             let Some(attempt) = self.seen(*run).and_then(|run| run.head().ordered_by) else { continue };
             flows.insert(attempt.run);
+            waits.push((*run, attempt));
             if matches!(facts.first(), Some(Fact::Run(RunFact::Submitted(_)))) && !self.ordered.insert(attempt) {
                 return broken(Guarantee::Twice, format!("a second job is made for {attempt}: run {run}"));
             }
         }
         for flow in flows {
             let Some(flow) = self.seen(flow).and_then(|run| run.of::<jobflow::Run>()) else { continue };
-            super::flow::remembers(flow, |job| self.seen(job))?;
+            super::flow::remembers(flow, |job| self.seen(job), |job| self.leaving.contains(&job))?;
+        }
+        waits.into_iter().try_for_each(|(child, attempt)| self.check_step(child, attempt))
+    }
+
+    /// The step of a workflow that waits for a run is over as soon as that is.
+    fn check_step(&self, child: RunId, attempt: AttemptId) -> Result<(), Broken> {
+        let parent = self.seen(attempt.run);
+        let Some(parent) = parent.filter(|parent| parent.child_of(attempt.task) == Some(child)) else { return Ok(()) };
+        let Some(state) = parent.of::<argo::Run>().map(|parent| &parent.state) else { return Ok(()) };
+        let step = state.node(attempt.task);
+        if !step.phase.fulfilled() && self.seen(child).is_some_and(|child| child.finished()) {
+            return broken(Guarantee::Together, format!("run {child} is over, and {} still waits for it", step.name));
         }
         Ok(())
     }
@@ -185,10 +209,18 @@ impl Disk {
         for run in open {
             let Some(seen) = self.seen(*run).filter(|seen| seen.parent() == Some(owner)) else { continue };
             let waits = |owner: RunId| self.seen(owner).is_some_and(|run| run.of::<jobflow::Run>().is_some());
-            if seen.head().ordered_by.is_some_and(|attempt| waits(attempt.run)) {
+            if seen.head().ordered_by.is_some_and(|attempt| waits(attempt.run)) || self.leaving.contains(run) {
                 continue;
             }
-            if seen.head().shutdown.is_none() && !seen.finished() {
+            let uid = self.seen(owner).map(|owner| owner.uid().to_owned()).unwrap_or_default();
+            let owned = seen.marks().ownership.owners.iter().any(|owner| owner["uid"] == uid.as_str());
+            if !owned {
+                continue;
+            }
+            // A stop does not change an end that is decided.
+            let stopped = self.seen(owner).is_some_and(|owner| owner.head().shutdown == Some(Shutdown::Stop));
+            let decided = stopped && seen.is_decided();
+            if seen.head().shutdown.is_none() && !seen.finished() && !decided {
                 return broken(Guarantee::Together, format!("run {owner} is told to end, and run {run} of it is not"));
             }
         }
@@ -213,11 +245,32 @@ impl Disk {
     }
 
     pub(super) fn open_runs(&self) -> Vec<RunId> {
-        self.journals.iter().filter(|(_, journal)| !journal.seen.finished()).map(|(run, _)| *run).collect()
+        let open = |run: &RunId, journal: &Journal| !journal.seen.finished() && !self.deleted.contains(run);
+        self.journals.iter().filter(|(run, journal)| open(run, journal)).map(|(run, _)| *run).collect()
     }
 
     pub(super) fn runs(&self) -> BTreeSet<RunId> {
-        self.journals.keys().copied().collect()
+        self.journals.keys().filter(|run| !self.deleted.contains(run)).copied().collect()
+    }
+
+    /// Runs that others have ordered, and that nobody is having deleted.
+    pub(super) fn ordered_runs(&self) -> Vec<RunId> {
+        let ordered = self.journals.iter().filter(|(_, journal)| journal.seen.head().ordered_by.is_some());
+        ordered.map(|(run, _)| *run).filter(|run| !self.leaving.contains(run)).collect()
+    }
+
+    /// Somebody has the run deleted from now on.
+    pub(super) fn leave(&mut self, run: RunId) {
+        self.leaving.insert(run);
+    }
+
+    pub(super) fn leaving(&self) -> &BTreeSet<RunId> {
+        &self.leaving
+    }
+
+    /// The run is gone from the disk.
+    pub(super) fn delete(&mut self, run: RunId) {
+        self.deleted.insert(run);
     }
 
     pub(super) fn trees(&self) -> BTreeMap<RunId, Value> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_control::{Adoption, Error, VirtualDisk};
+use octoflow_control::{Adoption, Error, Leaving, VirtualDisk};
 use octoflow_engine::{Command, Engine, Run, argo, jobflow, kubejob, taskset, volcano};
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, RunFact, RunId, Shutdown, Time, argo::NodeKind, taskset::ReplicaPhase,
@@ -88,6 +88,8 @@ struct Sim<'w> {
     commits: u64,
     crashed: u64,
     asks: Vec<Ask>,
+    /// Runs that leave the loop, to be deleted then.
+    leaving: Vec<(RunId, Leaving)>,
     /// Nodes and queues, in worlds that have several.
     cluster: Option<ClusterState>,
     story: Option<&'w mut Vec<String>>,
@@ -162,6 +164,7 @@ impl<'w> Sim<'w> {
             commits: 0,
             crashed: 0,
             asks: vec![Ask::Planned; world.acts.len()],
+            leaving: Vec::new(),
             cluster,
             story,
         })
@@ -203,6 +206,7 @@ impl<'w> Sim<'w> {
             Event::Cluster(at) => self.change_cluster(at)?,
             Event::Flows(at) => self.change_flows(at),
             Event::Make(attempt) => self.make(attempt)?,
+            Event::Delete(run) => self.delete(run),
             Event::Task(attempt, moment) => {
                 self.tell(|| format!("task     {attempt} {moment:?}"));
                 self.runtime.live(attempt, moment, self.now, &mut self.calendar);
@@ -384,6 +388,10 @@ impl<'w> Sim<'w> {
         self.crashed += 1;
         self.life = None;
         self.maker.crash();
+        // Whoever has something deleted asks again until it is.
+        for (run, _) in std::mem::take(&mut self.leaving) {
+            self.calendar.put(self.now, Event::Delete(run));
+        }
         self.calendar.forget_controller();
         self.up_at = self.now.saturating_add(ticks(self.draw.below(300)));
         if self.world.flavour == Flavour::Wild && self.draw.chance(15) {
@@ -580,7 +588,7 @@ fn full() -> StoreError {
 }
 
 fn no_disk<T>(error: Error) -> Result<T, Broken> {
-    broken(Guarantee::Acknowledged, format!("the simulated disk cannot be used: {error}"))
+    broken(Guarantee::Acknowledged, format!("the simulated disk cannot be used: {error:?}"))
 }
 
 fn brief(order: &Order) -> String {

@@ -49,6 +49,11 @@ pub(super) enum FlowAct {
         which: u64,
         command: Command,
     },
+    /// Somebody tells one of the runs that were ordered to end, and has it deleted after so long, over or not.
+    DeleteChild {
+        which: u64,
+        patience: u64,
+    },
     /// Every template that was ever named is there from now on.
     PutAll(BTreeMap<String, Value>),
 }
@@ -72,6 +77,21 @@ impl FlowPlan {
         }
         acts.push((DAWN.saturating_add(ticks(3000 + draw.below(1000))), FlowAct::PutAll(all)));
         Self { templates, acts }
+    }
+
+    /// Adds people who delete what was ordered, and tell it to do this and that.
+    pub(super) fn add_deletions(&mut self, seed: u64) {
+        let mut draw = Draw::new(seed, "deletions");
+        for _ in 0..draw.below(12) {
+            let at = DAWN.saturating_add(ticks(draw.below(1200)));
+            let act = if draw.chance(50) {
+                let patience = if draw.chance(50) { draw.below(20) } else { draw.below(400) };
+                FlowAct::DeleteChild { which: draw.number(), patience }
+            } else {
+                FlowAct::TellJob { which: draw.number(), command: job_command(&mut draw) }
+            };
+            self.acts.push((at, act));
+        }
     }
 }
 
@@ -197,8 +217,12 @@ pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What a flow remembers of its jobs is what the jobs were, as people see both.
-pub(super) fn remembers<'r>(run: &Run, seen: impl Fn(RunId) -> Option<&'r AnyRun>) -> Result<(), Broken> {
+/// What a flow remembers of its jobs is what the jobs were, as people see both. One that was deleted is remembered as it was.
+pub(super) fn remembers<'r>(
+    run: &Run,
+    seen: impl Fn(RunId) -> Option<&'r AnyRun>,
+    is_leaving: impl Fn(RunId) -> bool,
+) -> Result<(), Broken> {
     for (at, entry) in run.state.flow.entries.iter().enumerate() {
         let Some(job) = &entry.job else { continue };
         let Some(number) = job.run else { continue };
@@ -210,7 +234,7 @@ pub(super) fn remembers<'r>(run: &Run, seen: impl Fn(RunId) -> Option<&'r AnyRun
             let is = format!("{} after {}", child.state.phase, child.state.retries);
             return broken(Guarantee::Together, format!("run {number} is {is}, and its flow {} tells {told}", run.id));
         }
-        if matches!(entry.stage, Stage::Over(_) | Stage::BackOff(_)) && !child.state.over {
+        if matches!(entry.stage, Stage::Over(_) | Stage::BackOff(_)) && !child.state.over && !is_leaving(number) {
             return broken(Guarantee::Together, format!("entry {at} of {} is over and its job is not", run.id));
         }
     }
@@ -219,7 +243,9 @@ pub(super) fn remembers<'r>(run: &Run, seen: impl Fn(RunId) -> Option<&'r AnyRun
 
 /// No job of a flow is open that its flow does not wait for.
 pub(super) fn ordered(engine: &Engine, job: &AnyRun) -> Result<(), Broken> {
-    let Some(attempt) = job.head().ordered_by.filter(|_| !job.finished()) else { return Ok(()) };
+    // What becomes of runs that workflows have ordered is up to their templates.
+    let of_flow = job.marks().ownership.owners.iter().any(|owner| owner["kind"] == KIND);
+    let Some(attempt) = job.head().ordered_by.filter(|_| of_flow && !job.finished()) else { return Ok(()) };
     let parent = engine.run(attempt.run).filter(|parent| !parent.finished());
     if parent.and_then(|parent| parent.child_of(attempt.task)) == Some(job.id()) {
         return Ok(());
@@ -259,8 +285,12 @@ pub(super) fn owned(
                 moves = true;
             }
             Stage::Active => {
-                let child = run.attempt_of(node).and_then(|_| entry.job.as_ref()?.run);
-                if child.and_then(|child| engine.run(child)).is_none_or(|child| child.finished()) {
+                let attempt = run.attempt_of(node);
+                let child = attempt.and_then(|_| entry.job.as_ref()?.run);
+                // Of one that was deleted while the controller was down the worker tells.
+                let told = attempt.is_some_and(|attempt| maker.answers_for(attempt) || starting.contains(&attempt));
+                let is_over = child.and_then(|child| engine.run(child)).map_or(!told, |child| child.finished());
+                if is_over {
                     return fail(format!("entry {at} waits for {child:?}, which is over"));
                 }
                 moves = true;

@@ -1,7 +1,7 @@
 //! One life of the controller: its event loop in virtual time and everything that is only in memory. A crash ends it.
 //! Beside it stand shadows, runs as their facts alone describe them, which must never differ from the engine's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_control::{Limits, Ticket, VirtualDisk, VirtualLoop};
 use octoflow_engine::{Engine, Run, argo, jobflow, kubejob, taskset, volcano};
@@ -32,6 +32,8 @@ pub(super) struct Life {
     /// Answers that are owed, each with its place in the world's plan.
     pub tickets: Vec<(usize, Ticket)>,
     pub fact_watches: FactWatches,
+    /// Runs that people are having deleted.
+    pub leaving: BTreeSet<RunId>,
     /// Tasks taken over beyond the machine's room; they count down as they end.
     pub excess: usize,
 }
@@ -64,7 +66,9 @@ impl Life {
             return broken(Guarantee::Acknowledged, notice.clone());
         }
         let (shadows, fact_watches) = (BTreeMap::new(), FactWatches::default());
-        let mut life = Self { event_loop, shadows, tickets: Vec::new(), fact_watches, excess: 0 };
+        let mut life =
+            Self { event_loop, shadows, tickets: Vec::new(), fact_watches, leaving: BTreeSet::new(), excess: 0 };
+        life.leaving.clone_from(disk.leaving());
         life.shadows_of(disk)?;
         Ok(life)
     }
@@ -102,6 +106,10 @@ impl Life {
         if let Some(cluster) = cluster {
             cluster.note_gangs(self, &commits);
         }
+        // A run that is over is released with the commit of its end, also when more is decided in the same step.
+        let (engine, leaving) = (self.event_loop.engine(), &self.leaving);
+        let gone = |run: &RunId, shadow: &Shadow| leaving.contains(run) || shadow.run.finished();
+        self.shadows.retain(|run, shadow| engine.run(*run).is_some() || !gone(run, shadow));
         if !commits.is_empty() && !self.event_loop.holds() {
             self.compare(commits.iter().flatten().map(|(run, _)| *run))?;
         }

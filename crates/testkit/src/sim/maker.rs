@@ -1,5 +1,5 @@
-//! The controller's worker that makes the jobs of flows, tests conditions and deletes jobs: slow, sometimes refused, and
-//! forgotten with the controller when that crashes. It submits through the same door as the real one.
+//! The controller's worker that makes the jobs of flows and the runs of resource templates, tests conditions and deletes jobs:
+//! slow, sometimes refused, and forgotten with the controller when that crashes. It submits through the same door as the real one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Order, Report, RunId, Task, Time,
-    request::{Answer, MakeRequest, Request},
+    request::{Answer, MakeRequest, ManifestText, ObjectRequest, Request},
     submission::{Stored, Submission, SubmitContext},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     calendar::{Calendar, Event, ticks},
@@ -33,6 +33,8 @@ pub(super) struct Maker {
     complete: bool,
     /// Jobs that were submitted so far.
     made: u64,
+    /// Runs that were deleted.
+    deleted: BTreeSet<RunId>,
 }
 
 struct Work {
@@ -62,7 +64,18 @@ impl Catalog for Everything {
 
 impl Maker {
     pub(super) fn new(seed: u64, templates: BTreeMap<String, Value>) -> Self {
-        Self { draw: Draw::new(seed, "maker"), work: BTreeMap::new(), templates, complete: false, made: 0 }
+        Self {
+            draw: Draw::new(seed, "maker"),
+            work: BTreeMap::new(),
+            templates,
+            complete: false,
+            made: 0,
+            deleted: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn note_deletion(&mut self, run: RunId) {
+        self.deleted.insert(run);
     }
 
     /// The controller is gone, and with it everything that was to be made.
@@ -148,6 +161,7 @@ impl Maker {
         };
         let request = match work.request.clone() {
             Request::Make(request) => request,
+            Request::Object(request) => return self.order(id, uid, &request, now, event_loop, calendar),
             Request::Probe(_) => {
                 let answer = if self.draw.chance(90) { Answer::Probed } else { Answer::Failed("closed".to_owned()) };
                 self.answer(id, answer, now, calendar);
@@ -161,11 +175,7 @@ impl Maker {
         };
         if let Some(child) = request.child {
             // It was made before, and goes on with everything else: both are in one commit.
-            if event_loop.engine().run(child).is_none() {
-                return broken(Guarantee::Together, format!("{id} waits for run {child}, which is not open"));
-            }
-            work.state = State::Done;
-            return Ok(None);
+            return self.wait_on(id, child, Answer::Object(Value::Null), now, event_loop, calendar);
         }
         let Some(template) = self.templates.get(&request.template) else {
             let why = format!("JobTemplate '{}' is missing", request.template);
@@ -195,6 +205,59 @@ impl Maker {
             }
         }
         Ok(Some("is refused".to_owned()))
+    }
+
+    /// Goes on waiting for a run that was made before: the engine tells of it, unless it was deleted meanwhile.
+    fn wait_on(
+        &mut self,
+        id: AttemptId,
+        child: RunId,
+        gone: Answer,
+        now: Time,
+        event_loop: &VirtualLoop,
+        calendar: &mut Calendar,
+    ) -> Result<Option<String>, Broken> {
+        if event_loop.engine().run(child).is_some() {
+            if let Some(work) = self.work.get_mut(&id) {
+                work.state = State::Done;
+            }
+            return Ok(None);
+        }
+        if !self.deleted.contains(&child) {
+            return broken(Guarantee::Together, format!("{id} waits for run {child}, which is not open"));
+        }
+        self.answer(id, gone, now, calendar);
+        Ok(Some(format!("finds that run {child} was deleted")))
+    }
+
+    /// Makes the run that a resource template orders.
+    fn order(
+        &mut self,
+        id: AttemptId,
+        uid: &str,
+        request: &ObjectRequest,
+        now: Time,
+        event_loop: &mut VirtualLoop,
+        calendar: &mut Calendar,
+    ) -> Result<Option<String>, Broken> {
+        let known = event_loop.engine().run(id.run).and_then(|run| run.child_of(id.task));
+        if let Some(child) = request.child.or(known) {
+            let gone = Answer::Refused("it was deleted while it was waited for".to_owned());
+            return self.wait_on(id, child, gone, now, event_loop, calendar);
+        }
+        if self.draw.chance(4) {
+            self.answer(id, Answer::Refused("there is no queue".to_owned()), now, calendar);
+            return Ok(Some("is refused".to_owned()));
+        }
+        let submission = ordered(id, uid, request, now)?;
+        let name = submission.name.clone();
+        self.made += 1;
+        let run = RunId(FIRST + self.made);
+        let ticket = event_loop.submit(run, Box::new(submission), None, Acceptance::default());
+        if let Some(work) = self.work.get_mut(&id) {
+            work.state = State::Submitted(ticket);
+        }
+        Ok(Some(format!("submits {name} as run {run}")))
     }
 
     /// Reads the answers to what was handed in.
@@ -283,6 +346,38 @@ fn submission(
         at: now,
         manifest: admitted.manifest,
         stored: Stored::default(),
+        previous: None,
+        parent: Some(id.run),
+        ordered_by: Some(id),
+        context: SubmitContext::default(),
+    })
+}
+
+/// Makes the submission of a run that a resource template orders, as the controller does.
+fn ordered(id: AttemptId, uid: &str, request: &ObjectRequest, now: Time) -> Result<Submission, Broken> {
+    let ManifestText::Inline(text) = &request.manifest else {
+        return broken(Guarantee::Admitted, format!("{id} orders something that lies elsewhere"));
+    };
+    let mut object: Value = serde_json::from_str(text)
+        .or_else(|error| broken(Guarantee::Admitted, format!("{id} orders no object: {error}")))?;
+    // TaskSets are called by letters and digits only.
+    let owner = uid.replace('-', "");
+    let name = format!("c{owner}t{}a{}r{}", id.task, id.attempt, request.retries);
+    object["metadata"] = json!({"name": name});
+    if let Some(owner) = &request.owner {
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "name": owner.name, "uid": owner.uid,
+        }]);
+    }
+    let admitted = admit(&object, &Everything)
+        .or_else(|problems| broken(Guarantee::Admitted, format!("{}\n{object:#}", problems.render(false))))?;
+    Ok(Submission {
+        name,
+        namespace: request.namespace.clone(),
+        uid: format!("{uid}#{}/{}/{}", request.retries, id.task, id.attempt),
+        at: now,
+        manifest: admitted.manifest,
+        stored: admitted.stored,
         previous: None,
         parent: Some(id.run),
         ordered_by: Some(id),

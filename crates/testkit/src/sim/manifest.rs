@@ -5,6 +5,7 @@ mod call;
 mod dress;
 mod graph;
 mod leaf;
+mod order;
 
 use serde_json::{Value, json};
 
@@ -21,6 +22,8 @@ pub(super) struct Taste {
     pub failing: u64,
     /// Nodes a run may have, about.
     pub size: u64,
+    /// Resource templates that order runs, none of which needs more than so many slots at once.
+    pub orders: Option<usize>,
 }
 
 /// A Workflow object.
@@ -98,6 +101,13 @@ impl Maker<'_> {
         }
         if !self.leaves.is_empty() && self.draw.chance(40) {
             return self.draw.pick(&self.leaves).clone();
+        }
+        if let Some(slots) = self.taste.orders
+            && self.draw.chance(50)
+        {
+            let made = self.order(slots);
+            self.leaves.push(made.clone());
+            return made;
         }
         let made = self.leaf();
         self.leaves.push(made.clone());

@@ -50,6 +50,10 @@ pub const FLOWS: u64 = 7_000_000_000;
 /// Worlds of seeds from here on have runs of every kind in a cluster: nodes and queues change, and tasks are ended for others.
 pub const COMPANIES: u64 = 8_000_000_000;
 
+/// Worlds of seeds from here on have workflows that order runs of every kind beside JobFlows and others, and people end and delete
+/// what was ordered.
+pub const PARENTS: u64 = 9_000_000_000;
+
 /// What can be expected of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
@@ -151,7 +155,7 @@ impl World {
             let (acts, cluster) = (cluster::acts(seed)?, Some(Cluster::new(seed)));
             return Ok(Self { seed, flavour: Flavour::Wild, capacity, acts, cluster, flows: None });
         }
-        if seed >= COMPANIES {
+        if (COMPANIES..PARENTS).contains(&seed) {
             let capacity = Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 };
             let (acts, cluster, flows) = (company::acts(seed)?, Cluster::new(seed), company::flows(seed));
             return Ok(Self {
@@ -180,19 +184,21 @@ impl World {
         let limited = draw.chance(50);
         let mut acts = Vec::new();
         for run in 1..=runs {
+            let orders = seed >= PARENTS && (run == 1 || draw.chance(40));
             let taste = Taste {
+                orders: orders.then_some(slots),
                 timed: wild,
                 limited,
                 failing: *draw.pick(&[0, 5, 10, 25, 60]),
                 size: draw.between(8, if runs > 1 { 30 } else { 60 }),
             };
             let name = format!("w{run}");
-            if seed >= FLOWS && (run == 1 || draw.chance(40)) {
+            if seed >= FLOWS && !orders && (run == 1 || draw.chance(40)) {
                 let at = DAWN.saturating_add(ticks(draw.below(200) * (run - 1)));
                 acts.extend(flow::acts(seed, RunId(run), at)?);
                 continue;
             }
-            if seed >= JOBS && (run == 1 || draw.chance(50)) {
+            if seed >= JOBS && !orders && (run == 1 || draw.chance(50)) {
                 let at = DAWN.saturating_add(ticks(draw.below(200) * (run - 1)));
                 if (KUBE_JOBS..FLOWS).contains(&seed) {
                     acts.extend(kubejob::acts(seed, RunId(run), at)?);
@@ -201,7 +207,7 @@ impl World {
                 }
                 continue;
             }
-            let a_task_set = mixed && (run == 1 || draw.chance(60));
+            let a_task_set = mixed && !orders && (run == 1 || draw.chance(60));
             if a_task_set {
                 let at = DAWN.saturating_add(ticks(draw.below(200) * (run - 1)));
                 acts.extend(taskset::acts(seed, RunId(run), at, slots)?);
@@ -236,7 +242,10 @@ impl World {
         if (FAMILIES..JOBS).contains(&seed) {
             tie(seed, &mut acts);
         }
-        let flows = (seed >= FLOWS).then(|| FlowPlan::new(seed, slots));
+        let mut flows = (seed >= FLOWS).then(|| FlowPlan::new(seed, slots));
+        if let Some(plan) = flows.as_mut().filter(|_| seed >= PARENTS) {
+            plan.add_deletions(seed);
+        }
         Ok(Self { seed, flavour, capacity, acts, cluster: None, flows })
     }
 

@@ -13,8 +13,8 @@ use std::{
 };
 
 use octoflow_testkit::sim::{
-    CLUSTERS, COMPANIES, Crashes, Effort, FAMILIES, FLOWS, Flavour, JOBS, KUBE_JOBS, MIXED, Report, Watch, World,
-    explore, run,
+    CLUSTERS, COMPANIES, Crashes, Effort, FAMILIES, FLOWS, Flavour, JOBS, KUBE_JOBS, MIXED, PARENTS, Report, Watch,
+    World, explore, run,
 };
 
 /// Seeds that once broke a guarantee, with what it was.
@@ -41,6 +41,9 @@ const BROKE_ONCE: &[(u64, &str)] = &[
     (1_000_040_445, "a record that was on its way to the disk was packed again when runs were restored meanwhile"),
     (1_000_000_508, "replicas that were queued and dropped in one turn came to the scheduler"),
     (7_000_000_041, "a pod that is started again in its place lost its room while its run had more to decide"),
+    (9_000_002_253, "a run that was deleted before its end left tasks running that nobody had told to end"),
+    (9_000_002_490, "a daemon whose steps ended with the termination of the run was not killed"),
+    (9_000_000_000, "a run that ended in the step in which it was deleted was packed, and its record refused"),
 ];
 
 const WHOLE: &str = "no worker panics while it adds to the sum";
@@ -143,6 +146,18 @@ fn kubernetes_jobs_keep_the_guarantees_when_the_controller_crashes_around_every_
 fn flows_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
     let report = attack(&(FLOWS + 10_000..FLOWS + 10_003).collect::<Vec<_>>(), Effort::Everywhere);
     assert!(report.crashes > 100, "{report:?}");
+}
+
+#[test]
+fn workflows_that_order_runs_keep_the_guarantees_with_and_without_crashes() {
+    let report = attack(&(PARENTS..PARENTS + 150).collect::<Vec<_>>(), Effort::Light);
+    assert!(report.crashes > 300, "hardly anything crashed: {report:?}");
+}
+
+#[test]
+fn workflows_that_order_runs_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
+    let report = attack(&(PARENTS + 10_000..PARENTS + 10_003).collect::<Vec<_>>(), Effort::Everywhere);
+    assert!(report.crashes > 100, "hardly anything crashed: {report:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! A daemon that is up counts as over for those that wait for it and holds no slot.
 
 use octoflow_model::{
-    NodeIx, Order,
+    NodeIx, Order, Shutdown,
     argo::{Phase, Role, WorkflowFact},
 };
 
@@ -53,9 +53,10 @@ impl Turn<'_> {
         if node.phase.fulfilled() {
             return;
         }
-        let Body::Retry { attempts } = &node.body else { return self.stop_daemon(at, false) };
+        let at_once = self.run.state.head.shutdown == Some(Shutdown::Terminate);
+        let Body::Retry { attempts } = &node.body else { return self.stop_daemon(at, at_once) };
         match attempts.last().copied().filter(|last| !self.run.state.node(*last).phase.fulfilled()) {
-            Some(last) => self.stop_daemon(last, false),
+            Some(last) => self.stop_daemon(last, at_once),
             None => self.finish(at, Phase::Succeeded, ""),
         }
     }

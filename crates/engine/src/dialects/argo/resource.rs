@@ -38,6 +38,7 @@ impl View<'_> {
             success: condition(&asked.success_condition),
             failure: condition(&asked.failure_condition),
             child: state.children.get(&at).copied(),
+            retries: self.run.replaced_runs().len() as u32,
         })
     }
 

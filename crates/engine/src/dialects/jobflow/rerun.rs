@@ -244,6 +244,7 @@ mod tests {
         let kept = &plan.entries["a"];
         assert_eq!(kept.job.as_ref().unwrap().tasks["t"]["Succeeded"], 2);
         assert_eq!(kept.history.len(), 1);
+        assert_eq!(plan.kept().collect::<Vec<_>>(), ["a"], "a completed job stays, and so the plan counts it");
         assert_eq!((plan.entries["c"].tries, &plan.entries["c"].job), (2, &None), "its jobs keep their names");
         assert!(renewed(&failed())["spec"]["shutdown"].is_null());
     }

@@ -84,5 +84,5 @@ fn plan_json(plan: &RerunPlan) -> Value {
         .iter()
         .map(|one| json!({"node": one.node, "display": one.display, "why": one.why.to_string()}))
         .collect();
-    json!({"rerun": rerun, "reuse": plan.reuse.keys().collect::<Vec<_>>()})
+    json!({"rerun": rerun, "reuse": plan.kept().collect::<Vec<_>>()})
 }

@@ -51,7 +51,8 @@ impl Sim<'_> {
             }
         }
         let fresh = retry_manifest(&object, &[]);
-        let before: PreviousRun = plan.before(vec![old]);
+        let runs = seen.replaced_runs().iter().copied().chain([old]).collect();
+        let before: PreviousRun = plan.before(runs);
         let submission = Submission {
             name: seen.state.head.name.to_string(),
             namespace: seen.state.head.namespace.to_string(),

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn worlds_differ_and_are_not_too_large() {
-        let taste = Taste { timed: true, limited: true, failing: 20, size: 40 };
+        let taste = Taste { timed: true, limited: true, failing: 20, size: 40, orders: None };
         let made: Vec<Value> = (0..50).map(|seed| workflow(seed, taste, "w")).collect();
         assert!(made.windows(2).all(|pair| pair[0] != pair[1]));
         assert!(made.iter().any(|one| one.to_string().contains("depends")));
