@@ -110,25 +110,3 @@ fn a_job_and_its_features_run_here_without_a_server_and_are_linted() {
     broken["spec"]["plugins"][0]["pluginType"] = json!("Foo");
     assert_eq!(stage.octoflow(&["lint", &stage.file("b.json", broken.to_string())]).code, 6);
 }
-
-#[test]
-fn a_job_that_is_retried_brings_out_a_run_of_its_own() {
-    let stage = Stage::new();
-    let job = stage.file("job.json", task_set("exit 7").to_string());
-    let id = done(stage.octoflow(&["job", "submit", "-f", &job])).trim().to_owned();
-    let names = [id.clone(), format!("{id}r1"), format!("{id}r2")];
-    let name = format!("submittedjob/{id}");
-    for (at, run) in names.iter().enumerate() {
-        if at > 0 {
-            done(stage.octoflow(&["retry", &name]));
-        }
-        crate::stage::eventually("a run comes out", || stage.task_set(run).is_some());
-        stage.until(&id, "failed");
-        assert!(done(stage.octoflow(&["get", &name])).contains(&format!("TaskSet {run}")));
-    }
-    assert!(stage.task_set(&id).is_some(), "the run of the first try stays");
-    done(stage.octoflow(&["delete", &name]));
-    for run in &names {
-        crate::stage::eventually("what came out goes with the job", || stage.task_set(run).is_none());
-    }
-}

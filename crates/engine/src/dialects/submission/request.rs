@@ -44,7 +44,7 @@ impl Run {
                 let plugin = self.state.walk.plugin().ok_or("no plugin has its turn")?;
                 (plugin.key.clone(), self.call_request(plugin, table))
             }
-            CHILD => (self.child_name(), Request::Submit(self.submit_request())),
+            CHILD => (self.state.head.name.to_string(), Request::Submit(self.submit_request())),
             node => return Err(format!("a submitted job has no node {node}")),
         };
         Ok(Task { name, call: Some(Box::new(request)), ..Task::default() })
@@ -93,37 +93,24 @@ impl Run {
     }
 
     /// Returns the key under which a plugin knows a question that it is asked again. A gate that is asked once more, because
-    /// something may have changed, is asked another question, and so is every plugin when the job is retried.
+    /// something may have changed, is asked another question.
     fn idempotency_key(&self, plugin: &BoundPlugin) -> String {
-        let (id, asks) = (self.child_name(), self.state.walk.asks);
+        let (id, asks) = (&self.state.head.name, self.state.walk.asks);
         if asks == 0 { format!("{id}/{}", plugin.key) } else { format!("{id}/{}#{asks}", plugin.key) }
-    }
-
-    /// Returns the name of the run that comes out: the job's own, and after a retry a further one, because the run of the try
-    /// before keeps its. TaskSets are called by letters and digits only.
-    fn child_name(&self) -> String {
-        let name = &self.state.head.name;
-        match self.replaced.len() {
-            0 => name.to_string(),
-            retries => format!("{name}r{retries}"),
-        }
     }
 
     fn submit_request(&self) -> SubmitRequest {
         let head = &self.state.head;
         SubmitRequest {
             namespace: head.namespace.to_string(),
-            name: self.child_name(),
-            seed: match self.replaced.len() {
-                0 => "job".to_owned(),
-                retries => format!("job/{retries}"),
-            },
+            name: head.name.to_string(),
+            seed: "job".to_owned(),
             manifest: self.child_manifest(),
             child: self.child(CHILD),
         }
     }
 
-    /// Returns the manifest of the run that came out: the job under its own name, with the header.
+    /// Returns the manifest of the run that came out: the job under the name of this one, with its header.
     fn child_manifest(&self) -> Value {
         let (state, head) = (&self.state, &self.state.head);
         let mut manifest = state.walk.job.clone();
@@ -139,7 +126,7 @@ impl Run {
         // One that is no mapping stays as it is, and is refused with its place.
         if let Some(metadata) = manifest["metadata"].as_object_mut() {
             metadata.retain(|field, _| !FOREIGN_METADATA.contains(&field.as_str()));
-            metadata.insert("name".to_owned(), json!(self.child_name()));
+            metadata.insert("name".to_owned(), json!(*head.name));
             metadata.insert("namespace".to_owned(), json!(*head.namespace));
             metadata.insert("ownerReferences".to_owned(), json!([self.owner()]));
             let labels = metadata.entry("labels").or_insert(Value::Null);
