@@ -58,7 +58,7 @@ mod worker;
 use archiver::Archiver;
 use dispatch::Dispatcher;
 pub use handle::owned;
-pub(crate) use handle::{Handle, owned_namespace, unless_outage};
+pub(crate) use handle::{Author, Handle, owned_namespace, unless_outage};
 use hooks::{DeliveryTotals, HookQueue, Hooks};
 use worker::{Outgoing, Worker};
 

@@ -113,6 +113,7 @@ impl Objects {
         to_do: Receiver<WorkItem>,
         supervisor: &Supervisor,
     ) -> io::Result<Self> {
+        let granted = builtin::Granted::new(handle.next_run());
         let resource_worker = ResourceWorker {
             handle,
             data_dir: data_dir.to_owned(),
@@ -121,7 +122,7 @@ impl Objects {
             answers: IdMap::default(),
             retries: BTreeMap::new(),
             held: IdMap::default(),
-            granted: builtin::Granted::new(),
+            granted,
             queue: queue.clone(),
             fetcher: Fetcher::new(data_dir, policy),
             supervisor: supervisor.clone(),

@@ -13,7 +13,7 @@ use std::{
 use octoflow_engine::{
     Command, Program,
     engine::Keyed,
-    kinds,
+    kinds::{self, Kind},
     schedule::{Scheduler, spec::NodeSpec},
 };
 use octoflow_model::{
@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 use super::Submit;
 use crate::{
     Claim, Error, clock,
-    event_loop::{Detail, Entered, InFlight, Message, Reply, RunSignal, Shown, Terms, Watcher, unit},
+    event_loop::{Detail, Entered, InFlight, Message, Reply, RunSignal, Shown, Terms, Watcher, reserved_in, unit},
     hooks::HookQueue,
     node::{self, NodeOverlay},
     objects::{
@@ -42,6 +42,13 @@ const MAX_CHILDREN: usize = 1_000_000;
 
 /// Where the answer to something that was put into the inbox comes out.
 type ReplyReceiver<T> = oneshot::Receiver<Result<T, Error>>;
+
+/// Who submits a run.
+pub(crate) struct Author {
+    /// Whom it is charged to. `None`: its namespace.
+    pub charged: Option<String>,
+    pub name: Option<String>,
+}
 
 #[derive(Clone)]
 pub(crate) struct Handle {
@@ -91,10 +98,17 @@ impl Handle {
         }
     }
 
+    /// Returns the number that the next run gets.
+    pub(crate) fn next_run(&self) -> RunId {
+        RunId(*self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
     /// Has nobody work on a run any more. Returns the changes that belong into the commit that deletes it, and the life
     /// hooks that are to be told of after it.
     pub(crate) fn forget_run(&self, row: &RunRow) -> Result<(Batch, BTreeSet<String>), Error> {
-        let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
+        let dialect = kinds::of_key(&row.kind).and_then(Kind::dialect);
+        let scope = dialect.map_or(row.namespace.as_str(), |dialect| reserved_in(dialect, &row.namespace));
+        let name = (scope.to_owned(), row.kind.clone(), row.name.clone());
         let events = self.ask(|reply| Message::Forget { run: row.run, name, reply })?;
         let hooks = events.iter().map(|event| event.plugin.clone()).collect();
         Ok((events.into_iter().map(|event| Change::PutDelivery(Box::new(event))).collect(), hooks))
@@ -297,11 +311,12 @@ impl Handle {
         submit: Submit,
         program: Program,
         uid: String,
-        submitted_by: Option<String>,
+        author: Author,
     ) -> Result<Entered, Error> {
         let claim = submit.claim.clone();
         let mut submission = self.submission(submit, uid, None)?;
-        submission.context.submitted_by = submitted_by;
+        submission.context.written_by = author.name.filter(|_| author.charged.is_none());
+        submission.context.submitted_by = author.charged;
         let terms = |_| Terms { claim, replaces: None, beside: Vec::new() };
         entered(self.hand(submission, Some(program), None, true, terms)?.await)
     }

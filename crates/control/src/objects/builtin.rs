@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_engine::plugins::builtin::{self, Context, ContextNeed, HISTORY};
+use octoflow_engine::{
+    plugins::builtin::{self, Context, ContextNeed, HISTORY},
+    submission::state::was_passed,
+};
 use octoflow_model::{
     AttemptId, RunId,
     plugin::{JOB_KIND, LifeState, submitted::mark},
@@ -12,16 +15,68 @@ use octoflow_model::{
 use octoflow_store::{Filter, LabelTest, Page, Reader, RunRow};
 
 use super::{ResourceWorker, Retry, action_error::ActionError};
-use crate::{Error, clock};
+use crate::{Error, clock, read};
 
 /// Limit of the open jobs of a user that are looked at; a quota is far below.
 const MAX_OPEN: usize = 10_000;
 /// Limit of the jobs without a label that are looked at to find those of a user whose id cannot be one.
 const MAX_UNLABELLED: usize = 1_000;
 
+/// Address of the gate whose passes hold places.
+const QUOTA: &str = "builtin:quota";
+
 /// Jobs that a quota has let pass, by user, until they have ended. Of two jobs that ask at the same time, the second must
-/// know of the first, which does not run yet.
-pub(super) type Granted = BTreeMap<String, BTreeSet<RunId>>;
+/// know of the first, which does not run yet. The facts of a job say the same, and are what a new process goes by.
+pub(super) struct Granted {
+    by_user: BTreeMap<String, BTreeSet<RunId>>,
+    /// The first run that this process was to accept.
+    first: RunId,
+    /// Earlier runs whose facts were looked at.
+    looked: BTreeSet<RunId>,
+}
+
+impl Granted {
+    /// Begins with a process, and the number of the first run that it accepts.
+    pub(super) fn new(first: RunId) -> Self {
+        Self { by_user: BTreeMap::new(), first, looked: BTreeSet::new() }
+    }
+
+    fn note(&mut self, user: &str, run: RunId) {
+        self.by_user.entry(user.to_owned()).or_default().insert(run);
+    }
+
+    /// Returns the open jobs of a user that were let pass, and forgets the others of that user.
+    fn of(&mut self, user: &str, open: &[RunRow]) -> BTreeSet<RunId> {
+        let granted = self.by_user.entry(user.to_owned()).or_default();
+        granted.retain(|run| open.iter().any(|job| job.run == *run));
+        let granted = granted.clone();
+        if granted.is_empty() {
+            self.by_user.remove(user);
+        }
+        granted
+    }
+
+    /// Notes which jobs of a user a process before this one let pass. Of each job the facts are read once.
+    fn recall(&mut self, user: &str, open: &[RunRow], reader: &Reader) -> Result<(), Error> {
+        let first = self.first;
+        for job in open.iter().filter(|job| job.run < first && job.phase == LifeState::Waiting.word()) {
+            if !self.looked.insert(job.run) {
+                continue;
+            }
+            match read::facts(reader, job.run) {
+                Ok(facts) if was_passed(&facts, QUOTA) => self.note(user, job.run),
+                Ok(_) => {}
+                Err(error) if error.is_outage() => {
+                    self.looked.remove(&job.run);
+                    return Err(error);
+                }
+                // A journal that cannot be read is told elsewhere, and a job without one is over.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
 
 impl ResourceWorker {
     pub(super) fn ask_builtin(&mut self, attempt: AttemptId, request: Box<BuiltinRequest>) {
@@ -51,7 +106,7 @@ impl ResourceWorker {
         }
         let answer = builtin::answer(&request.name, &request.input, &request.options, &context)?;
         if need == ContextNeed::Running && answer["decision"] == "pass" {
-            self.granted.entry(user.to_owned()).or_default().insert(attempt.run);
+            self.granted.note(user, attempt.run);
         }
         Ok(answer)
     }
@@ -61,12 +116,8 @@ impl ResourceWorker {
         let reader = self.handle.store.reader()?;
         let open = [LifeState::Waiting, LifeState::Running, LifeState::Suspended];
         let jobs = self.jobs_of(&reader, user, &open, MAX_OPEN)?;
-        let granted = self.granted.entry(user.to_owned()).or_default();
-        granted.retain(|run| jobs.iter().any(|job| job.run == *run));
-        let granted = granted.clone();
-        if granted.is_empty() {
-            self.granted.remove(user);
-        }
+        self.granted.recall(user, &jobs, &reader)?;
+        let granted = self.granted.of(user, &jobs);
         let mut running = 0;
         for job in jobs.iter().filter(|job| job.run != asking) {
             running += u32::from(holds_place(&reader, job, &granted)?);

@@ -111,7 +111,7 @@ impl ResourceWorker {
                 continue;
             }
             let mut manifest = order.given.clone();
-            // The run that asks is nobody's name.
+            // The engine knows who submitted the run that asks, and writes it down.
             submitted::stamp(order.kind, &mut manifest, "");
             manifest["kind"] = json!(order.kind.name);
             manifest["metadata"]["name"] = json!(name);

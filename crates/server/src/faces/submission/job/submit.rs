@@ -33,7 +33,7 @@ pub(super) async fn submit(mut call: Call) -> Outcome {
         return plan::plan(&call, namespace, object).await.map(Some);
     }
     let (claim, manager) = (call.claim()?, "octoflow-v1".to_owned());
-    let options = WriteOptions { claim, manager, unique_everywhere: true, ..WriteOptions::default() };
+    let options = WriteOptions { claim, manager, ..WriteOptions::default() };
     let made = call.create(job_kind(), namespace, object, options).await?.object;
     Ok(Some(json!({"jobID": made["metadata"]["name"]})))
 }
