@@ -18,7 +18,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, Revision, RunId, mark::Ownership, meta::DEFAULT_NAMESPACE, plugin::FEATURE_KIND,
-    submission::Submission,
+    previous::PreviousRun, submission::Submission,
 };
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
@@ -333,6 +333,21 @@ impl Handle {
         let claim = submit.claim.clone();
         let submission = self.submission(submit, uid, ordered_by)?;
         self.hand_in(submission, None, claim, watcher, beside)
+    }
+
+    /// Accepts a run that another one orders, in the place of one that is over and that the same order was for before its
+    /// owner was retried. What that one logged is kept for this one.
+    pub(crate) fn enter_instead(
+        &self,
+        submit: Submit,
+        uid: String,
+        ordered_by: AttemptId,
+        old: RunId,
+    ) -> Result<RunId, Error> {
+        let mut submission = self.submission(submit, uid, Some(ordered_by))?;
+        let runs = read::numbers(&self.store.reader()?, old)?;
+        submission.previous = Some(Box::new(PreviousRun { runs, ..PreviousRun::default() }));
+        self.hand_in(submission, Some(old), None, None, |_| Vec::new())
     }
 
     fn submission(&self, submit: Submit, uid: String, ordered_by: Option<AttemptId>) -> Result<Submission, Error> {

@@ -1,8 +1,10 @@
 //! The commands of the pipeline, as somebody types them.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::stage::{Said, Stage, task_set};
+use crate::stage::{Said, Stage, eventually, task_set};
 
 #[track_caller]
 fn done(said: Said) -> String {
@@ -55,7 +57,7 @@ fn features_plugins_and_jobs_from_the_command_line() {
     assert!(done(stage.octoflow(&["job", "detail", &id])).contains("exitCode: 0"));
     done(stage.octoflow(&["feature", "disable", "f"]));
     done(stage.octoflow(&["delete", &id]));
-    crate::stage::eventually("what came out goes with the job", || stage.task_set(&id).is_none());
+    eventually("what came out goes with the job", || stage.task_set(&id).is_none());
     done(stage.octoflow(&["feature", "delete", "f", "g"]));
     assert_eq!(stage.octoflow(&["feature", "delete", "f"]).code, 3);
     assert_eq!(stage.octoflow(&["job", "detail", "nobody"]).code, 3);
@@ -76,6 +78,73 @@ fn jobs_are_stopped_and_resumed_like_any_run_before_and_after_the_hand_over() {
     stage.until(&other, "suspended");
     done(stage.octoflow(&["stop", &other]));
     stage.until(&other, "stopped");
+}
+
+#[test]
+fn logs_that_are_followed_before_the_hand_over_show_what_runs_after_it() {
+    let stage = Stage::new();
+    let address = stage.plugins.says("gate", json!({"decision": "suspend", "reason": "full"}));
+    stage.plugin("AccessGate", "g", &address);
+    let id = stage.submit(&task_set("echo first line; sleep 0.5; echo last line"));
+    stage.until(&id, "suspended");
+    let said = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| stage.octoflow(&["logs", "-f", &id]));
+        std::thread::sleep(Duration::from_secs(1));
+        assert!(!follower.is_finished(), "it waits for the run that comes out");
+        done(stage.octoflow(&["resume", &id]));
+        follower.join().unwrap()
+    });
+    let lines = done(said);
+    let (first, last) = (lines.find("first line"), lines.find("last line"));
+    assert!(first.is_some() && first < last, "{lines}");
+    stage.until(&id, "succeeded");
+    assert_eq!(done(stage.octoflow(&["logs", "-f", &id])), lines, "later they are the same");
+}
+
+#[test]
+fn a_job_is_retried_by_its_id_when_it_is_over_and_walks_again() {
+    let stage = Stage::new();
+    let address = stage.plugins.says("gate", json!({"decision": "suspend", "reason": "full"}));
+    stage.plugin("AccessGate", "g", &address);
+    let marks = stage.path("marks");
+    let id = stage.submit(&task_set(&format!("echo x >> {marks}; test $(wc -l < {marks}) -gt 1")));
+    stage.until(&id, "suspended");
+    let refused = stage.octoflow(&["retry", &id]);
+    assert!(refused.code != 0 && refused.err.contains("the job is not over yet"), "{refused}");
+    stage.plugins.says("gate", json!({"decision": "pass"}));
+    done(stage.octoflow(&["resume", &id]));
+    stage.until(&id, "failed");
+    let options = stage.octoflow(&["retry", &id, "--restart-successful", "--node-field-selector", "phase=Failed"]);
+    assert!(options.code != 0 && options.err.contains("there is nothing to choose"), "{options}");
+    done(stage.octoflow(&["retry", &id]));
+    eventually("it is done again", || stage.job(&id)["job"]["state"] == "succeeded");
+    assert_eq!(std::fs::read_to_string(&marks).unwrap().lines().count(), 2, "the same command ran twice");
+    let keys = stage.plugins.asked("gate").into_iter().map(|asked| asked.head["idempotency-key"].clone());
+    let first = format!("{id}/AccessGate.g.test");
+    assert_eq!(keys.collect::<Vec<_>>(), [first.clone(), first + "~1"], "the gate was asked another question");
+    assert!(done(stage.octoflow(&["get", &format!("taskset/{id}")])).contains("Succeeded"));
+    let over = stage.octoflow(&["retry", &id]);
+    assert!(over.code != 0 && over.err.contains("the job has succeeded"), "{over}");
+    done(stage.octoflow(&["delete", &id]));
+    eventually("what came out goes with the job", || stage.task_set(&id).is_none());
+}
+
+#[test]
+fn a_retry_may_make_another_kind_of_a_job() {
+    let stage = Stage::new();
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "jobID": "kinds1",
+        "spec": {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [
+            {"name": "main", "image": "busybox", "command": ["sh", "-c", "false"]}]}}},
+    });
+    let id = stage.submit(&job);
+    stage.until(&id, "failed");
+    let of_job = "/apis/batch/v1/namespaces/default/jobs/kinds1";
+    assert!(stage.object(of_job).is_some(), "{:#}", stage.trace(&id));
+    stage.plugin("TemplateTranslator", "t", &stage.plugins.says("translate", task_set("true")));
+    done(stage.octoflow(&["retry", &id]));
+    eventually("it is done again", || stage.job(&id)["job"]["state"] == "succeeded");
+    assert!(stage.task_set(&id).is_some() && stage.object(of_job).is_none(), "what came out before is gone");
 }
 
 #[test]
