@@ -21,7 +21,7 @@ use octoflow_engine::{
 use octoflow_model::{Fact, RunId, Time, submission::Stored};
 use octoflow_runtime::{
     artifacts::ArtifactClient,
-    calls::HttpRuntime,
+    calls::{Caller, HttpRuntime},
     egress::Policy,
     null::NullRuntime,
     port::{Condition, Runtime, Sink},
@@ -179,8 +179,15 @@ impl Controller {
             Machine { data_dir: config.data_dir.as_path().into(), host_paths: host_paths.into(), node: node.clone() };
         let hook_channel = HookQueue::new();
         let hook_queue = hook_channel.0.clone();
-        let handle =
-            Handle::new(messages.clone(), store.clone(), next_run, work_items.clone(), machine, hook_queue.clone());
+        let handle = Handle::new(
+            messages.clone(),
+            store.clone(),
+            next_run,
+            work_items.clone(),
+            machine,
+            hook_queue.clone(),
+            Caller::new(&plugin_policy),
+        );
         let hooks = Hooks::start(hook_channel, engine.plugins().clone(), store.clone(), &plugin_policy, &supervisor)?;
         let objects =
             Objects::start(handle.clone(), &config.data_dir, policy.clone(), sink(), work_items, to_do, &supervisor)

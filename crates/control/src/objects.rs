@@ -65,6 +65,8 @@ pub(crate) enum WorkItem {
     RunChanged(RunId),
     /// This stored object changed.
     ObjectChanged(Key),
+    /// Asks a built-in plugin in a trial, which takes no place of a quota.
+    Try(Box<BuiltinRequest>, Sender<Answer>),
     /// A fetch from another machine ended.
     Fetched(AttemptId, fetch::Fetched),
     Close,
@@ -270,6 +272,7 @@ impl ResourceWorker {
                 self.look(|target| *target == Target::Stored(key.clone()));
                 self.release_held(&key);
             }
+            WorkItem::Try(request, to) => self.try_builtin(&request, &to),
             WorkItem::Fetched(attempt, fetched) => self.fetched(attempt, fetched),
             WorkItem::Close => return ControlFlow::Break(()),
         }

@@ -17,9 +17,15 @@ use octoflow_engine::{
     schedule::{Scheduler, spec::NodeSpec},
 };
 use octoflow_model::{
-    AttemptId, Fact, Revision, RunId, mark::Ownership, meta::DEFAULT_NAMESPACE, plugin::FEATURE_KIND,
-    previous::PreviousRun, submission::Submission,
+    AttemptId, Fact, Revision, RunId,
+    mark::Ownership,
+    meta::DEFAULT_NAMESPACE,
+    plugin::FEATURE_KIND,
+    previous::PreviousRun,
+    request::{Answer, BuiltinRequest},
+    submission::Submission,
 };
+use octoflow_runtime::calls::Caller;
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -63,6 +69,8 @@ pub(crate) struct Handle {
     pub(crate) declaring: Arc<Mutex<()>>,
     /// Who waits for objects to change.
     work_items: Sender<WorkItem>,
+    /// Calls plugins in trials.
+    pub(crate) caller: Arc<Caller>,
     /// Who is handing in a run.
     pub(crate) in_flight: InFlight,
     /// The name of this machine.
@@ -81,6 +89,7 @@ impl Handle {
         work_items: Sender<WorkItem>,
         machine: Machine,
         hooks: HookQueue,
+        caller: Caller,
     ) -> Self {
         let (next_run, values) = (Arc::new(Mutex::new(next_run)), Arc::default());
         Self {
@@ -92,10 +101,18 @@ impl Handle {
             declaring: Arc::default(),
             work_items,
             in_flight: InFlight::default(),
+            caller: Arc::new(caller),
             host: known::host().map(|host| node::dns(&host).into()),
             machine,
             hooks,
         }
+    }
+
+    /// Asks a built-in plugin in a trial.
+    pub(crate) fn try_builtin(&self, request: BuiltinRequest) -> Result<Answer, Error> {
+        let (to, answer) = mpsc::channel();
+        let _ = self.work_items.send(WorkItem::Try(Box::new(request), to));
+        answer.recv().map_err(|_| Error::Gone)
     }
 
     /// Returns the number that the next run gets.

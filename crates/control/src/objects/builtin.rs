@@ -1,7 +1,10 @@
 //! Questions to the built-in plugins: gathers what they need to know of the user's other jobs, and answers. Which plugin
 //! is asked, and what follows from the answer, is decided elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::mpsc::Sender,
+};
 
 use octoflow_engine::{
     plugins::builtin::{self, Context, ContextNeed, HISTORY},
@@ -80,8 +83,13 @@ impl Granted {
 
 impl ResourceWorker {
     pub(super) fn ask_builtin(&mut self, attempt: AttemptId, request: Box<BuiltinRequest>) {
-        let answer = match self.answer_builtin(attempt, &request) {
-            Ok(value) => Answer::Object(value),
+        let answer = match self.answer_builtin(attempt.run, &request) {
+            Ok(value) => {
+                if builtin::need(&request.name) == ContextNeed::Running && value["decision"] == "pass" {
+                    self.granted.note(user_of(&request), attempt.run);
+                }
+                Answer::Object(value)
+            }
             Err(ActionError::Refused(why)) => Answer::Refused(why),
             Err(ActionError::Unavailable) => {
                 self.retries.insert(attempt, Retry::Builtin(request));
@@ -91,24 +99,27 @@ impl ResourceWorker {
         self.answer(attempt, answer);
     }
 
-    fn answer_builtin(
-        &mut self,
-        attempt: AttemptId,
-        request: &BuiltinRequest,
-    ) -> Result<serde_json::Value, ActionError> {
-        let user = request.input["header"]["userID"].as_str().unwrap_or_default();
+    /// Asks for a job that will never run, so nobody has to remember it.
+    pub(super) fn try_builtin(&mut self, request: &BuiltinRequest, to: &Sender<Answer>) {
+        let nobody = RunId(u64::MAX);
+        let answer = match self.answer_builtin(nobody, request) {
+            Ok(value) => Answer::Object(value),
+            Err(ActionError::Refused(why)) => Answer::Refused(why),
+            Err(ActionError::Unavailable) => Answer::Refused("the storage is not available".to_owned()),
+        };
+        // Whoever asked may have gone.
+        let _ = to.send(answer);
+    }
+
+    fn answer_builtin(&mut self, asking: RunId, request: &BuiltinRequest) -> Result<serde_json::Value, ActionError> {
+        let user = user_of(request);
         let mut context = Context { now: clock::now(), ..Context::default() };
-        let need = builtin::need(&request.name);
-        match need {
+        match builtin::need(&request.name) {
             ContextNeed::Time => {}
-            ContextNeed::Running => context.running = self.running(user, attempt.run)?,
+            ContextNeed::Running => context.running = self.running(user, asking)?,
             ContextNeed::History => context.history = self.history(user)?,
         }
-        let answer = builtin::answer(&request.name, &request.input, &request.options, &context)?;
-        if need == ContextNeed::Running && answer["decision"] == "pass" {
-            self.granted.note(user, attempt.run);
-        }
-        Ok(answer)
+        Ok(builtin::answer(&request.name, &request.input, &request.options, &context)?)
     }
 
     /// Returns how many other jobs of the user run, or are past the gates and about to.
@@ -167,6 +178,10 @@ impl ResourceWorker {
         }
         Ok(found)
     }
+}
+
+fn user_of(request: &BuiltinRequest) -> &str {
+    request.input["header"]["userID"].as_str().unwrap_or_default()
 }
 
 /// Reports whether a job runs, or will as soon as what is left of its way is gone.

@@ -64,6 +64,63 @@ fn features_plugins_and_jobs_from_the_command_line() {
 }
 
 #[test]
+fn a_trial_calls_plugins_as_the_walk_does_and_stores_nothing() {
+    let stage = Stage::new();
+    let decorate = stage.plugins.on("decorate", |asked| {
+        let mut job = asked.body["job"].clone();
+        crate::stage::pod(&mut job)["containers"][0]["env"] = json!([{"name": "WHO", "value": "decorated"}]);
+        crate::plugins::Reply::Json(job)
+    });
+    let feature = json!({"name": "f", "author": "ann", "enabled": true, "authorization": "abc=", "jobSelector": {"expression": "*"},
+        "plugins": [{"pluginType": "TemplateDecorator", "callAddress": decorate},
+            {"pluginType": "TemplateTranslator", "callAddress": "builtin:job-form"},
+            {"pluginType": "AccessGate", "callAddress": "builtin:quota", "options": {"maxRunningPerUser": 1}}]});
+    let file = stage.file("feature.json", feature.to_string());
+    let form = json!({"kind": "JobForm", "roles": [{"name": "main", "image": "busybox", "command": "true"}]});
+    let job = stage.file("job.json", form.to_string());
+    done(stage.octoflow(&["feature", "register", &file]));
+    let count = || stage.get("/job/count").payload["count"].clone();
+    let before = count();
+    // With the features of the server, and with those of a file.
+    for words in
+        [&["feature", "test", "--job", &job, "--call"][..], &["feature", "test", &file, "--job", &job, "--call"]]
+    {
+        let told = done(stage.octoflow(words));
+        for part in
+            ["AccessGate.f.ann: called", "pass: 0 of 1 jobs of user ann run", "this would run:", "value: decorated"]
+        {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        let tried: Value = serde_json::from_str(&done(stage.octoflow(&[words, &["-o", "json"]].concat()))).unwrap();
+        assert_eq!(
+            (&tried["runs"]["kind"], tried["trace"].as_array().unwrap().len()),
+            (&json!("TaskSet"), 3),
+            "{tried:#}"
+        );
+    }
+    let asked = stage.plugins.asked("decorate");
+    assert_eq!(asked.len(), 4);
+    for asked in &asked {
+        assert_eq!(asked.head["authorization"], "Basic abc=");
+        assert!(asked.head["idempotency-key"].contains("/TemplateDecorator.f.ann?trial="), "{:?}", asked.head);
+    }
+    stage.plugins.says("decorate", json!({"kind": "TaskSet"}));
+    let failed = stage.octoflow(&["feature", "test", "--job", &job, "--call"]);
+    assert_eq!(failed.code, 1, "{failed}");
+    assert!(failed.out.contains("TemplateDecorator.f.ann"), "{failed}");
+    assert_eq!(count(), before, "nothing is stored");
+    // The quota remembers no job that was only tried.
+    stage.plugins.on("decorate", |asked| crate::plugins::Reply::Json(asked.body["job"].clone()));
+    let id = stage.submit(&form);
+    stage.until(&id, "succeeded");
+    let reader = json!({"forwho": "eve", "privileges": ["write_job"]});
+    let token = stage.ask("POST", "/tokens", &reader).payload["token"].as_str().unwrap().to_owned();
+    let body = json!({"job": crate::stage::submission(&form, json!({})), "features": [feature]});
+    let denied = stage.ask_with("POST", "/job/trial", &[("token", &token), ("authorization", "")], &body);
+    assert_eq!((denied.status, denied.code.as_str()), (403, "PERMISSION_DENIED"), "she may register no address");
+}
+
+#[test]
 fn jobs_are_stopped_and_resumed_like_any_run_before_and_after_the_hand_over() {
     let stage = Stage::new();
     let address = stage.plugins.says("gate", json!({"decision": "suspend", "reason": "full"}));
