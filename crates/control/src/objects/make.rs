@@ -2,8 +2,7 @@
 //! template is waited for. Also deletes such runs again. It never decides what follows.
 
 use octoflow_engine::{
-    admit::admit,
-    argo::resource,
+    admit::{admit, listed},
     kinds::{of_key, of_manifest},
 };
 use octoflow_model::{
@@ -120,7 +119,7 @@ impl ResourceWorker {
         };
         let parent = self.handle.store.reader()?.run(attempt.run)?;
         let parent = parent.ok_or_else(|| "the run that asks is gone".to_owned())?;
-        let admitted = admit(&manifest, &self.handle.catalog()?).map_err(|problems| resource::listed(&problems.0))?;
+        let admitted = admit(&manifest, &self.handle.catalog()?).map_err(|problems| listed(&problems.0))?;
         let submit = Submit {
             namespace: order.namespace().to_owned(),
             name: order.name().to_owned(),

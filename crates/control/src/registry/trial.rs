@@ -10,8 +10,7 @@ use std::{
 
 use octoflow_engine::{
     Capacity, Engine, Input,
-    admit::admit,
-    argo::resource,
+    admit::{admit, listed},
     engine::fold,
     plugins::{FeatureRecord, PluginTable},
     submission::{self, state::WalkStep},
@@ -161,7 +160,7 @@ impl Trial<'_> {
             Ok(admitted) => told["runs"] = admitted.manifest,
             Err(problems) => {
                 let kind = manifest["kind"].as_str().unwrap_or_default();
-                let why = resource::listed(&problems.0);
+                let why = listed(&problems.0);
                 (told["phase"], told["state"]) = (json!("failed"), json!("failed"));
                 told["message"] = json!(format!("its {kind} is refused: {why}"));
             }

@@ -12,8 +12,8 @@ use std::{
 };
 
 use octoflow_testkit::sim::{
-    CLUSTERS, COMPANIES, Crashes, Effort, FAMILIES, FLOWS, Failure, JOBS, KUBE_JOBS, MIXED, Report, Seen, Watch, World,
-    compare, explore, run,
+    CLUSTERS, COMPANIES, Crashes, Effort, FAMILIES, FLOWS, Failure, JOBS, KUBE_JOBS, MIXED, Report, Seen, WALKS, Watch,
+    World, compare, explore, run,
 };
 
 const HELP: &str = "\
@@ -29,7 +29,8 @@ The seeded simulator
     Worlds of seeds from 1000000000 on have TaskSets beside workflows; in those from 2000000000 on runs own others. Those
     from 3000000000 on have several nodes and queues, which change; those from 5000000000 on have Volcano Jobs,
     those from 6000000000 on Jobs of Kubernetes, those from 7000000000 on JobFlows; those from
-    8000000000 on have runs of every kind in a cluster.
+    8000000000 on have runs of every kind in a cluster; those from 9000000000 on have submitted jobs and plugins that
+    answer late, wrong or never.
 
     --crash-everywhere   one story more for every commit and both sides of it
     -v                   tell the story
@@ -38,7 +39,7 @@ A seed that fails is printed with the command that replays it. Add it to BROKE_O
 together with the fix.";
 
 /// By family of worlds: its first seed, and how many seeds of a night are attacked lightly and everywhere.
-const NIGHT: [(u64, u64, u64); 8] = [
+const NIGHT: [(u64, u64, u64); 9] = [
     (0, 7_000, 40),
     (MIXED, 1_500, 14),
     (FAMILIES, 500, 6),
@@ -47,6 +48,7 @@ const NIGHT: [(u64, u64, u64); 8] = [
     (KUBE_JOBS, 1_500, 14),
     (FLOWS, 1_000, 10),
     (COMPANIES, 1_000, 6),
+    (WALKS, 1_500, 14),
 ];
 
 /// Seeds of one day. Days come again after some decades.

@@ -1,8 +1,8 @@
 //! Flows while the story goes on: their requests go to the worker that makes jobs, templates change, and people tell jobs
 //! what to do.
 
-use octoflow_engine::{DialectRun, jobflow, volcano};
-use octoflow_model::{AttemptId, RunId};
+use octoflow_engine::{DialectRun, Run, jobflow, submission, volcano};
+use octoflow_model::{AttemptId, Order, RunId, Time};
 
 use super::Sim;
 use crate::sim::{
@@ -12,9 +12,18 @@ use crate::sim::{
 };
 
 impl Sim<'_> {
-    /// Reports whether the attempt is a request of a flow.
+    /// Reports whether the attempt is a request of a flow or a submitted job.
     pub(super) fn is_request(&self, id: AttemptId) -> bool {
-        self.disk.seen(id.run).is_some_and(|run| run.of::<jobflow::Run>().is_some())
+        let asks = |run: &Run| run.of::<jobflow::Run>().is_some() || run.of::<submission::Run>().is_some();
+        self.disk.seen(id.run).is_some_and(asks)
+    }
+
+    /// Sends an order to whoever makes runs and calls plugins.
+    pub(super) fn request(&mut self, order: &Order, now: Time) -> Result<(), Broken> {
+        if let Order::Start { attempt, task } = order {
+            self.disk.check_unanswered([(*attempt, &**task)])?;
+        }
+        self.maker.send(order, now, &mut self.calendar)
     }
 
     pub(super) fn make(&mut self, id: AttemptId) -> Result<(), Broken> {
