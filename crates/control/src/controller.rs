@@ -21,7 +21,7 @@ use octoflow_engine::{
 use octoflow_model::{Fact, RunId, Time, submission::Stored};
 use octoflow_runtime::{
     artifacts::ArtifactClient,
-    calls::HttpRuntime,
+    calls::{Caller, HttpRuntime},
     egress::Policy,
     null::NullRuntime,
     port::{Condition, Runtime, Sink},
@@ -58,7 +58,7 @@ mod worker;
 use archiver::Archiver;
 use dispatch::Dispatcher;
 pub use handle::owned;
-pub(crate) use handle::{Handle, owned_namespace, unless_outage};
+pub(crate) use handle::{Author, Handle, owned_namespace, unless_outage};
 use hooks::{DeliveryTotals, HookQueue, Hooks};
 use worker::{Outgoing, Worker};
 
@@ -151,13 +151,7 @@ impl Controller {
                 let _ = reports.send(Message::Reports(batch));
             })
         };
-        let (policy, plugin_policy, host_paths) = match &config.place {
-            Place::Processes(config) => {
-                (config.egress.clone(), config.plugin_egress.clone(), config.host_paths.clone())
-            }
-            // Whoever measures has plugins and hooks on the same machine.
-            Place::Nowhere => (Policy::strict(), Policy::local(), HostPaths::Any),
-        };
+        let (policy, plugin_policy, host_paths) = reachable(&config.place);
         let (supervisor, busy) = (Supervisor::default(), BusyTimer::default());
         let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone(), supervisor.clone());
         for deletion in sweep::due_deletions(&config.data_dir, &reader)? {
@@ -179,8 +173,16 @@ impl Controller {
             Machine { data_dir: config.data_dir.as_path().into(), host_paths: host_paths.into(), node: node.clone() };
         let hook_channel = HookQueue::new();
         let hook_queue = hook_channel.0.clone();
-        let handle =
-            Handle::new(messages.clone(), store.clone(), next_run, work_items.clone(), machine, hook_queue.clone());
+        let caller = Caller::new(&plugin_policy);
+        let handle = Handle::new(
+            messages.clone(),
+            store.clone(),
+            next_run,
+            work_items.clone(),
+            machine,
+            hook_queue.clone(),
+            caller,
+        );
         let hooks = Hooks::start(hook_channel, engine.plugins().clone(), store.clone(), &plugin_policy, &supervisor)?;
         let objects =
             Objects::start(handle.clone(), &config.data_dir, policy.clone(), sink(), work_items, to_do, &supervisor)
@@ -449,4 +451,13 @@ pub(crate) fn world(reader: &Reader) -> Result<SharedState, Error> {
     let mut world = SharedState::default();
     each_keyed(reader, |parsed| world.put(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
     Ok(world)
+}
+
+/// Returns what requests reach, what calls of plugins reach, and which paths of the machine tasks may mount.
+fn reachable(place: &Place) -> (Policy, Policy, HostPaths) {
+    match place {
+        Place::Processes(config) => (config.egress.clone(), config.plugin_egress.clone(), config.host_paths.clone()),
+        // Whoever measures has plugins and hooks on the same machine.
+        Place::Nowhere => (Policy::strict(), Policy::local(), HostPaths::Any),
+    }
 }

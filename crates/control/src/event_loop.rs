@@ -65,6 +65,7 @@ pub(crate) use driver::{DecidedBatch, Driver};
 use effect::{Answer, Commit, Effect, Effects, Settlement};
 pub(crate) use message::{Detail, Entered, Explained, Message, Reply, Shown, Terms};
 pub(crate) use restore::{Restored, StartProgress};
+pub(crate) use submit::reserved_in;
 pub(crate) use watcher::{Audience, RunSignal, Watcher};
 
 /// How long a decision nobody waits for may stay in memory.

@@ -65,6 +65,8 @@ pub(crate) enum WorkItem {
     RunChanged(RunId),
     /// This stored object changed.
     ObjectChanged(Key),
+    /// Asks a built-in plugin in a trial, which takes no place of a quota.
+    Try(Box<BuiltinRequest>, Sender<Answer>),
     /// A fetch from another machine ended.
     Fetched(AttemptId, fetch::Fetched),
     Close,
@@ -113,6 +115,7 @@ impl Objects {
         to_do: Receiver<WorkItem>,
         supervisor: &Supervisor,
     ) -> io::Result<Self> {
+        let granted = builtin::Granted::new(handle.next_run());
         let resource_worker = ResourceWorker {
             handle,
             data_dir: data_dir.to_owned(),
@@ -121,7 +124,7 @@ impl Objects {
             answers: IdMap::default(),
             retries: BTreeMap::new(),
             held: IdMap::default(),
-            granted: builtin::Granted::new(),
+            granted,
             queue: queue.clone(),
             fetcher: Fetcher::new(data_dir, policy),
             supervisor: supervisor.clone(),
@@ -269,6 +272,7 @@ impl ResourceWorker {
                 self.look(|target| *target == Target::Stored(key.clone()));
                 self.release_held(&key);
             }
+            WorkItem::Try(request, to) => self.try_builtin(&request, &to),
             WorkItem::Fetched(attempt, fetched) => self.fetched(attempt, fetched),
             WorkItem::Close => return ControlFlow::Break(()),
         }

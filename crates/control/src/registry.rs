@@ -49,6 +49,7 @@ pub(crate) mod steer;
 pub(crate) mod stored;
 mod submit;
 mod submitted;
+mod trial;
 mod view;
 mod watch;
 mod write;
@@ -79,6 +80,7 @@ pub use schema::{schema_name, schemas};
 pub use select::{FieldSelector, FieldTest, LabelSelector, Selection, SelectorError};
 pub use submit::{EXPECTED_START, Submitted, expected_start_text};
 pub use submitted::{JobFilter, job_kind, new_job_id};
+pub use trial::trial_table;
 pub use watch::{Change, Event, Watch};
 pub use write::{Created, DeleteOptions, Deleted, Propagation, WriteOptions};
 

@@ -130,6 +130,15 @@ pub fn advise_on_references(object: &Value, others: &dyn Catalog) -> Vec<Problem
     problems.into_iter().map(milder).chain(warnings).collect()
 }
 
+/// Joins problems into one line, each with its path.
+pub fn listed(problems: &[Problem]) -> String {
+    let line = |problem: &Problem| match &problem.path {
+        Some(path) => format!("{path}: {}", problem.message),
+        None => problem.message.clone(),
+    };
+    problems.iter().map(line).collect::<Vec<_>>().join("; ")
+}
+
 /// Admits one object, or returns all errors.
 pub fn admit(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
     examine(object, others)

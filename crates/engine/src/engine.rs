@@ -413,6 +413,7 @@ impl Engine {
         }
         let parent = submission.ordered_by.and_then(|attempt| self.runs.get(&attempt.run));
         submission.context.quiet = parent.is_some_and(|parent| parent.dialect().tells_for_children);
+        parent.into_iter().for_each(|parent| child::inherit_author(&mut submission, parent.head()));
         let opened = match program {
             Some(program) => Ok(Run::with(id, &submission, program)),
             None => Run::open(id, &submission),

@@ -16,7 +16,7 @@ use crate::{
     Config, Error, ServerFile, Tls,
     app::{App, Inner},
     gate::{
-        access::{Access, AdminSource, DefaultPassword, acceptable, digest, first},
+        access::{Access, AdminSource, DefaultPassword, acceptable, advice, digest, first},
         audit::Audit,
         hosts::Hosts,
         meter::Meter,
@@ -229,6 +229,9 @@ fn of_file(path: &Path) -> Result<AdminSource, Error> {
         let why = format!("its first line is to be the admin's token: {why}");
         Error::Unusable { path: path.to_owned(), why }
     })?;
+    if let Some(advice) = advice(token) {
+        tracing::warn!(file = %path.display(), "{advice}");
+    }
     Ok(AdminSource::File(digest(token.as_bytes())))
 }
 

@@ -9,6 +9,7 @@ mod hello;
 mod measure;
 mod oneshot;
 mod os;
+mod pages;
 mod replicas;
 mod restart;
 mod role;

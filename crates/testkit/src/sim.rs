@@ -23,6 +23,7 @@ pub(crate) mod runtime;
 mod taskset;
 mod tree;
 mod volcano;
+mod walk;
 mod watch;
 mod world;
 
@@ -48,4 +49,6 @@ pub use drive::{Ending, run};
 pub use explore::{Effort, Report, compare, explore};
 pub use failure::{Failure, Guarantee};
 pub use watch::Watch;
-pub use world::{CLUSTERS, COMPANIES, Crashes, FAMILIES, FLOWS, Flavour, JOBS, KUBE_JOBS, MIXED, PARENTS, World};
+pub use world::{
+    CLUSTERS, COMPANIES, Crashes, FAMILIES, FLOWS, Flavour, JOBS, KUBE_JOBS, MIXED, PARENTS, WALKS, World,
+};

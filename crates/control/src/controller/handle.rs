@@ -13,13 +13,19 @@ use std::{
 use octoflow_engine::{
     Command, Program,
     engine::Keyed,
-    kinds,
+    kinds::{self, Kind},
     schedule::{Scheduler, spec::NodeSpec},
 };
 use octoflow_model::{
-    AttemptId, Fact, Revision, RunId, mark::Ownership, meta::DEFAULT_NAMESPACE, plugin::FEATURE_KIND,
+    AttemptId, Fact, Revision, RunId,
+    mark::Ownership,
+    meta::DEFAULT_NAMESPACE,
+    plugin::FEATURE_KIND,
+    previous::PreviousRun,
+    request::{Answer, BuiltinRequest},
     submission::Submission,
 };
+use octoflow_runtime::calls::Caller;
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -27,7 +33,7 @@ use tokio::sync::oneshot;
 use super::Submit;
 use crate::{
     Claim, Error, clock,
-    event_loop::{Detail, Entered, InFlight, Message, Reply, RunSignal, Shown, Terms, Watcher, unit},
+    event_loop::{Detail, Entered, InFlight, Message, Reply, RunSignal, Shown, Terms, Watcher, reserved_in, unit},
     hooks::HookQueue,
     node::{self, NodeOverlay},
     objects::{
@@ -43,6 +49,13 @@ const MAX_CHILDREN: usize = 1_000_000;
 /// Where the answer to something that was put into the inbox comes out.
 type ReplyReceiver<T> = oneshot::Receiver<Result<T, Error>>;
 
+/// Who submits a run.
+pub(crate) struct Author {
+    /// Whom it is charged to. `None`: its namespace.
+    pub charged: Option<String>,
+    pub name: Option<String>,
+}
+
 #[derive(Clone)]
 pub(crate) struct Handle {
     pub messages: Sender<Message>,
@@ -56,6 +69,8 @@ pub(crate) struct Handle {
     pub(crate) declaring: Arc<Mutex<()>>,
     /// Who waits for objects to change.
     work_items: Sender<WorkItem>,
+    /// Calls plugins in trials.
+    pub(crate) caller: Arc<Caller>,
     /// Who is handing in a run.
     pub(crate) in_flight: InFlight,
     /// The name of this machine.
@@ -74,6 +89,7 @@ impl Handle {
         work_items: Sender<WorkItem>,
         machine: Machine,
         hooks: HookQueue,
+        caller: Caller,
     ) -> Self {
         let (next_run, values) = (Arc::new(Mutex::new(next_run)), Arc::default());
         Self {
@@ -85,16 +101,31 @@ impl Handle {
             declaring: Arc::default(),
             work_items,
             in_flight: InFlight::default(),
+            caller: Arc::new(caller),
             host: known::host().map(|host| node::dns(&host).into()),
             machine,
             hooks,
         }
     }
 
+    /// Asks a built-in plugin in a trial.
+    pub(crate) fn try_builtin(&self, request: BuiltinRequest) -> Result<Answer, Error> {
+        let (to, answer) = mpsc::channel();
+        let _ = self.work_items.send(WorkItem::Try(Box::new(request), to));
+        answer.recv().map_err(|_| Error::Gone)
+    }
+
+    /// Returns the number that the next run gets.
+    pub(crate) fn next_run(&self) -> RunId {
+        RunId(*self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
     /// Has nobody work on a run any more. Returns the changes that belong into the commit that deletes it, and the life
     /// hooks that are to be told of after it.
     pub(crate) fn forget_run(&self, row: &RunRow) -> Result<(Batch, BTreeSet<String>), Error> {
-        let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
+        let dialect = kinds::of_key(&row.kind).and_then(Kind::dialect);
+        let scope = dialect.map_or(row.namespace.as_str(), |dialect| reserved_in(dialect, &row.namespace));
+        let name = (scope.to_owned(), row.kind.clone(), row.name.clone());
         let events = self.ask(|reply| Message::Forget { run: row.run, name, reply })?;
         let hooks = events.iter().map(|event| event.plugin.clone()).collect();
         Ok((events.into_iter().map(|event| Change::PutDelivery(Box::new(event))).collect(), hooks))
@@ -297,11 +328,12 @@ impl Handle {
         submit: Submit,
         program: Program,
         uid: String,
-        submitted_by: Option<String>,
+        author: Author,
     ) -> Result<Entered, Error> {
         let claim = submit.claim.clone();
         let mut submission = self.submission(submit, uid, None)?;
-        submission.context.submitted_by = submitted_by;
+        submission.context.written_by = author.name.filter(|_| author.charged.is_none());
+        submission.context.submitted_by = author.charged;
         let terms = |_| Terms { claim, replaces: None, beside: Vec::new() };
         entered(self.hand(submission, Some(program), None, true, terms)?.await)
     }
@@ -318,6 +350,21 @@ impl Handle {
         let claim = submit.claim.clone();
         let submission = self.submission(submit, uid, ordered_by)?;
         self.hand_in(submission, None, claim, watcher, beside)
+    }
+
+    /// Accepts a run that another one orders, in the place of one that is over and that the same order was for before its
+    /// owner was retried. What that one logged is kept for this one.
+    pub(crate) fn enter_instead(
+        &self,
+        submit: Submit,
+        uid: String,
+        ordered_by: AttemptId,
+        old: RunId,
+    ) -> Result<RunId, Error> {
+        let mut submission = self.submission(submit, uid, Some(ordered_by))?;
+        let runs = read::numbers(&self.store.reader()?, old)?;
+        submission.previous = Some(Box::new(PreviousRun { runs, ..PreviousRun::default() }));
+        self.hand_in(submission, Some(old), None, None, |_| Vec::new())
     }
 
     fn submission(&self, submit: Submit, uid: String, ordered_by: Option<AttemptId>) -> Result<Submission, Error> {

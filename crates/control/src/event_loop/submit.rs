@@ -3,12 +3,17 @@
 
 use std::sync::PoisonError;
 
-use octoflow_engine::{Input, Program, dialect, rerun};
+use octoflow_engine::{Dialect, Input, Program, dialect, rerun};
 use octoflow_model::{RunId, Time, submission::Submission};
-use octoflow_store::Change;
+use octoflow_store::{Change, RunRow};
 
 use super::{EventLoop, Name, Terms, Watcher};
 use crate::Error;
+
+/// Returns where a name is taken while its run is on its way to the store: in its namespace, or everywhere.
+pub(crate) fn reserved_in<'a>(dialect: &Dialect, namespace: &'a str) -> &'a str {
+    if dialect.names_are_ids { "" } else { namespace }
+}
 
 impl EventLoop {
     pub(super) fn submit(
@@ -29,10 +34,11 @@ impl EventLoop {
         let known =
             dialect::of(&submission.manifest).map_err(|why| Error::Object { what: submission.name.clone(), why })?;
         let kind = known.kind.key.to_owned();
-        let name: Name = (submission.namespace.clone(), kind, submission.name.clone());
+        let scope = reserved_in(known, &submission.namespace).to_owned();
+        let name: Name = (scope, kind, submission.name.clone());
         // In this order: a name leaves the set when the store has it.
         let pending = self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(&name);
-        let holder = self.storage.reader()?.run_by_name(&name.0, Some(&name.1), &name.2)?;
+        let holder = self.holder(known, &submission)?;
         match replaces {
             // Somebody may have retried it, or deleted it, at the same time.
             Some(old) if self.replaced.contains(&old) => {
@@ -43,8 +49,8 @@ impl EventLoop {
             }
             Some(_) => {}
             None if pending || holder.is_some() => {
-                let (namespace, kind, name) = name;
-                return Err(Error::NameTaken { namespace, kind, name });
+                let namespace = holder.map_or(submission.namespace, |holder| holder.namespace);
+                return Err(Error::NameTaken { namespace, kind: name.1, name: name.2 });
             }
             None => {}
         }
@@ -73,6 +79,16 @@ impl EventLoop {
             self.claims.hold(run, claim);
         }
         Ok(())
+    }
+
+    /// Returns the run that has the name of a submission. Where names are ids that may be one of another namespace.
+    fn holder(&self, dialect: &Dialect, submission: &Submission) -> Result<Option<RunRow>, Error> {
+        let (reader, kind) = (self.storage.reader()?, dialect.kind.key);
+        let beside = reader.run_by_name(&submission.namespace, Some(kind), &submission.name)?;
+        if beside.is_some() || !dialect.names_are_ids {
+            return Ok(beside);
+        }
+        Ok(reader.runs_named(kind, &submission.name)?.into_iter().next())
     }
 
     /// A commit that is refused would take everything else of it along, so that is found out before.

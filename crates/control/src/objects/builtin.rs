@@ -1,9 +1,15 @@
 //! Questions to the built-in plugins: gathers what they need to know of the user's other jobs, and answers. Which plugin
 //! is asked, and what follows from the answer, is decided elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::mpsc::Sender,
+};
 
-use octoflow_engine::plugins::builtin::{self, Context, ContextNeed, HISTORY};
+use octoflow_engine::{
+    plugins::builtin::{self, Context, ContextNeed, HISTORY},
+    submission::state::was_passed,
+};
 use octoflow_model::{
     AttemptId, RunId,
     plugin::{JOB_KIND, LifeState, submitted::mark},
@@ -12,21 +18,78 @@ use octoflow_model::{
 use octoflow_store::{Filter, LabelTest, Page, Reader, RunRow};
 
 use super::{ResourceWorker, Retry, action_error::ActionError};
-use crate::{Error, clock};
+use crate::{Error, clock, read};
 
 /// Limit of the open jobs of a user that are looked at; a quota is far below.
 const MAX_OPEN: usize = 10_000;
 /// Limit of the jobs without a label that are looked at to find those of a user whose id cannot be one.
 const MAX_UNLABELLED: usize = 1_000;
 
+/// Address of the gate whose passes hold places.
+const QUOTA: &str = "builtin:quota";
+
 /// Jobs that a quota has let pass, by user, until they have ended. Of two jobs that ask at the same time, the second must
-/// know of the first, which does not run yet.
-pub(super) type Granted = BTreeMap<String, BTreeSet<RunId>>;
+/// know of the first, which does not run yet. The facts of a job say the same, and are what a new process goes by.
+pub(super) struct Granted {
+    by_user: BTreeMap<String, BTreeSet<RunId>>,
+    /// The first run that this process was to accept.
+    first: RunId,
+    /// Earlier runs whose facts were looked at.
+    looked: BTreeSet<RunId>,
+}
+
+impl Granted {
+    /// Begins with a process, and the number of the first run that it accepts.
+    pub(super) fn new(first: RunId) -> Self {
+        Self { by_user: BTreeMap::new(), first, looked: BTreeSet::new() }
+    }
+
+    fn note(&mut self, user: &str, run: RunId) {
+        self.by_user.entry(user.to_owned()).or_default().insert(run);
+    }
+
+    /// Returns the open jobs of a user that were let pass, and forgets the others of that user.
+    fn of(&mut self, user: &str, open: &[RunRow]) -> BTreeSet<RunId> {
+        let granted = self.by_user.entry(user.to_owned()).or_default();
+        granted.retain(|run| open.iter().any(|job| job.run == *run));
+        let granted = granted.clone();
+        if granted.is_empty() {
+            self.by_user.remove(user);
+        }
+        granted
+    }
+
+    /// Notes which jobs of a user a process before this one let pass. Of each job the facts are read once.
+    fn recall(&mut self, user: &str, open: &[RunRow], reader: &Reader) -> Result<(), Error> {
+        let first = self.first;
+        for job in open.iter().filter(|job| job.run < first && job.phase == LifeState::Waiting.word()) {
+            if !self.looked.insert(job.run) {
+                continue;
+            }
+            match read::facts(reader, job.run) {
+                Ok(facts) if was_passed(&facts, QUOTA) => self.note(user, job.run),
+                Ok(_) => {}
+                Err(error) if error.is_outage() => {
+                    self.looked.remove(&job.run);
+                    return Err(error);
+                }
+                // A journal that cannot be read is told elsewhere, and a job without one is over.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
 
 impl ResourceWorker {
     pub(super) fn ask_builtin(&mut self, attempt: AttemptId, request: Box<BuiltinRequest>) {
-        let answer = match self.answer_builtin(attempt, &request) {
-            Ok(value) => Answer::Object(value),
+        let answer = match self.answer_builtin(attempt.run, &request) {
+            Ok(value) => {
+                if builtin::need(&request.name) == ContextNeed::Running && value["decision"] == "pass" {
+                    self.granted.note(user_of(&request), attempt.run);
+                }
+                Answer::Object(value)
+            }
             Err(ActionError::Refused(why)) => Answer::Refused(why),
             Err(ActionError::Unavailable) => {
                 self.retries.insert(attempt, Retry::Builtin(request));
@@ -36,24 +99,27 @@ impl ResourceWorker {
         self.answer(attempt, answer);
     }
 
-    fn answer_builtin(
-        &mut self,
-        attempt: AttemptId,
-        request: &BuiltinRequest,
-    ) -> Result<serde_json::Value, ActionError> {
-        let user = request.input["header"]["userID"].as_str().unwrap_or_default();
+    /// Asks for a job that will never run, so nobody has to remember it.
+    pub(super) fn try_builtin(&mut self, request: &BuiltinRequest, to: &Sender<Answer>) {
+        let nobody = RunId(u64::MAX);
+        let answer = match self.answer_builtin(nobody, request) {
+            Ok(value) => Answer::Object(value),
+            Err(ActionError::Refused(why)) => Answer::Refused(why),
+            Err(ActionError::Unavailable) => Answer::Refused("the storage is not available".to_owned()),
+        };
+        // Whoever asked may have gone.
+        let _ = to.send(answer);
+    }
+
+    fn answer_builtin(&mut self, asking: RunId, request: &BuiltinRequest) -> Result<serde_json::Value, ActionError> {
+        let user = user_of(request);
         let mut context = Context { now: clock::now(), ..Context::default() };
-        let need = builtin::need(&request.name);
-        match need {
+        match builtin::need(&request.name) {
             ContextNeed::Time => {}
-            ContextNeed::Running => context.running = self.running(user, attempt.run)?,
+            ContextNeed::Running => context.running = self.running(user, asking)?,
             ContextNeed::History => context.history = self.history(user)?,
         }
-        let answer = builtin::answer(&request.name, &request.input, &request.options, &context)?;
-        if need == ContextNeed::Running && answer["decision"] == "pass" {
-            self.granted.entry(user.to_owned()).or_default().insert(attempt.run);
-        }
-        Ok(answer)
+        Ok(builtin::answer(&request.name, &request.input, &request.options, &context)?)
     }
 
     /// Returns how many other jobs of the user run, or are past the gates and about to.
@@ -61,12 +127,8 @@ impl ResourceWorker {
         let reader = self.handle.store.reader()?;
         let open = [LifeState::Waiting, LifeState::Running, LifeState::Suspended];
         let jobs = self.jobs_of(&reader, user, &open, MAX_OPEN)?;
-        let granted = self.granted.entry(user.to_owned()).or_default();
-        granted.retain(|run| jobs.iter().any(|job| job.run == *run));
-        let granted = granted.clone();
-        if granted.is_empty() {
-            self.granted.remove(user);
-        }
+        self.granted.recall(user, &jobs, &reader)?;
+        let granted = self.granted.of(user, &jobs);
         let mut running = 0;
         for job in jobs.iter().filter(|job| job.run != asking) {
             running += u32::from(holds_place(&reader, job, &granted)?);
@@ -116,6 +178,10 @@ impl ResourceWorker {
         }
         Ok(found)
     }
+}
+
+fn user_of(request: &BuiltinRequest) -> &str {
+    request.input["header"]["userID"].as_str().unwrap_or_default()
 }
 
 /// Reports whether a job runs, or will as soon as what is left of its way is gone.

@@ -38,6 +38,13 @@ pub(crate) struct SecretsChange {
 }
 
 impl SecretsChange {
+    /// Returns the credentials of a feature that had none before.
+    pub(crate) fn alone(self) -> FeatureSecrets {
+        let mut secrets = FeatureSecrets::default();
+        self.apply(&mut secrets);
+        secrets
+    }
+
     fn apply(self, secrets: &mut FeatureSecrets) {
         let set = |new: Option<String>, place: &mut Option<String>| {
             if let Some(text) = new {

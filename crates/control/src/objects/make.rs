@@ -2,14 +2,14 @@
 //! template is waited for. Also deletes such runs again. It never decides what follows.
 
 use octoflow_engine::{
-    admit::admit,
-    argo::resource,
+    admit::{admit, listed},
     kinds::{of_key, of_manifest},
 };
 use octoflow_model::{
     AttemptId, Report, RunId,
     request::{Answer, MakeRequest, SubmitRequest},
 };
+use octoflow_store::RunRow;
 use serde_json::Value;
 
 use super::{Key, ResourceWorker, Retry, action_error::ActionError, identity::Identity};
@@ -119,7 +119,7 @@ impl ResourceWorker {
         };
         let parent = self.handle.store.reader()?.run(attempt.run)?;
         let parent = parent.ok_or_else(|| "the run that asks is gone".to_owned())?;
-        let admitted = admit(&manifest, &self.handle.catalog()?).map_err(|problems| resource::listed(&problems.0))?;
+        let admitted = admit(&manifest, &self.handle.catalog()?).map_err(|problems| listed(&problems.0))?;
         let submit = Submit {
             namespace: order.namespace().to_owned(),
             name: order.name().to_owned(),
@@ -128,10 +128,23 @@ impl ResourceWorker {
             claim: None,
         };
         let uid = Identity::of(&parent.uid, order.seed()).uid();
-        match self.handle.enter(submit, uid.clone(), Some(attempt), None) {
+        let kind = of_manifest(&submit.manifest).map_err(|problem| problem.message)?;
+        let entered = match self.made_before_retry(attempt, order, &uid)? {
+            None => self.handle.enter(submit, uid.clone(), Some(attempt), None),
+            // Plugins may make another kind of it this time.
+            Some(old) if old.archived && old.kind != kind.key => {
+                self.remove_run(old.run)?;
+                self.handle.enter(submit, uid.clone(), Some(attempt), None)
+            }
+            Some(old) if old.archived => self.handle.enter_instead(submit, uid.clone(), attempt, old.run),
+            Some(_) => return Ok(Made::NameBusy(format!("'{}' is being done again by itself", order.name()))),
+        };
+        match entered {
             Ok(_) => Ok(Made::Submitted),
             // It was submitted by an earlier try, whose answer was lost with the storage.
-            Err(_) if self.handle.store.reader()?.run_by_uid(&uid)?.is_some() => Ok(Made::Submitted),
+            Err(_) if self.handle.store.reader()?.run_by_uid(&uid)?.is_some_and(|row| row.run > attempt.run) => {
+                Ok(Made::Submitted)
+            }
             Err(Error::NameTaken { .. }) if self.is_being_deleted(&manifest, order)? => {
                 Ok(Made::NameBusy(format!("an earlier '{}' is being deleted", order.name())))
             }
@@ -142,6 +155,20 @@ impl ResourceWorker {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns the run that the same order was for before the run that orders it was retried.
+    fn made_before_retry(
+        &self,
+        attempt: AttemptId,
+        order: &OrderedRun,
+        uid: &str,
+    ) -> Result<Option<RunRow>, ActionError> {
+        // A flow counts its orders, so each of them makes a run of its own.
+        let OrderedRun::Given(_) = order else { return Ok(None) };
+        let found = self.handle.store.reader()?.run_by_uid(uid)?;
+        // A retry is a new run, so what it orders is newer.
+        Ok(found.filter(|row| row.run < attempt.run))
     }
 
     /// Makes a manifest of the template as it is now, or says that it is missing.

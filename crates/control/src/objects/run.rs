@@ -1,6 +1,9 @@
 //! Actions of resource templates on workflows and TaskSets: each is a run of its own in the same controller.
 
-use octoflow_engine::{Command, admit::admit, argo::resource};
+use octoflow_engine::{
+    Command,
+    admit::{admit, listed},
+};
 use octoflow_model::{RunId, request::ObjectAction};
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
@@ -111,14 +114,14 @@ impl ResourceWorker {
                 continue;
             }
             let mut manifest = order.given.clone();
-            // The run that asks is nobody's name.
+            // The engine knows who submitted the run that asks, and writes it down.
             submitted::stamp(order.kind, &mut manifest, "");
             manifest["kind"] = json!(order.kind.name);
             manifest["metadata"]["name"] = json!(name);
             manifest["metadata"]["namespace"] = json!(order.namespace);
             add_owner(&mut manifest, order.request);
             let catalog = self.handle.catalog()?;
-            let admitted = admit(&manifest, &catalog).map_err(|problems| resource::listed(&problems.0))?;
+            let admitted = admit(&manifest, &catalog).map_err(|problems| listed(&problems.0))?;
             let submit = Submit {
                 namespace: order.namespace.clone(),
                 name: name.clone(),

@@ -12,10 +12,12 @@ const KIND_LABEL: &str = "octoflow.io/job-kind";
 
 /// Writes into a new submitted job who hands it in; nobody can say that of himself.
 pub(crate) fn stamp(kind: &Kind, object: &mut Value, written_by: &str) {
+    if let Some(sign) = kind.dialect().and_then(|dialect| dialect.sign) {
+        sign(object, written_by);
+    }
     if kind.key != JOB_KIND || !object["spec"].is_object() {
         return;
     }
-    object["spec"]["submittedBy"] = json!(written_by);
     for (label, field) in [(USER_LABEL, "userID"), (KIND_LABEL, "jobKind")] {
         let value = object["spec"][field].as_str().unwrap_or_default().to_owned();
         if !value.is_empty()

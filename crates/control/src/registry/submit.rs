@@ -7,7 +7,12 @@ use octoflow_model::RunId;
 use serde_json::{Value, json};
 
 use super::{Cause, Created, Fault, Kind, Registry, WriteOptions, admission::AdmittedRun, meta};
-use crate::{Claim, Error, clock, controller::Submit, event_loop::Entered, name_suffix, new_uid, park};
+use crate::{
+    Claim, Error, clock,
+    controller::{Author, Submit},
+    event_loop::Entered,
+    name_suffix, new_uid, park,
+};
 
 /// Number of tries when a generated name is taken.
 const NAME_TRIES: usize = 8;
@@ -79,7 +84,7 @@ impl Registry {
                 "" => generated_name(kind, &prefix)?,
                 name => name.to_owned(),
             };
-            if options.unique_everywhere {
+            if options.dry_run && kind.dialect().is_some_and(|dialect| dialect.names_are_ids) {
                 self.check_unique(kind, &name)?;
             }
             object["metadata"]["name"] = json!(name);
@@ -102,7 +107,9 @@ impl Registry {
                 return Err(Fault::Exists { kind, name });
             }
             let (submit, program) = into_submit(namespace, &name, admitted, claim);
-            match self.handle().enter_shown(submit, program, new_uid()?, options.submitted_by.clone()).await {
+            let written_by = Some(options.written_by.clone()).filter(|name| !name.is_empty());
+            let author = Author { charged: options.submitted_by.clone(), name: written_by };
+            match self.handle().enter_shown(submit, program, new_uid()?, author).await {
                 Ok(Entered { shown: Some((revision, mut object)), .. }) => {
                     object["metadata"]["resourceVersion"] = json!(revision.to_string());
                     return Ok(Submitted::New(Created { object, warnings }));

@@ -25,7 +25,8 @@ pub struct JobFilter {
 }
 
 impl JobFilter {
-    fn index(&self) -> Filter {
+    /// Returns the same conditions on rows.
+    pub fn index(&self) -> Filter {
         let mut labels = Vec::new();
         if !self.users.is_empty() {
             labels.push(LabelTest::In { key: term::USER.to_owned(), values: self.users.clone() });

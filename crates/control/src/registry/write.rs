@@ -33,8 +33,6 @@ pub struct WriteOptions {
     pub submitted_by: Option<String>,
     /// Who writes, by name. A submitted job says so, whatever its manifest says.
     pub written_by: String,
-    /// Refuse a name that an object of this kind has in any namespace: whoever makes it names it without one.
-    pub unique_everywhere: bool,
 }
 
 #[derive(Clone, Debug, Default)]

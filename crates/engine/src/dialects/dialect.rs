@@ -94,6 +94,10 @@ pub struct Dialect {
     pub tells_for_children: bool,
     /// Reports whether the tasks of a manifest need a key pair, which is drawn when it is submitted. `None`: never.
     pub wants_keys: Option<fn(&Value) -> bool>,
+    /// Writes into a manifest who submits it, which nobody can say of himself. `None`: its manifests do not say.
+    pub sign: Option<fn(&mut Value, &str)>,
+    /// True if a name is an id: no two of its runs share one, in whatever namespaces.
+    pub names_are_ids: bool,
 }
 
 /// Equal tasks as a manifest alone describes them.

@@ -2,13 +2,15 @@
 //! happens: nobody watches objects, and nothing is inferred from what exists. Which runs are ordered, and what their ends
 //! mean, is up to the parent's dialect.
 
-use octoflow_model::{AttemptId, RunId, Shutdown, Time};
+use std::sync::Arc;
+
+use octoflow_model::{AttemptId, RunId, Shutdown, Submission, Time};
 
 use super::Engine;
 use crate::{
-    dialects::dialect::ChildEvent,
+    dialects::dialect::{self, ChildEvent},
     engine::input::{Command, Outcome},
-    run::Run,
+    run::{Run, head::Head},
 };
 
 impl Engine {
@@ -138,5 +140,15 @@ impl Engine {
                 self.stops.push_back((child, command.clone()));
             }
         }
+    }
+}
+
+/// Notes in a submission that another run ordered who is behind it: whoever submitted that one. Nobody else can be named.
+pub(super) fn inherit_author(submission: &mut Submission, parent: &Head) {
+    let owned = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+    submission.context.submitted_by = owned(&parent.submitted_by);
+    submission.context.written_by = owned(&parent.written_by);
+    if let Some(sign) = dialect::of(&submission.manifest).ok().and_then(|dialect| dialect.sign) {
+        sign(&mut submission.manifest, parent.author());
     }
 }

@@ -31,8 +31,10 @@ pub struct Head {
     /// Whom it waits for in a circle, if it does, or did when it ended.
     pub deadlock: Option<Arc<str>>,
     pub deadlock_at: Option<Time>,
-    /// Who submitted it, as far as that is known.
+    /// Whom its usage is charged to, if that is not its namespace.
     pub submitted_by: Option<Arc<str>>,
+    /// Who submitted it, if that is somebody else.
+    pub written_by: Option<Arc<str>>,
     /// True if life hooks hear of the run that ordered this one, and not of this one.
     pub quiet: bool,
     /// Microseconds by which the wall clock was ahead of the engine's time on submission.
@@ -62,6 +64,7 @@ impl Head {
             deadlock: None,
             deadlock_at: None,
             submitted_by: submission.context.submitted_by.as_deref().map(Into::into),
+            written_by: submission.context.written_by.as_deref().map(Into::into),
             quiet: submission.context.quiet,
             skew: submission.context.skew,
         }
@@ -97,6 +100,11 @@ impl Head {
     pub(crate) fn shut_down(&self, how: Shutdown, at: Time) -> Option<RunFact> {
         let changes = self.shutdown.is_none() || (self.shutdown, how) == (Some(Shutdown::Stop), Shutdown::Terminate);
         changes.then_some(RunFact::ShuttingDown { how, at })
+    }
+
+    /// Returns the name of who submitted it; empty if that is not known.
+    pub fn author(&self) -> &str {
+        self.submitted_by.as_deref().or(self.written_by.as_deref()).unwrap_or_default()
     }
 
     /// Reports whether the run is being ended, by a command or by its deadline.

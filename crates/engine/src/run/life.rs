@@ -68,7 +68,7 @@ pub(crate) fn header(dialect: &Dialect, head: &Head, labels: &Labels) -> Value {
         "jobName": &*head.name,
         "jobKind": dialect.kind.name,
         "jobUID": &*head.uid,
-        "userID": head.submitted_by.as_deref().unwrap_or_default(),
+        "userID": head.author(),
         "namespace": &*head.namespace,
         "labels": labels,
     })

@@ -61,6 +61,9 @@ pub struct SubmitContext {
     /// Who submitted it: the user that its usage is charged to. `None`: the namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_by: Option<String>,
+    /// The name of who submitted it, if that is not whom it is charged to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written_by: Option<String>,
     /// Life hooks hear of the run that ordered this one, and not of this one.
     #[serde(skip_serializing_if = "is_false")]
     pub quiet: bool,

@@ -408,6 +408,7 @@ fn submission() -> Submission {
             skew: -250_000,
             queue: Some(text("research")),
             submitted_by: Some(text("ada")),
+            written_by: Some(text("admin")),
             quiet: true,
             keys: Some(Box::new(KeyPair { private: text("secret"), public: text("shown") })),
         },

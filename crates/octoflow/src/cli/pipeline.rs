@@ -62,7 +62,7 @@ pub(crate) struct FeatureTest {
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub job: JobFile,
-    /// Also call the plugins from here, one after the other, and show what would come out
+    /// Also have the server call the plugins as it would for the job, and show what would come out
     #[arg(long)]
     pub call: bool,
     #[arg(short, long, value_parser = one_of::<ObjectFormats>, value_name = "json|yaml")]

@@ -1,6 +1,5 @@
 //! `octoflow feature|plugin|job …`: the submission pipeline of a server, through `/v1`.
 
-mod call;
 mod feature;
 mod job;
 mod plugin;

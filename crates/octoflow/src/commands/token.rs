@@ -65,7 +65,10 @@ pub(crate) fn token(command: &TokenCommand, context: &Context) -> Result<Exit> {
             return Ok(worst);
         }
         TokenCommand::SetAdmin { password } => {
-            client.put(&Address::of(&["api", "octoflow", "v1", "admin"]), &json!({"token": secret(password)?}))?;
+            let address = Address::of(&["api", "octoflow", "v1", "admin"]);
+            let set = client.put(&address, &json!({"token": secret(password)?}))?;
+            let warnings = set["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            warnings.for_each(|warning| output.warn(warning));
             output.line("the administrator has another password")?;
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{DONE, Stage, submission, task_set};
+use crate::stage::{DONE, Stage, eventually, submission, task_set};
 
 #[test]
 fn a_submission_with_a_wrong_parameter_answers_its_code_and_makes_no_job() {
@@ -85,6 +85,50 @@ fn what_is_not_there_has_the_status_of_its_own_for_jobs() {
     assert_eq!(stage.ask("PUT", "/job/stop", &json!({})).code, "LACK_OF_PARAM");
     assert_eq!(stage.ask("PUT", "/job/resume/x", &json!({"jobID": 7})).code, "WRONG_PARAM");
     assert_eq!(stage.ask("PUT", "/job/stop/x", &json!({"reason": "r".repeat(5000)})).code, "WRONG_PARAM");
+}
+
+#[test]
+fn pl_43_of_two_jobs_with_one_id_in_two_namespaces_one_passes() {
+    let stage = Stage::new();
+    for round in 0..30 {
+        let mut set = task_set("true");
+        set["metadata"]["name"] = json!(format!("same{round}"));
+        let submit = |namespace: &str| {
+            let mut body = submission(&set, json!({}));
+            body["jobNameSpace"] = json!(namespace);
+            stage.ask("POST", "/job", &body).code
+        };
+        let mut codes = std::thread::scope(|scope| {
+            let other = scope.spawn(|| submit("two"));
+            [submit("one"), other.join().unwrap()]
+        });
+        codes.sort();
+        assert_eq!(codes, [DONE, "UNSUPPORTED_OPERATION"], "round {round}");
+    }
+}
+
+#[test]
+fn a_job_that_a_workflow_makes_is_its_submitter_s() {
+    let stage = Stage::new();
+    let wanted = json!({"forwho": "bob", "privileges": ["write_job", "read_job"]});
+    let token = stage.ask("POST", "/tokens", &wanted).payload["token"].as_str().unwrap().to_owned();
+    let made = |name: &str, token: &str| {
+        let job = json!({
+            "apiVersion": "octoflow.io/v1alpha1", "kind": "SubmittedJob", "metadata": {"name": name},
+            "spec": {"userID": "u1", "jobName": "n", "jobKind": "TaskSet", "submittedBy": "root", "job": task_set("true")},
+        });
+        let template = json!({"name": "t", "resource": {"action": "create", "manifest": job.to_string()}});
+        let workflow = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": format!("makes-{name}")},
+            "spec": {"entrypoint": "t", "templates": [template]},
+        });
+        stage.post("/apis/argoproj.io/v1alpha1/namespaces/default/workflows", token, &workflow);
+        eventually("the job is there", || stage.get(&format!("/job/detail/{name}")).status == 200);
+        assert_eq!(stage.until(name, "succeeded")["job"]["state"], "succeeded");
+        stage.trace(name)["header"]["submittedBy"].clone()
+    };
+    assert_eq!(made("ofbob", &token), "bob");
+    assert_eq!(made("ofadmin", "admin"), "admin");
 }
 
 #[test]

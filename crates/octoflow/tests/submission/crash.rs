@@ -98,6 +98,37 @@ fn what_a_gate_held_is_still_held_after_a_kill_and_is_resumed() {
 }
 
 #[test]
+fn a_quota_counts_whom_it_let_pass_before_the_server_was_killed() {
+    let mut stage = Stage::new();
+    let quota = json!({"maxRunningPerUser": 1, "recheckSeconds": 1});
+    stage.feature("q", json!([{"pluginType": "AccessGate", "callAddress": "builtin:quota", "options": quota}]));
+    let slow = stage.plugins.on("slow", |asked| Reply::Late(Duration::from_secs(2), asked.body["job"].clone()));
+    stage.plugin("TemplateDecorator", "slow", &slow);
+    let first = stage.submit(&task_set("true"));
+    eventually("the first is past the gate", || !stage.plugins.asked("slow").is_empty());
+    stage.kill_and_restart();
+    let second = stage.submit(&task_set("true"));
+    stage.until(&second, "suspended");
+    let reason = stage.trace(&second)["message"].to_string();
+    assert!(reason.contains("user u1 has 1 jobs running"), "{reason}");
+    stage.until(&first, "succeeded");
+    eventually("its place is free", || stage.job(&second)["job"]["state"] == "succeeded");
+}
+
+#[test]
+fn pl_35_a_run_that_goes_while_the_server_is_down_leaves_its_job_stopped() {
+    let mut stage = Stage::new();
+    let id = stage.submit(&task_set("sleep 60"));
+    stage.until(&id, "running");
+    let address = stage.kill();
+    let said = stage.octoflow(&["delete", &format!("taskset/{id}"), "--force"]);
+    assert_eq!(said.code, 0, "{said}");
+    stage.start_again(&address);
+    stage.until(&id, "stopped");
+    assert!(stage.task_set(&id).is_none());
+}
+
+#[test]
 fn pl_35_a_run_that_somebody_deletes_leaves_its_job_stopped() {
     let mut stage = Stage::new();
     let id = stage.submit(&task_set("sleep 60"));

@@ -109,6 +109,15 @@ impl Stage {
         self.ask("GET", path, &Value::Null)
     }
 
+    /// Creates an object over the Kubernetes API with a token.
+    #[track_caller]
+    pub(crate) fn post(&self, path: &str, token: &str, object: &Value) {
+        let headers = [("token", token), ("content-type", "application/json")];
+        let address = self.server.as_ref().unwrap().address;
+        let reply = http::ask(address, "POST", path, &headers, object.to_string().as_bytes());
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    }
+
     /// Reads an object over the Kubernetes API.
     pub(crate) fn object(&self, path: &str) -> Option<Value> {
         let reply = http::ask(self.server.as_ref().unwrap().address, "GET", path, &[], b"");

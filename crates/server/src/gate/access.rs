@@ -20,7 +20,7 @@ mod verify;
 pub(crate) use credentials::{AdminSource, Credentials, DefaultPassword, Entry, NewToken};
 use fair_queue::Party;
 pub(crate) use owner::Ends;
-pub(crate) use password::acceptable;
+pub(crate) use password::{acceptable, advice};
 pub(crate) use privilege::Privileges;
 use rate_limit::RateLimiter;
 pub(crate) use scope::Scope;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{
     beside, flood, flows,
     measure::{Outcome, Taken, Tools},
-    oneshot, replicas, restart,
+    oneshot, pages, replicas, restart,
     role::{Role, heard},
     row::{Goal, Line, median, seconds},
     sched, shape,
@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Rows by the names they can be asked for.
-pub const NAMES: [&str; 18] = [
+pub const NAMES: [&str; 19] = [
     "proc-10k",
     "taskset",
     "volcano",
@@ -33,6 +33,7 @@ pub const NAMES: [&str; 18] = [
     "beside",
     "sched",
     "walk",
+    "pages",
 ];
 
 /// How large the rows are.
@@ -90,6 +91,7 @@ pub fn run(name: &str, size: Size, tools: &Tools) -> Result<Vec<Line>, Box<dyn s
         "beside" => beside::beside(size, tools),
         "sched" => sched::sched(size, tools),
         "walk" => walk::walk(size, tools),
+        "pages" => pages::pages(size, tools),
         _ => Err(format!("there is no row `{name}`; choose from: {}", NAMES.join(", ")).into()),
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use octoflow_testkit::sim::{
     CLUSTERS, COMPANIES, Crashes, Effort, FAMILIES, FLOWS, Failure, JOBS, KUBE_JOBS, MIXED, PARENTS, Report, Seen,
-    Watch, World, compare, explore, run,
+    WALKS, Watch, World, compare, explore, run,
 };
 
 const HELP: &str = "\
@@ -30,7 +30,8 @@ The seeded simulator
     from 3000000000 on have several nodes and queues, which change; those from 5000000000 on have Volcano Jobs,
     those from 6000000000 on Jobs of Kubernetes, those from 7000000000 on JobFlows; those from
     8000000000 on have runs of every kind in a cluster; in those from 9000000000 on workflows order runs of every kind, which
-    people end and delete.
+    people end and delete; those from
+    10000000000 on have submitted jobs and plugins that answer late, wrong or never.
 
     --crash-everywhere   one story more for every commit and both sides of it
     -v                   tell the story
@@ -39,7 +40,7 @@ A seed that fails is printed with the command that replays it. Add it to BROKE_O
 together with the fix.";
 
 /// By family of worlds: its first seed, and how many seeds of a night are attacked lightly and everywhere.
-const NIGHT: [(u64, u64, u64); 9] = [
+const NIGHT: [(u64, u64, u64); 10] = [
     (0, 7_000, 40),
     (MIXED, 1_500, 14),
     (FAMILIES, 500, 6),
@@ -49,6 +50,7 @@ const NIGHT: [(u64, u64, u64); 9] = [
     (FLOWS, 1_000, 10),
     (COMPANIES, 1_000, 6),
     (PARENTS, 1_000, 10),
+    (WALKS, 1_500, 14),
 ];
 
 /// Seeds of one day. Days come again after some decades.

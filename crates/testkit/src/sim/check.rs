@@ -10,6 +10,7 @@ use octoflow_engine::{
     },
     jobflow::Run as FlowRun,
     kubejob::Run as KubeJobRun,
+    submission::Run as WalkRun,
     taskset::Run as TaskSetRun,
     volcano::Run as JobRun,
 };
@@ -26,7 +27,7 @@ use super::{
     life::Life,
     maker::Maker,
     runtime::Runtime,
-    taskset, volcano,
+    taskset, volcano, walk,
 };
 
 /// G7: two runs that should be one.
@@ -40,6 +41,13 @@ pub(super) fn same(live: &AnyRun, folded: &AnyRun) -> Result<(), Broken> {
         }
         let told = format!("the Job is {:?} in memory and {:?} by its facts", live.state, folded.state);
         return broken(Guarantee::Fold, told);
+    }
+    if let (Some(live), Some(folded)) = (live.of::<WalkRun>(), folded.of::<WalkRun>()) {
+        if live.state == folded.state {
+            return Ok(());
+        }
+        let (live, folded) = (&*live.state, &*folded.state);
+        return broken(Guarantee::Fold, format!("the job is {live:?} in memory and {folded:?} by its facts"));
     }
     match (live.of::<TaskSetRun>(), folded.of::<TaskSetRun>()) {
         (Some(live), Some(folded)) if live.state == folded.state => Ok(()),
@@ -92,6 +100,9 @@ pub(super) fn grown(run: &AnyRun, fact: &Fact) -> Result<(), Broken> {
     }
     if let Some(run) = run.of::<FlowRun>() {
         return flow::grown(run, fact);
+    }
+    if let Some(run) = run.of::<WalkRun>() {
+        return walk::grown(run, fact);
     }
     let run = run.of::<Run>().expect("the simulator knows every dialect");
     let added = match fact {
@@ -178,6 +189,12 @@ pub(super) fn owned(
             // One that was accepted begins later.
             if !life.event_loop.is_accepted(*id) {
                 flow::owned(run, (engine, wake_at), maker, (&starting, &ending), now)?;
+            }
+            continue;
+        }
+        if let Some(run) = run.of::<WalkRun>() {
+            if !life.event_loop.is_accepted(*id) {
+                walk::owned(run, (engine, wake_at), maker, &starting, now)?;
             }
             continue;
         }

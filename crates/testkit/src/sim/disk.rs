@@ -10,9 +10,9 @@ use octoflow_engine::{
     argo::{self, node::Node},
     jobflow, kubejob,
     meters::Meters,
-    taskset, volcano,
+    submission, taskset, volcano,
 };
-use octoflow_model::{AttemptId, Fact, RunFact, RunId, Shutdown, argo::WorkflowFact};
+use octoflow_model::{AttemptId, Fact, RunFact, RunId, Shutdown, Task, argo::WorkflowFact, request::Request};
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -58,6 +58,8 @@ pub(super) struct Disk {
     /// Runs that somebody is having deleted, and those that are gone. What they were is remembered here.
     leaving: BTreeSet<RunId>,
     deleted: BTreeSet<RunId>,
+    /// Keys of the questions to plugins whose answers are kept.
+    answered: BTreeSet<String>,
     /// What every reading of a custom metric adds up to.
     meters: Meters,
 }
@@ -91,7 +93,7 @@ impl Disk {
             let Some(journal) = self.journals.get_mut(run) else {
                 return broken(Guarantee::Fold, format!("the journal of run {run} does not begin with its submission"));
             };
-            journal.append(*run, facts)?;
+            journal.append(*run, facts, &mut self.answered)?;
             for fact in facts {
                 if let Fact::Workflow(WorkflowFact::Metered(metered)) = fact {
                     self.meters.take(metered);
@@ -101,6 +103,21 @@ impl Disk {
         drop(self.meters.take_touched());
         self.check_flows(commit)?;
         ended.into_iter().try_for_each(|owner| self.check_family(owner, &open))
+    }
+
+    /// Checks that nobody asks a plugin what is answered already.
+    pub(super) fn check_unanswered<'t>(
+        &self,
+        started: impl IntoIterator<Item = (AttemptId, &'t Task)>,
+    ) -> Result<(), Broken> {
+        for (id, task) in started {
+            if let Some(Request::Http(request)) = task.call.as_deref()
+                && let Some(key) = request.idempotency_key.as_ref().filter(|key| self.answered.contains(*key))
+            {
+                return broken(Guarantee::Twice, format!("{id} asks {key}, which is answered"));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the uid of a run and the number of states that it has entered, as its facts alone tell.
@@ -185,6 +202,9 @@ impl Disk {
             }
         }
         for flow in flows {
+            if let Some(job) = self.seen(flow).and_then(|run| run.of::<submission::Run>()) {
+                super::walk::remembers(job, |child| self.seen(child))?;
+            }
             let Some(flow) = self.seen(flow).and_then(|run| run.of::<jobflow::Run>()) else { continue };
             super::flow::remembers(flow, |job| self.seen(job), |job| self.leaving.contains(&job))?;
         }
@@ -208,7 +228,10 @@ impl Disk {
     fn check_family(&self, owner: RunId, open: &[RunId]) -> Result<(), Broken> {
         for run in open {
             let Some(seen) = self.seen(*run).filter(|seen| seen.parent() == Some(owner)) else { continue };
-            let waits = |owner: RunId| self.seen(owner).is_some_and(|run| run.of::<jobflow::Run>().is_some());
+            let waits = |owner: RunId| {
+                self.seen(owner)
+                    .is_some_and(|run| run.of::<jobflow::Run>().is_some() || run.of::<submission::Run>().is_some())
+            };
             if seen.head().ordered_by.is_some_and(|attempt| waits(attempt.run)) || self.leaving.contains(run) {
                 continue;
             }
@@ -299,7 +322,7 @@ fn is_repeated(run: &Run, fact: &Fact) -> bool {
 }
 
 impl Journal {
-    fn append(&mut self, run: RunId, facts: &[Fact]) -> Result<(), Broken> {
+    fn append(&mut self, run: RunId, facts: &[Fact], answered: &mut BTreeSet<String>) -> Result<(), Broken> {
         if self.seen.finished() {
             return broken(Guarantee::Terminal, format!("run {run} is over, and yet more is decided: {:?}", facts[0]));
         }
@@ -309,6 +332,12 @@ impl Journal {
             {
                 let name = &run.state.node(finished.node).name;
                 return broken(Guarantee::Terminal, format!("{name} ended {before} and then {} again", finished.phase));
+            }
+            let key = self.seen.of::<submission::Run>().and_then(|walk| super::walk::answered_key(walk, fact));
+            if let Some(key) = key
+                && !answered.insert(key.clone())
+            {
+                return broken(Guarantee::Twice, format!("{key} is answered a second time"));
             }
             if is_repeated(&self.seen, fact) {
                 return broken(Guarantee::Twice, format!("{fact:?} of run {run} was decided before"));
@@ -345,6 +374,9 @@ fn finals(run: &Run) -> Vec<(Part, Option<&'static str>)> {
     }
     if let Some(run) = run.of::<jobflow::Run>() {
         return super::flow::finals(run);
+    }
+    if let Some(run) = run.of::<submission::Run>() {
+        return super::walk::finals(run);
     }
     let run = run.of::<argo::Run>().expect("the simulator knows every dialect");
     let nodes = run.state.nodes.iter().enumerate();

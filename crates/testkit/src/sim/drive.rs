@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use octoflow_control::{Adoption, Error, Leaving, VirtualDisk};
-use octoflow_engine::{Command, Engine, Run, argo, jobflow, kubejob, taskset, volcano};
+use octoflow_engine::{Command, Engine, Run, argo, jobflow, kubejob, submission, taskset, volcano};
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, RunFact, RunId, Shutdown, Time, argo::NodeKind, taskset::ReplicaPhase,
 };
@@ -21,6 +21,7 @@ use super::{
     life::{Life, is_sliced},
     maker::Maker,
     runtime::Runtime,
+    walk,
     world::{Crashes, Flavour, UserRequest, World, resume},
 };
 
@@ -131,6 +132,7 @@ impl<'w> Sim<'w> {
         }
         let virtual_disk = VirtualDisk::new().or_else(no_disk)?;
         let hooks = HookListener::begin(world.seed, &virtual_disk).or_else(no_disk)?;
+        walk::begin(world.seed, &virtual_disk).or_else(no_disk)?;
         let disk = Disk::default();
         let mut cluster = world.cluster.as_ref().map(|plan| ClusterState::new(plan, is_sliced(world)));
         let mut life = Life::start(world, cluster.as_ref(), virtual_disk.clone(), &disk, DAWN)?;
@@ -262,6 +264,7 @@ impl<'w> Sim<'w> {
                 format!("adopt    believed to be alive: {}", ids.join(" "))
             });
             let (requests, believed): (Vec<_>, Vec<_>) = believed.into_iter().partition(|(id, _)| self.is_request(*id));
+            self.disk.check_unanswered(requests.iter().map(|(id, task)| (*id, &**task)))?;
             self.maker.adopt(&requests, self.now, &mut self.calendar)?;
             // What was to start on a machine that is gone never did.
             let gone: Vec<AttemptId> = believed.iter().map(|(id, _)| *id).filter(|id| self.is_nowhere(*id)).collect();
@@ -364,7 +367,7 @@ impl<'w> Sim<'w> {
                 (Order::Start { .. }, _) if self.is_nowhere(attempt) => {
                     self.runtime.lose(&[attempt], true, self.now, &mut self.calendar);
                 }
-                _ if self.is_request(attempt) => self.maker.send(order, self.now, &mut self.calendar)?,
+                _ if self.is_request(attempt) => self.request(order, self.now)?,
                 _ => self.runtime.send(order, self.now, &mut self.calendar)?,
             }
         }
@@ -543,7 +546,7 @@ impl<'w> Sim<'w> {
 
 /// What a person does about a run that waits for one: a pause goes on, with a value where it needs one, or the run does.
 fn resumption(run: &Run) -> Option<Command> {
-    let Some(run) = run.of::<argo::Run>() else { return run.head().suspended.then(resume) };
+    let Some(run) = run.of::<argo::Run>() else { return (run.head().suspended || walk::is_gated(run)).then(resume) };
     let state = &run.state;
     let mut nodes = state.nodes.iter().enumerate();
     let Some((at, node)) = nodes.find(|(_, node)| node.kind == NodeKind::Suspend && !node.phase.fulfilled()) else {
@@ -570,6 +573,9 @@ fn over(run: &Run, task: NodeIx) -> Option<bool> {
     if let Some(run) = run.of::<jobflow::Run>() {
         // A test may be ordered and called off in one commit; what is left of requests is looked for at the end.
         return run.program.role(task).map(|_| false);
+    }
+    if let Some(run) = run.of::<submission::Run>() {
+        return Some(walk::over(run));
     }
     let run = run.of::<argo::Run>()?;
     run.state.nodes.get(task.at()).map(|node| node.phase.fulfilled())

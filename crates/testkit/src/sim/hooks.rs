@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use octoflow_control::{Error, VirtualDisk};
-use octoflow_model::plugin::LifeState;
+use octoflow_model::{RunId, plugin::LifeState};
 use octoflow_store::{Batch, Change, Delivery};
 use serde_json::{Value, json};
 
@@ -55,7 +55,9 @@ impl HookListener {
         while self.take(virtual_disk, true)? > 0 {}
         // A run that is done again has the uid that it had.
         let mut entered = BTreeMap::<String, usize>::new();
-        for run in disk.runs() {
+        // What comes out of a submitted job tells nothing of its own.
+        let quiet = |run: &RunId| disk.seen(*run).is_some_and(|run| run.head().quiet);
+        for run in disk.runs().into_iter().filter(|run| !quiet(run)) {
             let (uid, count) = disk.lived(run)?;
             *entered.entry(uid).or_default() += count as usize;
         }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_control::{Limits, Ticket, VirtualDisk, VirtualLoop};
-use octoflow_engine::{Engine, Run, argo, jobflow, kubejob, taskset, volcano};
+use octoflow_engine::{Engine, Run, argo, jobflow, kubejob, submission, taskset, volcano};
 use octoflow_model::{AttemptId, Fact, NodeIx, RunFact, RunId, Time};
 
 use super::{
@@ -167,6 +167,9 @@ pub(super) fn attempt_of(run: &Run, task: NodeIx) -> Option<AttemptId> {
         return run.attempt_of(task.0);
     }
     if let Some(run) = run.of::<jobflow::Run>() {
+        return run.attempt_of(task);
+    }
+    if let Some(run) = run.of::<submission::Run>() {
         return run.attempt_of(task);
     }
     match (run.of::<argo::Run>(), run.of::<taskset::Run>()) {

@@ -10,7 +10,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Order, Report, RunId, Task, Time,
-    request::{Answer, MakeRequest, ManifestText, ObjectRequest, Request},
+    request::{Answer, MakeRequest, ManifestText, ObjectRequest, Request, SubmitRequest},
     submission::{Stored, Submission, SubmitContext},
 };
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use super::{
     calendar::{Calendar, Event, ticks},
     draw::Draw,
     failure::{Broken, Guarantee, broken},
+    walk,
 };
 
 /// Numbers of jobs that flows order begin here.
@@ -160,8 +161,15 @@ impl Maker {
             return Ok(None);
         };
         let request = match work.request.clone() {
-            Request::Make(request) => request,
+            Request::Make(request) => Ordered::Made(request),
+            Request::Submit(request) => Ordered::Given(request),
             Request::Object(request) => return self.order(id, uid, &request, now, event_loop, calendar),
+            Request::Http(request) => {
+                let answer = walk::answer(&mut self.draw, &request);
+                let told = format!("answers {}: {answer:?}", request.url);
+                self.answer(id, answer, now, calendar);
+                return Ok(Some(told));
+            }
             Request::Probe(_) => {
                 let answer = if self.draw.chance(90) { Answer::Probed } else { Answer::Failed("closed".to_owned()) };
                 self.answer(id, answer, now, calendar);
@@ -173,21 +181,27 @@ impl Maker {
             }
             other => return broken(Guarantee::Fenced, format!("a flow asks for {other:?}")),
         };
-        if let Some(child) = request.child {
+        if let Some(child) = request.child() {
             // It was made before, and goes on with everything else: both are in one commit.
             return self.wait_on(id, child, Answer::Object(Value::Null), now, event_loop, calendar);
         }
-        let Some(template) = self.templates.get(&request.template) else {
-            let why = format!("JobTemplate '{}' is missing", request.template);
-            work.state = State::Held(request.template);
-            calendar.put(now, Event::Report(Report::Waiting { attempt: id, at: now, why: why.clone() }));
-            return Ok(Some(why));
+        let manifest = match &request {
+            Ordered::Given(request) => Ok(request.manifest.clone()),
+            Ordered::Made(request) => match self.templates.get(&request.template) {
+                Some(template) => made(request, template),
+                None => {
+                    let why = format!("JobTemplate '{}' is missing", request.template);
+                    work.state = State::Held(request.template.clone());
+                    calendar.put(now, Event::Report(Report::Waiting { attempt: id, at: now, why: why.clone() }));
+                    return Ok(Some(why));
+                }
+            },
         };
         if self.draw.chance(4) {
             self.answer(id, Answer::Refused("there is no queue".to_owned()), now, calendar);
             return Ok(Some("is refused".to_owned()));
         }
-        match submission(id, uid, &request, template, now) {
+        match manifest.and_then(|manifest| submission(id, uid, &request, &manifest, now)) {
             Err(why) => self.answer(id, Answer::Refused(why), now, calendar),
             Ok(submission) => {
                 self.made += 1;
@@ -201,7 +215,7 @@ impl Maker {
                     let run = RunId(FIRST + self.made);
                     drop(event_loop.submit(run, Box::new(again), None, Acceptance::default()));
                 }
-                return Ok(Some(format!("submits {} as run {run}", request.name)));
+                return Ok(Some(format!("submits {} as run {run}", request.identity().0)));
             }
         }
         Ok(Some("is refused".to_owned()))
@@ -329,20 +343,43 @@ impl Maker {
     }
 }
 
-/// Makes the submission of a job, as the controller does; on error returns why it is refused.
-fn submission(
-    id: AttemptId,
-    uid: &str,
-    request: &MakeRequest,
-    template: &Value,
-    now: Time,
-) -> Result<Submission, String> {
+/// An order for a run: of a template, or of a manifest.
+enum Ordered {
+    Made(MakeRequest),
+    Given(SubmitRequest),
+}
+
+impl Ordered {
+    fn child(&self) -> Option<RunId> {
+        match self {
+            Self::Made(request) => request.child,
+            Self::Given(request) => request.child,
+        }
+    }
+
+    /// Name, namespace and seed.
+    fn identity(&self) -> (&str, &str, &str) {
+        match self {
+            Self::Made(request) => (&request.name, &request.namespace, &request.seed),
+            Self::Given(request) => (&request.name, &request.namespace, &request.seed),
+        }
+    }
+}
+
+/// Makes the manifest of a job of a template, as the controller does.
+fn made(request: &MakeRequest, template: &Value) -> Result<Value, String> {
     let make = of_key(&request.template_kind).and_then(|kind| kind.make).ok_or("no runs are made of it")?;
-    let admitted = admit(&make(template, request), &Everything).map_err(|problems| problems.render(false))?;
+    Ok(make(template, request))
+}
+
+/// Makes the submission of a run, as the controller does; on error returns why it is refused.
+fn submission(id: AttemptId, uid: &str, request: &Ordered, manifest: &Value, now: Time) -> Result<Submission, String> {
+    let admitted = admit(manifest, &Everything).map_err(|problems| problems.render(false))?;
+    let (name, namespace, seed) = request.identity();
     Ok(Submission {
-        name: request.name.clone(),
-        namespace: request.namespace.clone(),
-        uid: format!("{uid}/{}", request.seed),
+        name: name.to_owned(),
+        namespace: namespace.to_owned(),
+        uid: format!("{uid}/{seed}"),
         at: now,
         manifest: admitted.manifest,
         stored: Stored::default(),

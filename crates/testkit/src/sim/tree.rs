@@ -1,6 +1,6 @@
 //! What is left of a finished run when everything that depends on time is taken away, so that two can be compared.
 
-use octoflow_engine::{DialectRun, Run, argo, jobflow, kubejob, taskset, volcano};
+use octoflow_engine::{DialectRun, Run, argo, jobflow, kubejob, submission, taskset, volcano};
 use octoflow_model::{Fact, argo::WorkflowFact};
 use serde_json::{Map, Value, json};
 
@@ -21,6 +21,10 @@ pub(super) fn tree(run: &Run) -> Result<Value, String> {
     if let Some(run) = run.of::<jobflow::Run>() {
         let object = jobflow::status::object(run);
         return Ok(json!({"phase": run.flow_phase().word(), "nodes": {}, "status": object["status"]}));
+    }
+    if let Some(run) = run.of::<submission::Run>() {
+        let object = submission::status::object(run);
+        return Ok(json!({"phase": run.walk_state().word(), "nodes": {}, "status": object["status"]}));
     }
     workflow(run.of().expect("the simulator knows every dialect"))
 }

@@ -24,7 +24,7 @@ use super::{
     flow::{self, FlowPlan},
     kubejob,
     manifest::{self, Taste},
-    taskset, volcano,
+    taskset, volcano, walk,
 };
 
 /// Worlds of seeds from here on have TaskSets and workflows, which compete for the same room. Those of smaller seeds have
@@ -53,6 +53,9 @@ pub const COMPANIES: u64 = 8_000_000_000;
 /// Worlds of seeds from here on have workflows that order runs of every kind beside JobFlows and others, and people end and delete
 /// what was ordered.
 pub const PARENTS: u64 = 9_000_000_000;
+
+/// Worlds of seeds from here on have submitted jobs beside TaskSets, and plugins that answer late, wrong or never.
+pub const WALKS: u64 = 10_000_000_000;
 
 /// What can be expected of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +158,9 @@ impl World {
             let (acts, cluster) = (cluster::acts(seed)?, Some(Cluster::new(seed)));
             return Ok(Self { seed, flavour: Flavour::Wild, capacity, acts, cluster, flows: None });
         }
+        if seed >= WALKS {
+            return Self::walks(seed);
+        }
         if (COMPANIES..PARENTS).contains(&seed) {
             let capacity = Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 };
             let (acts, cluster, flows) = (company::acts(seed)?, Cluster::new(seed), company::flows(seed));
@@ -247,6 +253,21 @@ impl World {
             plan.add_deletions(seed);
         }
         Ok(Self { seed, flavour, capacity, acts, cluster: None, flows })
+    }
+
+    fn walks(seed: u64) -> Result<Self, Broken> {
+        let mut draw = Draw::new(seed, "world");
+        let slots = *draw.pick(&[1, 2, 3, 100]);
+        let capacity = Capacity { slots, cpu_milli: *draw.pick(&[600, 2000, 100_000]), memory_bytes: 1 << 40 };
+        let mut acts = Vec::new();
+        for run in 1..=draw.between(1, 4) {
+            let at = DAWN.saturating_add(ticks(draw.below(200) * (run - 1)));
+            acts.extend(match run == 1 || draw.chance(75) {
+                true => walk::acts(seed, RunId(run), at, slots)?,
+                false => taskset::acts(seed, RunId(run), at, slots)?,
+            });
+        }
+        Ok(Self { seed, flavour: Flavour::Wild, capacity, acts, cluster: None, flows: None })
     }
 
     /// The manifests, for people who want to see what happens in this world.

@@ -13,8 +13,8 @@ use std::{
 };
 
 use octoflow_testkit::sim::{
-    CLUSTERS, COMPANIES, Crashes, Effort, FAMILIES, FLOWS, Flavour, JOBS, KUBE_JOBS, MIXED, PARENTS, Report, Watch,
-    World, explore, run,
+    CLUSTERS, COMPANIES, Crashes, Effort, FAMILIES, FLOWS, Flavour, JOBS, KUBE_JOBS, MIXED, PARENTS, Report, WALKS,
+    Watch, World, explore, run,
 };
 
 /// Seeds that once broke a guarantee, with what it was.
@@ -134,6 +134,18 @@ fn kubernetes_jobs_beside_others_keep_the_guarantees_with_and_without_crashes() 
 fn flows_and_their_jobs_keep_the_guarantees_with_and_without_crashes() {
     let report = attack(&(FLOWS..FLOWS + 200).collect::<Vec<_>>(), Effort::Light);
     assert!(report.commits > 10 * report.stories && report.crashes > 200, "{report:?}");
+}
+
+#[test]
+fn submitted_jobs_keep_the_guarantees_whatever_plugins_answer() {
+    let report = attack(&(WALKS..WALKS + 200).collect::<Vec<_>>(), Effort::Light);
+    assert!(report.commits > 10 * report.stories && report.crashes > 200, "{report:?}");
+}
+
+#[test]
+fn submitted_jobs_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
+    let report = attack(&(WALKS + 10_000..WALKS + 10_006).collect::<Vec<_>>(), Effort::Everywhere);
+    assert!(report.crashes > 100, "{report:?}");
 }
 
 #[test]

@@ -84,6 +84,8 @@ pub static DIALECT: Dialect = Dialect {
     forbidden_changes: None,
     tells_for_children: false,
     wants_keys: None,
+    sign: None,
+    names_are_ids: false,
 };
 
 fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {

@@ -1,7 +1,7 @@
 //! Handles resource templates: builds the request for an object, and takes outputs from the answer.
 //! Does not know who stores objects, or how.
 
-use octoflow_manifest::{Limits, Problem, read};
+use octoflow_manifest::{Limits, read};
 use octoflow_model::{
     NodeIx,
     argo::{
@@ -91,15 +91,6 @@ pub fn document(text: &str) -> Result<Value, String> {
         (Some(_), false) => Err("the manifest must hold one object, not several".to_owned()),
         (None, _) => Err("the manifest is empty".to_owned()),
     }
-}
-
-/// Joins problems into one line, each with its path.
-pub fn listed(problems: &[Problem]) -> String {
-    let line = |problem: &Problem| match &problem.path {
-        Some(path) => format!("{path}: {}", problem.message),
-        None => problem.message.clone(),
-    };
-    problems.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
 fn action(asked: &ResourceTemplate) -> Result<ObjectAction, String> {

@@ -72,6 +72,8 @@ pub static DIALECT: Dialect = Dialect {
     forbidden_changes: Some(amend::forbidden),
     tells_for_children: false,
     wants_keys: None,
+    sign: None,
+    names_are_ids: false,
 };
 
 fn compile(manifest: &Value, _: &Stored) -> Result<AnyProgram, String> {

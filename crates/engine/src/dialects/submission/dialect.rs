@@ -82,6 +82,8 @@ pub static DIALECT: Dialect = Dialect {
     forbidden_changes: None,
     tells_for_children: true,
     wants_keys: None,
+    sign: Some(admit::sign),
+    names_are_ids: true,
 };
 
 fn compile(manifest: &Value, _: &Stored) -> Result<AnyProgram, String> {

@@ -93,10 +93,16 @@ impl Run {
     }
 
     /// Returns the key under which a plugin knows a question that it is asked again. A gate that is asked once more, because
-    /// something may have changed, is asked another question.
+    /// something may have changed, is asked another question, and so is every plugin when the job is retried.
     fn idempotency_key(&self, plugin: &BoundPlugin) -> String {
-        let (id, asks) = (&self.state.head.name, self.state.walk.asks);
-        if asks == 0 { format!("{id}/{}", plugin.key) } else { format!("{id}/{}#{asks}", plugin.key) }
+        let mut key = format!("{}/{}", self.state.head.name, plugin.key);
+        let (walks, asks) = (self.replaced.len(), self.state.walk.asks);
+        for (mark, count) in [('~', walks), ('#', asks as usize)] {
+            if count > 0 {
+                key.push_str(&format!("{mark}{count}"));
+            }
+        }
+        key
     }
 
     fn submit_request(&self) -> SubmitRequest {
@@ -116,6 +122,8 @@ impl Run {
         let mut manifest = state.walk.job.clone();
         if let Some(fields) = manifest.as_object_mut() {
             fields.remove("status");
+            // The place where a job of another kind may name its id, which is the name now.
+            fields.remove("jobID");
             fields.entry("metadata").or_insert_with(|| json!({}));
         }
         if manifest["apiVersion"].as_str().is_none_or(str::is_empty)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use octoflow_model::{
-    RunId, Time,
+    Fact, RunId, Time,
     plugin::{Factor, Factors, PluginType, increment::Increment},
     submitted::{BoundPlugin, ErredCall, GateVerdict, WalkEnd, WalkFact},
 };
@@ -116,6 +116,22 @@ pub enum TraceOutcome {
         recheck: Option<Time>,
     },
     Error(String),
+}
+
+/// Reports whether a gate of this address let the job pass, by the facts of the job.
+pub fn was_passed<'a>(facts: impl IntoIterator<Item = &'a Fact>, address: &str) -> bool {
+    let mut walk = State::default();
+    facts.into_iter().any(|fact| {
+        // Nothing else moves a walk through its gates.
+        let Fact::SubmittedJob(fact @ (WalkFact::Bound { .. } | WalkFact::Judged { .. } | WalkFact::Released { .. })) =
+            fact
+        else {
+            return false;
+        };
+        let gate = walk.plugin().is_some_and(|plugin| plugin.address == address);
+        walk.apply(fact);
+        gate && matches!(fact, WalkFact::Judged { verdict: GateVerdict::Pass, .. })
+    })
 }
 
 impl State {

@@ -69,6 +69,8 @@ pub static DIALECT: Dialect = Dialect {
     forbidden_changes: None,
     tells_for_children: false,
     wants_keys: None,
+    sign: None,
+    names_are_ids: false,
 };
 
 fn compile(manifest: &Value, stored: &Stored) -> Result<AnyProgram, String> {

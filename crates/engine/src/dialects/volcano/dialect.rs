@@ -89,6 +89,8 @@ pub static DIALECT: Dialect = Dialect {
     forbidden_changes: Some(resize::forbidden),
     tells_for_children: false,
     wants_keys: Some(plugin::wants_keys),
+    sign: None,
+    names_are_ids: false,
 };
 
 fn compile(manifest: &Value, _: &Stored) -> Result<AnyProgram, String> {

@@ -134,6 +134,14 @@ pub(super) fn trace(args: &JobTrace, context: &Context) -> Result<Exit> {
     if printed(output, args.output.as_ref(), &found)? {
         return Ok(Exit::Succeeded);
     }
+    output.text(&calls(&found).render(output.paint()))?;
+    let state = [text(&found, "state"), text(&found, "stage"), text(&found, "message")];
+    output.line(&state.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": "))?;
+    Ok(Exit::Succeeded)
+}
+
+/// Lists what each plugin was asked and what came of it.
+pub(super) fn calls(found: &Value) -> Table {
     let mut table = Table::new(&["STAGE", "PLUGIN", "TRIES", "STARTED", "FINISHED", "OUTCOME"]);
     for call in items(&found["trace"]) {
         table.push(vec![
@@ -145,10 +153,7 @@ pub(super) fn trace(args: &JobTrace, context: &Context) -> Result<Exit> {
             Cell::new(outcome(&call["outcome"])),
         ]);
     }
-    output.text(&table.render(output.paint()))?;
-    let state = [text(&found, "state"), text(&found, "stage"), text(&found, "message")];
-    output.line(&state.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": "))?;
-    Ok(Exit::Succeeded)
+    table
 }
 
 /// What came of a call, in one line.

@@ -2,10 +2,15 @@
 
 use anyhow::Result;
 use octoflow_engine::plugins::{JobSelector, feature::compile};
+use octoflow_manifest::to_yaml;
 use octoflow_model::plugin::{FeatureSecrets, FeatureSpec, PluginType, SelectorSpec};
 use serde_json::{Value, json};
 
-use super::{call, feature::posted, job::submission, payload, place, printed, read_all};
+use super::{
+    feature::posted,
+    job::{calls, submission},
+    payload, place, printed, read_all,
+};
 use crate::{
     cli::FeatureTest,
     commands::Context,
@@ -15,24 +20,46 @@ use crate::{
 
 pub(super) fn trial(args: &FeatureTest, context: &Context) -> Result<Exit> {
     let submission = submission(&args.job)?;
-    let mut plan = if args.files.is_empty() {
+    let features = read_all(&args.files)?;
+    if args.call {
+        return called(args, &features, &submission, context);
+    }
+    let plan = if args.files.is_empty() {
         payload(context.client()?.post(&place(&["job"]).with("dryRun", true), &submission)?)?
     } else {
-        of_files(&read_all(&args.files)?, &submission)?
+        of_files(&features, &submission)?
     };
-    if args.call {
-        plan["calls"] = call::all(&plan, &submission)?;
-    }
     if !printed(&context.output, args.output.as_ref(), &plan)? {
         show(&plan, context)?;
     }
     Ok(verdict(&plan))
 }
 
+/// Has the server walk the job through its plugins, or through those of files.
+fn called(args: &FeatureTest, features: &[Value], submission: &Value, context: &Context) -> Result<Exit> {
+    let output = &context.output;
+    let mut body = json!({"job": submission});
+    if !args.files.is_empty() {
+        body["features"] = features.iter().map(posted).collect();
+    }
+    let tried = payload(context.client()?.post(&place(&["job", "trial"]), &body)?)?;
+    if !printed(output, args.output.as_ref(), &tried)? {
+        show(&tried["plan"], context)?;
+        output.text(&calls(&tried).render(output.paint()))?;
+        match &tried["runs"] {
+            Value::Null => output.line(&format!("{}: {}", text(&tried, "state"), text(&tried, "message")))?,
+            runs => {
+                output.line("this would run:")?;
+                output.text(&to_yaml(runs))?;
+            }
+        }
+    }
+    Ok(if tried["state"] == "failed" { Exit::Failed } else { Exit::Succeeded })
+}
+
 /// Whether the job would get through, as far as that is known.
 pub(super) fn verdict(plan: &Value) -> Exit {
-    let failed = list(&plan["calls"]).iter().any(|call| call["error"].is_string());
-    if failed || !list(&plan["problems"]).is_empty() { Exit::Failed } else { Exit::Succeeded }
+    if !list(&plan["problems"]).is_empty() { Exit::Failed } else { Exit::Succeeded }
 }
 
 /// The plan for features from files alone, as if they were registered and enabled.
@@ -109,10 +136,6 @@ pub(super) fn show(plan: &Value, context: &Context) -> Result<()> {
                 output.line(&format!("    {name}: {key} ~ {expect}   {holds}"))?;
             }
         }
-    }
-    for call in list(&plan["calls"]) {
-        let came = if call["error"].is_string() { text(call, "error").to_owned() } else { call["answer"].to_string() };
-        output.line(&format!("{} -> {came}", text(call, "plugin")))?;
     }
     for problem in list(&plan["problems"]) {
         output.line(&format!("the job would fail: {}", problem.as_str().unwrap_or_default()))?;

@@ -67,7 +67,10 @@ pub(super) fn routes(table: &mut Table) {
         "type": "object", "required": ["token"], "additionalProperties": false,
         "properties": {"token": {"type": "string"}},
     });
-    let done = json!({"type": "object", "required": ["id", "name", "defaultPassword"]});
+    let done = json!({
+        "type": "object", "required": ["id", "name", "defaultPassword"],
+        "properties": {"warnings": {"type": "array", "items": {"type": "string"}}},
+    });
     for path in [admin.clone(), format!("{ROOT}/admin")] {
         table
             .add(Method::PUT, path, Need::Admin, set_admin)
@@ -169,8 +172,9 @@ async fn get_admin(call: Call) -> Result<Answer, Fault> {
 async fn set_admin(mut call: Call) -> Result<Answer, Fault> {
     let chosen: PasswordRequest = read(&mut call).await?;
     let app = call.app.clone();
-    call.work(move |_| app.access.credentials.set_admin(&chosen.token)).await?;
-    Ok(answer::json(&json!({"id": "admin", "name": "admin", "defaultPassword": false})))
+    let advice = call.work(move |_| app.access.credentials.set_admin(&chosen.token)).await?;
+    let warnings: Vec<String> = advice.into_iter().collect();
+    Ok(answer::json(&json!({"id": "admin", "name": "admin", "defaultPassword": false, "warnings": warnings})))
 }
 
 async fn keep_admin(_: Call) -> Result<Answer, Fault> {

@@ -6,6 +6,7 @@ mod plan;
 mod replica;
 mod steer;
 mod submit;
+mod trial;
 
 use axum::http::Method;
 use octoflow_control::registry::{FoundRun, job_kind};
@@ -38,6 +39,15 @@ pub(super) fn routes(table: &mut Table) {
             "job": object(), "jobNameSpace": schema::text(), "cluster": schema::text(),
         })))
         .gives(schema::with(id));
+    let trial = json!({"type": "object", "properties": {
+        "plan": object(), "state": schema::text(), "message": schema::text(), "factors": object(),
+        "trace": schema::list(object()), "job": object(), "runs": {"type": ["object", "null"]},
+    }});
+    add(table, Method::POST, "/job/trial", Need::WriteJob, trial::trial)
+        .within(shared)
+        .about("Calls the plugins that a job would meet; nothing is stored")
+        .takes(schema::body(json!({"job": object(), "features": schema::list(object())})))
+        .gives(schema::with(trial));
     let steered = || schema::body(json!({"jobID": schema::text(), "reason": schema::text()}));
     for path in ["/job/stop/{jobID}", "/job/stop"] {
         add(table, Method::PUT, path, Need::WriteJob, steer::stop)

@@ -315,8 +315,8 @@ impl Credentials {
     }
 
     /// Changes the admin's password; the old one is refused from the next request on. Blocks on the disk and on the
-    /// slow hash.
-    pub(crate) fn set_admin(&self, text: &str) -> Result<(), Fault> {
+    /// slow hash. Returns what whoever chose it should know.
+    pub(crate) fn set_admin(&self, text: &str) -> Result<Option<String>, Fault> {
         if text == DEFAULT {
             return Err(Fault::bad_request("everybody knows this password; choose another one"));
         }
@@ -333,7 +333,11 @@ impl Credentials {
         if let Admin::Default(Some(FirstToken(_, data_dir))) = before {
             first::remove(&data_dir);
         }
-        Ok(())
+        let advice = password::advice(text);
+        if let Some(advice) = &advice {
+            tracing::warn!("{advice}");
+        }
+        Ok(advice)
     }
 }
 

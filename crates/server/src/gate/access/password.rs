@@ -11,19 +11,31 @@ use crate::answer::fault::Fault;
 /// Number of rounds as recommended for this hash: about a fifth of a second on a machine of today.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(600_000).expect("the number is not zero");
 
-/// Minimum length. The same for a password chosen over the API and for one in a file.
-pub(crate) const MIN_LENGTH: usize = 8;
+/// Whoever chooses a shorter password is told that it is guessed soon.
+const ADVISED_LENGTH: usize = 8;
 const MAX_LENGTH: usize = 1024;
 
-/// Checks whether a text can be the admin's password; the error says why not.
+/// Checks whether a text can be the admin's password; the error says why not. The same for a password chosen over
+/// either API and for one in a file.
 pub(crate) fn acceptable(text: &str) -> Result<(), String> {
-    if !(MIN_LENGTH..=MAX_LENGTH).contains(&text.len()) {
-        return Err(format!("it needs {MIN_LENGTH} to {MAX_LENGTH} characters and has {}", text.len()));
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    if text.len() > MAX_LENGTH {
+        return Err(format!("it may have {MAX_LENGTH} characters and has {}", text.len()));
     }
     if text.trim() != text || !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
         return Err("it travels in a header: only printable ASCII characters, and no blanks at its ends".to_owned());
     }
     Ok(())
+}
+
+/// Returns what whoever chose a password should know of it.
+pub(crate) fn advice(text: &str) -> Option<String> {
+    let count = text.len();
+    (count < ADVISED_LENGTH).then(|| {
+        format!("the admin's password has {count} characters and is guessed soon; {ADVISED_LENGTH} are better")
+    })
 }
 
 pub(super) fn hashed(who: &str, text: &str) -> Result<Password, Fault> {
@@ -44,9 +56,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_long_and_plain_enough() {
-        assert!(acceptable("12345678").is_ok() && acceptable("a long one with blanks").is_ok());
-        for bad in ["", "1234567", " 12345678", "12345678\n", "1234567\u{e4}", "tab\tinside it", &"x".repeat(1025)] {
+    fn a_password_travels_in_a_header_and_a_short_one_comes_with_advice() {
+        for (good, short) in [("x1", true), ("1234567", true), ("12345678", false), ("a long one with blanks", false)] {
+            assert_eq!((acceptable(good), advice(good).is_some()), (Ok(()), short), "{good:?}");
+        }
+        for bad in ["", " 12345678", "12345678\n", "1234567\u{e4}", "tab\tinside it", &"x".repeat(1025)] {
             assert!(acceptable(bad).is_err(), "{bad:?}");
         }
     }

@@ -1,23 +1,23 @@
 //! Runs that others order, while the story goes on: requests go to the worker that makes them, templates change, and people tell
 //! what was ordered what to do, end it and delete it.
 
-use octoflow_engine::{Command, argo, jobflow, volcano};
-use octoflow_model::{AttemptId, RunId};
+use octoflow_engine::{Command, argo, jobflow, submission, volcano};
+use octoflow_model::{AttemptId, Order, RunId, Time};
 
 use super::{Sim, no_disk, over};
 use crate::sim::{
     calendar::{Event, ticks},
     failure::Broken,
     flow::FlowAct,
-    world::PARENTS,
+    world::{PARENTS, WALKS},
 };
 
 impl Sim<'_> {
-    /// Reports whether the attempt is a request of a flow or of a workflow.
+    /// Reports whether the attempt is a request of a flow, of a workflow or of a submitted job.
     pub(super) fn is_request(&self, id: AttemptId) -> bool {
         let Some(run) = self.disk.seen(id.run) else { return false };
         let of_workflow = run.of::<argo::Run>().is_some() && over(run, id.task).is_some() && run.is_request(id.task);
-        of_workflow || run.of::<jobflow::Run>().is_some()
+        of_workflow || run.of::<jobflow::Run>().is_some() || run.of::<submission::Run>().is_some()
     }
 
     /// Has the loop let go of a run, so that it can be deleted.
@@ -61,6 +61,14 @@ impl Sim<'_> {
         Ok(())
     }
 
+    /// Sends an order to whoever makes runs and calls plugins.
+    pub(super) fn request(&mut self, order: &Order, now: Time) -> Result<(), Broken> {
+        if let Order::Start { attempt, task } = order {
+            self.disk.check_unanswered([(*attempt, &**task)])?;
+        }
+        self.maker.send(order, now, &mut self.calendar)
+    }
+
     pub(super) fn make(&mut self, id: AttemptId) -> Result<(), Broken> {
         let Some(uid) = self.disk.seen(id.run).map(|run| run.head().uid.to_string()) else { return Ok(()) };
         let Some(life) = &mut self.life else { return Ok(()) };
@@ -100,7 +108,7 @@ impl Sim<'_> {
             FlowAct::TellJob { which, command } => {
                 let is_child = |run: &&RunId| {
                     let seen = self.disk.seen(**run).filter(|run| run.head().ordered_by.is_some());
-                    seen.is_some_and(|run| world.seed >= PARENTS || run.of::<volcano::Run>().is_some())
+                    seen.is_some_and(|run| (PARENTS..WALKS).contains(&world.seed) || run.of::<volcano::Run>().is_some())
                 };
                 let open = self.disk.open_runs();
                 let jobs: Vec<&RunId> = open.iter().filter(is_child).collect();

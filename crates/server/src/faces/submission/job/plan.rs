@@ -1,6 +1,10 @@
 //! Which plugins a job would meet, and why. Nothing is stored and nobody is called.
 
-use octoflow_control::registry::{Registry, WriteOptions, job_kind, plugins::Plugin, submission};
+use octoflow_control::registry::{
+    WriteOptions, job_kind,
+    plugins::{Plugin, PluginTable},
+    submission,
+};
 use octoflow_model::{
     plugin::{LifeState, PluginType},
     submitted::SubmittedSpec,
@@ -12,23 +16,27 @@ use super::super::{outcome::Refused, selector::conditions};
 use crate::call::Call;
 
 pub(super) async fn plan(call: &Call, namespace: String, object: Value) -> Result<Value, Refused> {
-    let options = WriteOptions { dry_run: true, ..WriteOptions::default() };
-    // Judged like any other job first.
-    let judged = call.create(job_kind(), namespace, object, options).await?.object;
+    let judged = judged(call, namespace, object).await?;
     let planned = call.work(move |registry| -> Result<Value, octoflow_control::registry::Fault> {
-        let spec = SubmittedSpec::deserialize(&judged["spec"]).unwrap_or_default();
-        let header = submission::header(&spec, judged["metadata"]["name"].as_str().unwrap_or_default());
-        stages(registry, &spec, &header)
+        Ok(of(&registry.plugins()?, &judged))
     });
     Ok(planned.await?)
 }
 
-fn stages(
-    registry: &Registry,
-    spec: &SubmittedSpec,
-    header: &Value,
-) -> Result<Value, octoflow_control::registry::Fault> {
-    let table = registry.plugins()?;
+/// Returns the object of a job as it would be accepted.
+pub(super) async fn judged(call: &Call, namespace: String, object: Value) -> Result<Value, Refused> {
+    let options = WriteOptions { dry_run: true, ..WriteOptions::default() };
+    Ok(call.create(job_kind(), namespace, object, options).await?.object)
+}
+
+/// Tells which of these plugins a job would meet.
+pub(super) fn of(table: &PluginTable, judged: &Value) -> Value {
+    let spec = SubmittedSpec::deserialize(&judged["spec"]).unwrap_or_default();
+    let header = submission::header(&spec, judged["metadata"]["name"].as_str().unwrap_or_default());
+    stages(table, &spec, &header)
+}
+
+fn stages(table: &PluginTable, spec: &SubmittedSpec, header: &Value) -> Value {
     let mut problems = Vec::new();
     let mut stages = Vec::new();
     for plugin_type in PluginType::ALL {
@@ -48,7 +56,7 @@ fn stages(
         // Whoever submits it for good gets another id, unless the job names its own.
         fields.remove("jobID");
     }
-    Ok(json!({"header": header, "stages": stages, "problems": problems}))
+    json!({"header": header, "stages": stages, "problems": problems})
 }
 
 fn is_task_set(spec: &SubmittedSpec) -> bool {

@@ -25,17 +25,23 @@ pub(super) struct Submission {
 pub(super) async fn submit(mut call: Call) -> Outcome {
     let body = call.json().await?;
     let Submission { namespace, object } = read(body)?;
-    if !call.caller.scope.contains(&namespace) {
-        let (name, scope) = (&call.caller.name, &call.caller.scope);
-        return Err(Fault::forbidden(format!("the token of `{name}` is for {scope} only, not for {namespace}")).into());
-    }
+    check_scope(&call, &namespace)?;
     if call.query.flag("dryRun") {
         return plan::plan(&call, namespace, object).await.map(Some);
     }
     let (claim, manager) = (call.claim()?, "octoflow-v1".to_owned());
-    let options = WriteOptions { claim, manager, unique_everywhere: true, ..WriteOptions::default() };
+    let options = WriteOptions { claim, manager, ..WriteOptions::default() };
     let made = call.create(job_kind(), namespace, object, options).await?.object;
     Ok(Some(json!({"jobID": made["metadata"]["name"]})))
+}
+
+/// Checks whether the caller may submit jobs of this namespace.
+pub(super) fn check_scope(call: &Call, namespace: &str) -> Result<(), Refused> {
+    let (name, scope) = (&call.caller.name, &call.caller.scope);
+    if scope.contains(namespace) {
+        return Ok(());
+    }
+    Err(Fault::forbidden(format!("the token of `{name}` is for {scope} only, not for {namespace}")).into())
 }
 
 /// Reads a submission into the object of a job.
