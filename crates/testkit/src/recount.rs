@@ -3,6 +3,7 @@
 
 pub mod due;
 pub mod gang;
+mod order;
 pub mod victims;
 
 use std::{

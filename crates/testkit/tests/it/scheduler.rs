@@ -2,6 +2,7 @@
 //! runs, and each decision is judged by the rule as it is written, not as it is computed.
 
 mod order;
+mod reserved;
 mod trial;
 mod world;
 

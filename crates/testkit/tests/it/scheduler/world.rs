@@ -138,6 +138,8 @@ pub(super) struct World {
     pub(super) now: Time,
     /// True if time has passed since something else happened or was decided: victims are looked for once in a second.
     pub(super) rested: bool,
+    /// When the scheduler last decided: its order is that of then.
+    looked: Time,
     next: u32,
     pub(super) seen: Seen,
 }
@@ -182,6 +184,7 @@ impl World {
             busy: BTreeSet::new(),
             now: Time::from_secs(1000),
             rested: false,
+            looked: Time(0),
             next: 0,
             seen: Seen::default(),
         };
@@ -388,6 +391,10 @@ impl World {
         loop {
             let busy = &self.busy;
             let promised: BTreeSet<TaskRef> = self.scheduler.promised().collect();
+            let settled =
+                self.looked == self.now && promised.is_empty() && !self.count.holders.values().any(|one| one.ending);
+            let heads = if settled { self.heads() } else { BTreeMap::new() };
+            self.looked = self.now;
             let decision = self.scheduler.next(self.now, |_| true, |run| !busy.contains(&run));
             // Whoever waits looks for victims once in a second, so those that come of a decision are looked for later.
             self.rested &= decision.is_none();
@@ -426,7 +433,11 @@ impl World {
                     self.since.insert(task, since);
                     self.start_nominee(task);
                     let holder = Holder { demand, assignment, started: self.now, ending: false };
+                    let (demand, on) = (holder.demand.clone(), holder.assignment.clone());
+                    self.check_queues(&heads, &self.count, task, &demand, &on);
+                    let without = self.count.clone();
                     self.count.holders.insert(task, holder);
+                    self.check_reserved(&heads, &without, task, &demand);
                     before = (self.count.clone(), self.gangs.clone());
                 }
             }
@@ -607,6 +618,9 @@ impl World {
                 && let Some(node) = self.count.could_start(demand)
             {
                 panic!("{task:?} is the first of {} and fits on {}", demand.queue, node.name);
+            }
+            if alone(demand) {
+                self.check_behind(*task, demand, &why);
             }
             // Nobody waits for room while everything is idle.
             if alone(demand) && self.count.holders.is_empty() {
