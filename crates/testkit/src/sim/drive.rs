@@ -391,10 +391,7 @@ impl<'w> Sim<'w> {
         self.crashed += 1;
         self.life = None;
         self.maker.crash();
-        // Whoever has something deleted asks again until it is.
-        for (run, _) in std::mem::take(&mut self.leaving) {
-            self.calendar.put(self.now, Event::Delete(run));
-        }
+        self.ask_again_for_deletions();
         self.calendar.forget_controller();
         self.up_at = self.now.saturating_add(ticks(self.draw.below(300)));
         if self.world.flavour == Flavour::Wild && self.draw.chance(15) {

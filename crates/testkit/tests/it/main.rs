@@ -162,13 +162,13 @@ fn flows_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
 
 #[test]
 fn workflows_that_order_runs_keep_the_guarantees_with_and_without_crashes() {
-    let report = attack(&(PARENTS..PARENTS + 150).collect::<Vec<_>>(), Effort::Light);
-    assert!(report.crashes > 300, "hardly anything crashed: {report:?}");
+    let report = attack(&(PARENTS..PARENTS + 100).collect::<Vec<_>>(), Effort::Light);
+    assert!(report.crashes > 200, "hardly anything crashed: {report:?}");
 }
 
 #[test]
 fn workflows_that_order_runs_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
-    let report = attack(&(PARENTS + 10_000..PARENTS + 10_003).collect::<Vec<_>>(), Effort::Everywhere);
+    let report = attack(&(PARENTS + 10_000..PARENTS + 10_002).collect::<Vec<_>>(), Effort::Everywhere);
     assert!(report.crashes > 100, "hardly anything crashed: {report:?}");
 }
 

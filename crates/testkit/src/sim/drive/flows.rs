@@ -36,6 +36,13 @@ impl Sim<'_> {
         self.tell(|| format!("person   deletes run {id}"));
     }
 
+    /// Whoever has something deleted when the controller crashes asks again until it is.
+    pub(super) fn ask_again_for_deletions(&mut self) {
+        for (run, _) in std::mem::take(&mut self.leaving) {
+            self.calendar.put(self.now, Event::Delete(run));
+        }
+    }
+
     /// Deletes what the loop has let go of.
     pub(super) fn finish_deletions(&mut self) -> Result<(), Broken> {
         let mut answers = Vec::new();
