@@ -53,7 +53,10 @@ pub fn serve(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
 async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Error> {
     let (listen, data_dir) = (config.listen, config.controller.data_dir.clone());
     let files = space::open_files();
-    let opening = config.admin_token_file.as_deref().map_or(Ok(AdminSource::Stored), of_file)?;
+    let opening = config.admin_token_file.as_deref().map_or(Ok(AdminSource::Stored), |path| {
+        let guarded = config.insecure || listen.ip().to_canonical().is_loopback();
+        of_file(path, guarded)
+    })?;
     let listener = TcpListener::bind(listen).await.map_err(|source| Error::Listen { address: listen, source })?;
     let address = listener.local_addr().map_err(|source| Error::Listen { address: listen, source })?;
     let default = if config.allow_default_password { DefaultPassword::Everybody } else { DefaultPassword::Owner };
@@ -220,8 +223,9 @@ fn prepare(
     Ok(access)
 }
 
-/// Reads the admin's token from the first line of a file.
-fn of_file(path: &Path) -> Result<AdminSource, Error> {
+/// Reads the admin's token from the first line of a file. A short one is for those who are on this machine already, or who
+/// said that they want it so.
+fn of_file(path: &Path, guarded: bool) -> Result<AdminSource, Error> {
     let source = |source| Error::File { doing: "read", path: path.to_owned(), source };
     let text = fs::read_to_string(path).map_err(source)?;
     let token = text.lines().next().unwrap_or_default().trim();
@@ -230,6 +234,10 @@ fn of_file(path: &Path) -> Result<AdminSource, Error> {
         Error::Unusable { path: path.to_owned(), why }
     })?;
     if let Some(advice) = advice(token) {
+        if !guarded {
+            let why = format!("{advice}, which counts where others reach the server");
+            return Err(Error::Unusable { path: path.to_owned(), why });
+        }
         tracing::warn!(file = %path.display(), "{advice}");
     }
     Ok(AdminSource::File(digest(token.as_bytes())))

@@ -51,6 +51,8 @@ fn features_plugins_and_jobs_from_the_command_line() {
     assert!(trace.contains("AccessGate.f.ann") && trace.contains("suspend"), "{trace}");
     done(stage.octoflow(&["job", "resume", &id, "--reason", "now"]));
     done(stage.octoflow(&["wait", &id]));
+    let tree = done(stage.octoflow(&["get", &id]));
+    assert!(!tree.contains("Failed"), "a gate that was passed has not failed: {tree}");
     let logs = done(stage.octoflow(&["logs", &id]));
     assert!(logs.contains("hello from inside"), "{logs}");
     assert!(done(stage.octoflow(&["plugin", "trace", &id])).contains("TemplateDecorator.f.ann"));

@@ -31,10 +31,12 @@ pub(super) fn with_nodes(object: &Value) -> Cow<'_, Value> {
     }));
     for (rank, entry) in trace.iter().enumerate() {
         let (message, bad) = came_of(&entry["outcome"]);
-        let open = entry["finishedAt"].is_null();
+        let holds = entry["outcome"]["decision"] == "suspend";
+        let open = entry["finishedAt"].is_null() || holds && rank + 1 == trace.len() && status["phase"] == "suspended";
+        // A gate that held the job until somebody resumed it has done its work.
         let phase = if open {
             "Running"
-        } else if bad {
+        } else if bad && !holds {
             "Failed"
         } else {
             "Succeeded"
