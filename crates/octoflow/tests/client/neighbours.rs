@@ -84,8 +84,10 @@ fn the_owner_is_admin_without_a_token_and_the_default_password_opens_nothing_ove
     let socket = Path::new(note["socket"].as_str().unwrap());
     assert_eq!(fs::metadata(socket).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(data.join("admin.token")).unwrap().permissions().mode() & 0o777, 0o600);
-    let said = place.octoflow(&data, &["token", "set-admin", "short"]);
+    let said = place.octoflow(&data, &["token", "set-admin", "admin"]);
     assert_eq!(said.code, 2, "{said}");
+    let said = place.octoflow(&data, &["token", "set-admin", "short"]);
+    assert!(said.code == 0 && said.err.contains("guessed soon"), "{said}");
     let said = place.octoflow(&data, &["token", "set-admin", "long enough"]);
     assert_eq!(said.code, 0, "{said}");
     assert_eq!((place.status(&token), place.status("long enough")), (401, 200));
