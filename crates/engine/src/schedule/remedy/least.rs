@@ -203,11 +203,13 @@ impl Scheduler {
         at_distance(far)
     }
 
-    /// Leaves out tasks that need not end: many at a time first, then each.
+    /// Leaves out tasks that need not end: many at a time first, then each, again as long as one was left out: with fewer
+    /// ends others may take less.
     fn fewest(&self, change: Remedy, mut goes: impl FnMut(&Remedy) -> bool) -> Remedy {
         let mut ends = change.ends().to_vec();
         let mut piece = ends.len().div_ceil(2);
-        while piece > 0 {
+        loop {
+            let before = ends.len();
             let mut at = 0;
             while at < ends.len() && ends.len() > 1 {
                 let until = (at + piece).min(ends.len());
@@ -219,9 +221,11 @@ impl Scheduler {
                     at = until;
                 }
             }
-            piece = if piece == 1 { 0 } else { piece.div_ceil(2) };
+            if piece <= 1 && ends.len() == before {
+                return self.with_ends(&change, ends);
+            }
+            piece = piece.div_ceil(2);
         }
-        self.with_ends(&change, ends)
     }
 
     /// Returns the amount that a change would change, as it is now.
