@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use octoflow_control::{Adoption, Error, Leaving, VirtualDisk};
 use octoflow_engine::{Command, Engine, Run, argo, jobflow, kubejob, submission, taskset, volcano};
-use octoflow_model::{
-    AttemptId, Fact, NodeIx, Order, RunFact, RunId, Shutdown, Time, argo::NodeKind, taskset::ReplicaPhase,
-};
+use octoflow_model::{AttemptId, NodeIx, Order, RunId, Shutdown, Time, argo::NodeKind, taskset::ReplicaPhase};
 use octoflow_store::Error as StoreError;
 use serde_json::Value;
+
+use story::{brief, told};
 
 use super::{
     calendar::{Calendar, DAWN, Event, ticks},
@@ -29,6 +29,7 @@ mod flows;
 mod nodes;
 mod people;
 mod rerun;
+mod story;
 
 /// A story longer than this goes in circles.
 const MAX_STEPS: u64 = 20_000;
@@ -578,27 +579,10 @@ fn over(run: &Run, task: NodeIx) -> Option<bool> {
     run.state.nodes.get(task.at()).map(|node| node.phase.fulfilled())
 }
 
-fn told(commit: &[(RunId, Vec<Fact>)]) -> Vec<String> {
-    let facts = commit.iter().flat_map(|(run, facts)| facts.iter().map(move |fact| (run, fact)));
-    facts
-        .filter(|(_, fact)| !matches!(fact, Fact::Run(RunFact::Submitted(_))))
-        .map(|(run, fact)| format!("fact     run {run}: {fact:?}"))
-        .collect()
-}
-
 fn full() -> StoreError {
     StoreError::Unwritable { data_dir: "disk".into(), cause: "no space left".to_owned(), full: true }
 }
 
 fn no_disk<T>(error: Error) -> Result<T, Broken> {
     broken(Guarantee::Acknowledged, format!("the simulated disk cannot be used: {error:?}"))
-}
-
-fn brief(order: &Order) -> String {
-    match order {
-        Order::Start { attempt, task } => format!("start {attempt} ({} {:?})", task.name, task.main.args),
-        Order::Stop { attempt } => format!("stop {attempt}"),
-        Order::Kill { attempt } => format!("kill {attempt}"),
-        Order::Forget { attempt } => format!("forget {attempt}"),
-    }
 }
