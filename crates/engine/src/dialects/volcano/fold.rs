@@ -249,9 +249,10 @@ impl Fold<'_> {
         }
         state.replicas = program.pods;
         state.sizes = Some(Box::new(sizes.clone()));
-        // Nor does whoever waits in it already: those who have started may have ended since.
+        // Nor does whoever waits in it already, or was removed while it did: those who have started may have ended since.
+        let waits = |pod: &&mut Pod| matches!(pod.phase, PodPhase::Queued | PodPhase::Absent);
         if state.admitted {
-            state.pods.iter_mut().filter(|pod| pod.phase == PodPhase::Queued).for_each(|pod| pod.joined = true);
+            state.pods.iter_mut().filter(waits).for_each(|pod| pod.joined = true);
         }
         // What waits in the scheduler waits there with the demands of before.
         self.note(Note::Resized(program.slots));

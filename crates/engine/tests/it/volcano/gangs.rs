@@ -128,3 +128,23 @@ fn a_pod_that_waits_or_has_ended_can_be_deleted() {
     stage.leave();
     assert_eq!(stage.phase(), "Aborted", "what is deleted raises PodEvicted");
 }
+
+#[test]
+fn a_pod_that_was_removed_while_its_gang_waited_comes_back_to_one_that_has_started() {
+    let mut stage = stage(2);
+    stage.submit(1, "{minAvailable: 3, tasks: [{name: a, replicas: 2}, {name: b}]}");
+    assert_eq!(stage.live(), [] as [&str; 0]);
+    let resized = |replicas: u32, least: u32| {
+        move |spec: &mut Value| {
+            spec["tasks"][0]["replicas"] = json!(replicas);
+            spec["tasks"][0]["minAvailable"] = json!(1);
+            spec["minAvailable"] = json!(least);
+        }
+    };
+    stage.amend(resized(1, 1)).expect("it may shrink");
+    assert_eq!(stage.live(), ["j-a-0", "j-b-0"]);
+    stage.exit("j-b-0", 0);
+    stage.amend(resized(3, 2)).expect("it may grow");
+    stage.input(Input::Node { name: "local".to_owned(), spec: slots(3) });
+    assert_eq!(stage.live(), ["j-a-0", "j-a-1", "j-a-2"]);
+}
