@@ -209,7 +209,8 @@ impl fmt::Display for Remedy {
 impl fmt::Display for Proposal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.suffices {
-            Some(true) | None => write!(f, "{}", self.change),
+            Some(true) => write!(f, "{}", self.change),
+            None => write!(f, "{}, which was not tried because so many tasks wait and run", self.change),
             Some(false) => write!(f, "{}, which alone is not enough", self.change),
         }
     }

@@ -208,6 +208,19 @@ const EXAMPLES: [&str; 4] = [
     include_str!("../../../../examples/scheduling/never.yaml"),
 ];
 
+const NEVER_IN_A_LOOP: &str = "
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {generateName: each-}
+spec:
+  entrypoint: main
+  templates:
+    - name: main
+      steps: [[{name: one, template: large, withSequence: {count: '3'}}]]
+    - name: large
+      container: {image: busybox, command: ['true'], resources: {requests: {cpu: '9'}}}
+";
+
 /// The examples as a new user tries them, on a server with nothing but a declared number of cores.
 #[test]
 fn a_new_user_floods_one_queue_takes_back_with_a_gang_drains_restarts_and_plans() {
@@ -258,6 +271,9 @@ fn a_new_user_floods_one_queue_takes_back_with_a_gang_drains_restarts_and_plans(
     shows(&rig.bad(&["create", "--dry-run=server", "-f", &never]), &["cpu", "9", "8"]);
     let planned = rig.octoflow(&["plan", &never, "--server", &server, "--token", "admin"]);
     shows(&format!("{}{}", planned.out, planned.err), &["no node has more than 8", "OF1086"]);
+    // The same in a loop whose numbers are written out.
+    let each = rig.file("each.yaml", NEVER_IN_A_LOOP);
+    shows(&rig.bad(&["create", "--dry-run=server", "-f", &each]), &["cpu", "9", "8"]);
     std::fs::write(rig.path("gate"), "").unwrap();
     eventually("both are over", || {
         rig.good(&["get", "wf", "flood", "-o", "jsonpath={.status.phase}"]) == "Succeeded"

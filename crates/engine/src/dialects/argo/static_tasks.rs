@@ -4,7 +4,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use octoflow_manifest::Path;
-use octoflow_model::argo::{Call, Template};
+use octoflow_model::{
+    argo::{Call, Sequence, Template},
+    scalar::IntOrText,
+};
 use serde_json::Value;
 
 use super::{
@@ -91,7 +94,18 @@ fn has_target(compiled: &CompiledTemplate) -> bool {
 fn is_unconditional(call: &Call) -> bool {
     let empty = call.with_items.as_ref().is_some_and(Vec::is_empty);
     let plain = call.depends.as_ref().is_none_or(|depends| !depends.contains(['.', '|', '!']));
-    call.when.is_none() && call.with_param.is_none() && call.with_sequence.is_none() && !empty && plain
+    let counted = call.with_sequence.as_ref().is_none_or(has_numbers);
+    call.when.is_none() && call.with_param.is_none() && counted && !empty && plain
+}
+
+/// Reports whether a sequence has numbers for certain: its bounds are written out, and its count is not zero.
+fn has_numbers(sequence: &Sequence) -> bool {
+    let written = |bound: &Option<IntOrText>| bound.as_ref().map(|text| text.0.trim().parse::<i64>().ok());
+    match (written(&sequence.count), written(&sequence.end)) {
+        (Some(count), _) => count.is_some_and(|count| count > 0),
+        // One that ends before it starts counts down.
+        (None, end) => end.flatten().is_some() && written(&sequence.start).is_none_or(|start| start.is_some()),
+    }
 }
 
 fn of_template(
