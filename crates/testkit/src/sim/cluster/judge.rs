@@ -21,7 +21,7 @@ use octoflow_model::{
 
 use super::ClusterState;
 use crate::{
-    recount::{Declared, Holder, Recount},
+    recount::{Declared, Holder, Recount, gang::key},
     sim::{
         failure::{Broken, Guarantee, broken},
         life::{Shadow, attempt_of},
@@ -218,8 +218,8 @@ impl ClusterState {
         let mut why = Some("nobody waits there".to_owned());
         for declared in std::iter::once(&self.declared).chain(&self.before) {
             let count = Recount { declared: declared.clone(), ..batch.before.clone() };
-            for demand in candidates.values() {
-                why = why.and(count.victims_problem(&[demand], &[], &victims));
+            for by in beneficiaries(&candidates) {
+                why = why.and(count.victims_problem(&by, &[], &victims));
             }
         }
         if let Some(why) = why {
@@ -266,6 +266,26 @@ impl ClusterState {
         }
         Ok(())
     }
+}
+
+/// Returns what may start together of those for whom tasks may have been ended: each alone, and of a gang as many as it may
+/// lack.
+fn beneficiaries(candidates: &BTreeMap<TaskRef, Arc<Demand>>) -> Vec<Vec<&Demand>> {
+    let mut gangs: BTreeMap<_, Vec<&Demand>> = BTreeMap::new();
+    for demand in candidates.values() {
+        gangs.entry(demand.gang.as_ref().map(key)).or_default().push(demand);
+    }
+    let of_gangs = gangs.into_iter().filter(|(gang, _)| gang.is_some()).map(|(_, members)| members);
+    // Its first member has the class that counts, and which one that is only the scheduler knows.
+    let led = of_gangs.flat_map(|members| {
+        (0..members.len()).map(move |leader| {
+            let mut members = members.clone();
+            members.swap(0, leader);
+            members
+        })
+    });
+    let together = led.flat_map(|members| (2..=members.len()).map(move |count| members[..count].to_vec()));
+    candidates.values().map(|demand| vec![&**demand]).chain(together).collect()
 }
 
 /// Reads for whom tasks are ended: the run that waits, its queue, and why.
