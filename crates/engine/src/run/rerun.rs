@@ -57,6 +57,11 @@ pub trait Reruns: fmt::Debug + Sync {
     fn whole(&self) -> Option<&'static str> {
         None
     }
+
+    /// Reports whether a retry can name nodes that run again though they succeeded.
+    fn takes_nodes(&self) -> bool {
+        false
+    }
 }
 
 /// Facts about a run that its object does not contain.

@@ -164,14 +164,16 @@ pub struct NoSuchPod {
     pub known: Vec<String>,
 }
 
-/// Replaces quoted node ids in a message by names.
+/// Replaces the quoted id of a child, as in `child 'w-12' failed`, by its name. Whatever else is quoted stays: it may be
+/// named like a node.
 pub fn readable(message: &str, name: impl Fn(&str) -> Option<String>) -> String {
     let mut parts = message.split('\'').enumerate();
     let mut shown = parts.next().map_or(String::new(), |(_, first)| first.to_owned());
     for (place, part) in parts {
-        shown.push('\'');
         // Every second part is quoted.
-        match (place % 2 == 1).then(|| name(part)).flatten() {
+        let is_child = place % 2 == 1 && shown.ends_with("child ");
+        shown.push('\'');
+        match is_child.then(|| name(part)).flatten() {
             Some(name) => shown.push_str(&name),
             None => shown.push_str(part),
         }

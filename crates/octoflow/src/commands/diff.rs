@@ -142,16 +142,20 @@ fn leaves(spec: &Value) -> BTreeMap<String, String> {
     all
 }
 
-/// Maps nodes by name without the run's, which always differs.
+/// Maps nodes by a name without the run's, which always differs.
 fn of_nodes(run: Workflow<'_>, tell: impl Fn(Node<'_>) -> Option<String>) -> BTreeMap<String, String> {
     let nodes = run.nodes().into_iter().filter(|node| node.kind() != "StepGroup");
     nodes.filter_map(|node| Some((short(run, node), tell(node)?))).collect()
 }
 
 fn short(run: Workflow<'_>, node: Node<'_>) -> String {
-    match node.name().strip_prefix(run.name()).unwrap_or(node.name()) {
-        "" => "(entrypoint)".to_owned(),
-        rest => rest.trim_start_matches('.').to_owned(),
+    if node.id() == run.name() {
+        return "(entrypoint)".to_owned();
+    }
+    // Only nodes of workflows have names that are paths below the run's.
+    match node.name().strip_prefix(run.name()) {
+        Some(path) if path.starts_with(['.', '[', '(']) => path.trim_start_matches('.').to_owned(),
+        _ => node.display().to_owned(),
     }
 }
 
@@ -207,6 +211,19 @@ mod tests {
             ("duration", "(entrypoint)"),
         ];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn nodes_that_are_not_named_by_their_run_have_the_names_people_know() {
+        let flow = |name: &str, stage: &str| {
+            let job = |entry: &str| format!("{name}-{entry}");
+            json!({"apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobFlow", "metadata": {"name": name}, "status": {
+                "state": {"phase": "Failed"}, "entries": [{"name": "bad", "job": job("bad"), "stage": stage}]}})
+        };
+        let (one, other) = (flow("nf", "Failed"), flow("nf2", "Completed"));
+        let (one, other) = (with_nodes(&one), with_nodes(&other));
+        let found = differences(Workflow::new(&one), Workflow::new(&other));
+        assert_eq!(found.iter().map(|one| one.what.as_str()).collect::<Vec<_>>(), ["bad"], "{found:?}");
     }
 
     #[test]

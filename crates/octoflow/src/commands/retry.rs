@@ -81,7 +81,9 @@ fn ask(client: &Client, row: &RunRow, args: &Retry) -> Result<Value> {
     let place = Address::of(&["api", "octoflow", "v1", "runs", &row.namespace, &row.name, "retry"])
         .with_some("kind", kind_parameter(row));
     client.post(&place, &body).map_err(|error| {
-        if whole(row).is_some() || stand_of(row) != Some(PhaseClass::Succeeded) || exit::of(&error) != Exit::Conflict {
+        // Other refusals say more than that it succeeded.
+        let offers = kind_of(row).dialect().is_some_and(|dialect| dialect.reruns.takes_nodes()) && !chooses(args);
+        if !offers || stand_of(row) != Some(PhaseClass::Succeeded) || exit::of(&error) != Exit::Conflict {
             return error;
         }
         let text = format!("run `{}` succeeded, so nothing of it has to be done again", row.name);
@@ -89,6 +91,11 @@ fn ask(client: &Client, row: &RunRow, args: &Retry) -> Result<Value> {
             .help("name what to do again all the same: --node NODE, or --from NODE with everything after it")
             .into()
     })
+}
+
+/// Reports whether it is said what to do again although it succeeded.
+fn chooses(args: &Retry) -> bool {
+    !args.nodes.is_empty() || !args.from.is_empty() || args.failed || args.restart_successful
 }
 
 fn tell(row: &RunRow, plan: &Value, object: &Value, args: &Retry, context: &Context) -> Result<()> {

@@ -81,7 +81,7 @@ pub(crate) fn icon(phase: &str, waiting: bool) -> (&'static str, Colour) {
         "Skipped" | "Omitted" | "Stopped" => ("○", Colour::Plain),
         "Failed" => ("✖", Colour::Red),
         "Error" => ("⚠", Colour::Red),
-        other => match kinds::of_runs().filter_map(Kind::dialect).find_map(|dialect| dialect.phase_class(other)) {
+        other => match class_of(other) {
             Some(PhaseClass::Waiting) => ("◷", Colour::Yellow),
             Some(PhaseClass::Running) => ("●", Colour::Cyan),
             Some(PhaseClass::Succeeded) => ("✔", Colour::Green),
@@ -89,6 +89,11 @@ pub(crate) fn icon(phase: &str, waiting: bool) -> (&'static str, Colour) {
             None => ("·", Colour::Plain),
         },
     }
+}
+
+/// Returns the class of a phase, whatever the kind of run that has it.
+pub(crate) fn class_of(phase: &str) -> Option<PhaseClass> {
+    kinds::of_runs().filter_map(Kind::dialect).find_map(|dialect| dialect.phase_class(phase))
 }
 
 pub(crate) fn phase_colour(phase: &str) -> Colour {

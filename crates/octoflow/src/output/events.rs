@@ -2,12 +2,15 @@
 //! terminal.
 
 use jiff::tz::TimeZone;
-use octoflow_engine::follow::{Event, FollowedNode, FollowedRun};
+use octoflow_engine::{
+    dialect::PhaseClass,
+    follow::{Event, FollowedNode, FollowedRun},
+};
 use octoflow_model::{Shutdown, Time, run::node::Phase};
 
 use super::{
     clock,
-    colour::{Colour, Paint, icon, one_line},
+    colour::{Colour, Paint, class_of, icon, one_line},
 };
 
 /// Formats an event. With several runs each line begins with its run's name.
@@ -91,15 +94,26 @@ fn ending(seen: &FollowedNode, at: Time) -> String {
     }
 }
 
+/// Returns the word for a phase of any kind of run, or of a node.
 pub(crate) fn verb(phase: &str) -> &'static str {
     match phase {
         "Succeeded" => "succeeded",
+        "Completed" | "Complete" => "completed",
         "Failed" => "failed",
+        "Terminated" => "was terminated",
+        "stopped" => "was stopped",
+        "Aborted" => "is aborted",
+        "Suspended" | "suspended" => "is suspended",
         "Error" => "could not be run",
         "Skipped" => "skipped",
         "Omitted" => "omitted",
         "Pending" | "Waiting" => "waits",
-        _ => "runs",
+        other => match class_of(other) {
+            Some(PhaseClass::Waiting) => "waits",
+            Some(PhaseClass::Succeeded) => "succeeded",
+            Some(PhaseClass::Failed) => "failed",
+            Some(PhaseClass::Running) | None => "runs",
+        },
     }
 }
 
@@ -109,6 +123,7 @@ pub(crate) fn reason(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use octoflow_engine::kinds::{self, Kind};
     use octoflow_model::{Fact, NodeIx, RunFact, RunPhase, argo::WorkflowFact};
 
     use super::*;
@@ -140,6 +155,21 @@ mod tests {
             "00:00:02 ✔ workflow w succeeded (2.0s)",
         ];
         assert_eq!(told(&facts, false), expected);
+    }
+
+    #[test]
+    fn every_final_phase_of_every_kind_has_its_word() {
+        for dialect in kinds::of_runs().filter_map(Kind::dialect) {
+            for known in dialect.phases.iter().filter(|known| known.class.is_final()) {
+                let word = verb(known.word);
+                assert!(!matches!(word, "runs" | "waits"), "{} of a {}: {word}", known.word, dialect.kind.noun);
+            }
+        }
+        assert_eq!(
+            [verb("Succeed"), verb("Complete"), verb("Terminated")],
+            ["succeeded", "completed", "was terminated"]
+        );
+        assert_eq!([verb("Aborted"), verb("Running"), verb("TaskSetRunning")], ["is aborted", "runs", "runs"]);
     }
 
     #[test]

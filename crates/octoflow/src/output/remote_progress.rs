@@ -97,6 +97,11 @@ impl RemoteProgress {
             };
             lines.push(self.line(workflow, at, node.phase(), node.waits_for_resume(), &words));
         }
+        if before != self.phase && matches!(workflow.phase(), "Aborted" | "Suspended") {
+            let (noun, name) = (workflow.noun(), workflow.name());
+            let words = format!("{noun} {name} {} (to go on: octoflow resume {name})", verb(&self.phase));
+            lines.push(self.line(workflow, now, "Running", true, &words));
+        }
         if before != self.phase && workflow.finished().is_some() {
             let at = workflow.finished().unwrap_or(now);
             let message = reason(&workflow.readable(workflow.message()));
@@ -156,16 +161,35 @@ mod tests {
                       "startedAt": "2026-01-01T00:00:01Z"}}}})
     }
 
-    #[test]
-    fn each_change_is_told_once() {
-        let mut news = RemoteProgress {
+    fn progress() -> RemoteProgress {
+        RemoteProgress {
             output: Output::new(true, false),
             zone: TimeZone::UTC,
             live: None,
             told: HashMap::new(),
             phase: String::new(),
             several: false,
+        }
+    }
+
+    #[test]
+    fn a_job_that_is_aborted_and_one_that_is_completed_say_so() {
+        let job = |phase: &str, finished: Value| {
+            json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"},
+                   "status": {"state": {"phase": phase}, "finishedAt": finished}})
         };
+        let mut news = progress();
+        let mut told = |object: &Value| news.lines(Workflow::new(object), Time(0));
+        let aborted = ["00:00:00 ǁ Job j is aborted (to go on: octoflow resume j)"];
+        assert_eq!(told(&job("Aborted", Value::Null)), aborted);
+        assert_eq!(told(&job("Aborted", Value::Null)), Vec::<String>::new());
+        assert_eq!(told(&job("Restarting", Value::Null)), Vec::<String>::new());
+        assert_eq!(told(&job("Completed", json!("2026-01-01T00:00:05Z"))), ["00:00:05 ✔ Job j completed"]);
+    }
+
+    #[test]
+    fn each_change_is_told_once() {
+        let mut news = progress();
         let mut told = |object: &Value| news.lines(Workflow::new(object), Time(0));
         assert_eq!(told(&object("Running", "Pending")), ["00:00:00 ● workflow w started"]);
         assert_eq!(told(&object("Running", "Running")), ["00:00:01 ● a started"]);

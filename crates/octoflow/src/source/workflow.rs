@@ -408,6 +408,8 @@ mod tests {
         assert_eq!(workflow.readable("child 'w-12' failed"), "child 'build' failed");
         assert_eq!(workflow.readable("it's w-12, isn't it"), "it's w-12, isn't it");
         assert_eq!(workflow.readable("Stopped with strategy 'Stop'"), "Stopped with strategy 'Stop'");
+        // What else is quoted may be named like a node: the job of a flow's entry, for one.
+        assert_eq!(workflow.readable("'w-12' exists already"), "'w-12' exists already");
     }
 
     #[test]

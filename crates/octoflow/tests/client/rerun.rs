@@ -57,7 +57,8 @@ fn what_failed_is_done_again_and_the_rest_is_kept() {
     shows(&said.out, &["fragile Succeeded"]);
     assert_eq!(place.good(&["logs", "fragile", "first"]), first, "it was not run again");
     assert_eq!(place.good(&["logs", "fragile", "third", "--no-prefix"]), "for you\n");
-    shows(&place.ends(7, &["retry", "fragile"]).err, &["succeeded"]);
+    shows(&place.ends(7, &["retry", "fragile"]).err, &["succeeded", "--node NODE"]);
+    shows(&place.ends(7, &["retry", "fragile", "--node", "nobody"]).err, &["has no node 'nobody'"]);
 }
 
 #[test]

@@ -126,7 +126,14 @@ fn flows_and_their_jobs_are_listed_waited_for_and_described_by_schemas() {
     stage.say("go");
     stage.ends(0, &["wait", "test"]);
     stage.ends(0, &["wait", "vcjob/test-a"]);
-    shows(&stage.ends(0, &["watch", "test"]).out, &["test", "Succeed"]);
+    let said = stage.ends(0, &["watch", "test"]);
+    shows(&said.out, &["test", "Succeed"]);
+    shows(&said.err, &["JobFlow test succeeded"]);
+    for words in [&["retry", "test"][..], &["retry", "test", "--from", "a"], &["retry", "test", "--node", "a"]] {
+        let refused = stage.ends(7, words);
+        shows(&refused.err, &["resubmit makes a new one"]);
+        assert!(!refused.err.contains("--node NODE"), "nothing of a flow can be chosen: {refused}");
+    }
     shows(&stage.ends(0, &["schema", "JobFlow"]).out, &["jobRetainPolicy"]);
     shows(&stage.ends(0, &["schema", "JobTemplate"]).out, &["minAvailable"]);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, after, flow, names, path_of, template};
+use crate::stage::{Stage, after, flow, names, path_of, shows, template};
 
 #[test]
 fn jf13_a_missing_template_makes_its_entry_wait_and_no_other() {
@@ -82,6 +82,9 @@ fn a_job_that_cannot_be_admitted_fails_its_entry_with_the_reason() {
     let done = stage.until("other", "Failed");
     let why = done["status"]["conditions"]["other-a"]["message"].as_str().unwrap();
     assert!(why.contains("'other-a' exists already"), "{why}");
+    // People are told the name of the Job that is in the way, and not that of the entry.
+    shows(&stage.ends(0, &["get", "other"]).out, &["'other-a' exists already"]);
+    shows(&stage.ends(0, &["explain", "other"]).out, &["'other-a' exists already"]);
 }
 
 #[test]

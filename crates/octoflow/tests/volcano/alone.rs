@@ -78,6 +78,8 @@ fn vj_08_the_policy_of_a_task_comes_before_the_jobs() {
     assert_eq!(object["status"]["retryCount"], 1, "{object:#}");
     assert_eq!(pod(&object, "two-a-0")["tries"], 2);
     assert_eq!(pod(&object, "two-b-0")["tries"], 1, "only the task that failed was restarted");
+    let told = stage.ends(0, &["explain", "two"]).out;
+    shows(&told, &["a policy aborted it because of PodFailed", "`octoflow resume two` begins attempt 3 of 3"]);
     stage.ends(0, &["terminate", "two"]);
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
 }

@@ -149,7 +149,7 @@ fn readable(run: &FollowedRun, message: &str) -> String {
     // Only messages about children contain ids, and there are few of them, so a linear search is cheap enough.
     let named =
         |id: &str| run.nodes.iter().find(|seen| node_id(&run.name, &seen.name) == id).map(|seen| seen.display.clone());
-    if message.starts_with("child '") { view::readable(message, named) } else { message.to_owned() }
+    view::readable(message, named)
 }
 
 fn added_node(run: &mut FollowedRun, added: &NodeAdded) -> Option<(Time, Event)> {

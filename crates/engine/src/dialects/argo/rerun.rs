@@ -59,6 +59,10 @@ impl Reruns for Retries {
         let WorkflowManifest { manifest, stored, generate_name } = resubmit_manifest(object, &options.parameters);
         Ok(rerun::RerunManifest { manifest, stored, generate_name, plan })
     }
+
+    fn takes_nodes(&self) -> bool {
+        true
+    }
 }
 
 /// Plans a retry of this run, or refuses it.

@@ -2,7 +2,7 @@
 
 use octoflow_model::{
     NodeIx,
-    volcano::{JobPhase, PodPhase},
+    volcano::{Event, JobPhase, PodPhase},
 };
 
 use super::run::{Run, TaskGate};
@@ -64,7 +64,10 @@ fn whole(run: &Run) -> Option<String> {
     let state = &run.state;
     let why = if state.message.is_empty() { String::new() } else { format!(" ({})", state.message) };
     match state.phase {
-        JobPhase::Aborted => Some(format!("suspended: nothing runs until someone resumes it{why}")),
+        JobPhase::Aborted => {
+            let told = aborted(&state.head.name, &state.reason, state.retries, run.program.rules.max_retry);
+            Some(format!("{told}{why}"))
+        }
         JobPhase::Aborting | JobPhase::Completing | JobPhase::Terminating => Some(format!("ending what is left{why}")),
         JobPhase::Restarting => {
             let all = run.program.rules.max_retry;
@@ -78,6 +81,25 @@ fn whole(run: &Run) -> Option<String> {
             Some(format!("no pod is created until {} there", named(claims)))
         }
     }
+}
+
+/// Says what aborted a job, and what can be done: a resume is an attempt, and the one that reaches `maxRetry` fails it.
+fn aborted(name: &str, reason: &str, retries: u32, all: u32) -> String {
+    let what = if Event::WORDS.contains(&reason) {
+        format!("a policy aborted it because of {reason}")
+    } else {
+        "suspended".to_owned()
+    };
+    let next = retries + 1;
+    let way = if next < all {
+        format!("`octoflow resume {name}` begins attempt {} of {all}", next + 1)
+    } else {
+        format!(
+            "no attempt is left (maxRetry is {all}), so resuming fails it; `octoflow terminate {name}` ends it, and \
+             `octoflow retry {name}` then runs all of it again"
+        )
+    };
+    format!("{what}: nothing runs until someone resumes it; {way}")
 }
 
 /// Names claims, and says whether they are one.
@@ -153,4 +175,22 @@ fn failure(run: &Run, at: u32) -> Option<String> {
         parts.push(format!("{} (exit code {}{signal}){message}", end.reason, end.exit_code));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aborted_job_says_by_what_and_what_can_be_done() {
+        let way = "nothing runs until someone resumes it; `octoflow resume j` begins attempt 2 of 3";
+        assert_eq!(aborted("j", "TaskFailed", 0, 3), format!("a policy aborted it because of TaskFailed: {way}"));
+        assert_eq!(aborted("j", "PodEvicted", 0, 3), format!("a policy aborted it because of PodEvicted: {way}"));
+        assert_eq!(aborted("j", "Suspended", 0, 3), format!("suspended: {way}"));
+        // The resume that reaches maxRetry fails the job.
+        for (retries, all) in [(2, 3), (0, 1)] {
+            let told = aborted("j", "TaskFailed", retries, all);
+            assert!(told.contains("no attempt is left") && told.contains("`octoflow terminate j`"), "{told}");
+        }
+    }
 }
