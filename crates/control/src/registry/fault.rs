@@ -2,7 +2,7 @@
 
 use octoflow_engine::{Problem, Problems, Severity, admit::code};
 
-use super::Kind;
+use super::{Kind, feature_kind};
 use crate::{Error, supervisor::error_chain};
 
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +103,12 @@ impl Fault {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Self::Controller(error)
+        match error {
+            Error::PluginKey { feature, why } => {
+                Self::Invalid { kind: feature_kind(), name: feature, causes: vec![Cause::invalid("spec.author", why)] }
+            }
+            error => Self::Controller(error),
+        }
     }
 }
 
