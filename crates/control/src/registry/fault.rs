@@ -103,12 +103,11 @@ impl Fault {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        match error {
-            Error::PluginKey { feature, why } => {
-                Self::Invalid { kind: feature_kind(), name: feature, causes: vec![Cause::invalid("spec.author", why)] }
-            }
-            error => Self::Controller(error),
+        if let Error::PluginKey { feature, why } = error {
+            let causes = vec![Cause::invalid("spec.author", why)];
+            return Self::Invalid { kind: feature_kind(), name: feature, causes };
         }
+        Self::Controller(error)
     }
 }
 
