@@ -41,6 +41,10 @@ pub enum Error {
     #[error("{what} cannot be used: {why}")]
     Object { what: String, why: String },
 
+    /// A plugin of the feature would have the key of another feature's.
+    #[error("Feature `{feature}` cannot be used: {why}")]
+    PluginKey { feature: String, why: String },
+
     #[error("what the run wanted deleted could not be struck out")]
     Garbage(#[source] std::io::Error),
 

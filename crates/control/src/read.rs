@@ -9,7 +9,7 @@ use octoflow_model::{AttemptId, Fact, NodeIx, RunId, garbage::Garbage, plugin::t
 use octoflow_store::{Reader, RunRow};
 use serde_json::{Value, json};
 
-use crate::{Error, event_loop::record, supervisor::error_chain};
+use crate::{Error, controller::hooks, event_loop::record, supervisor::error_chain};
 
 pub mod lines;
 
@@ -185,6 +185,11 @@ pub(crate) fn explain_with(
         }
         StoredRun::Open(run) => run.explain(scheduler, None),
     })
+}
+
+/// Explains which life hooks have not heard of everything about a run, also of one that is over.
+pub fn unheard(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
+    hooks::registry::explain(reader, run)
 }
 
 /// Stored form of a run.

@@ -169,6 +169,7 @@ pub(crate) fn beside_put(reader: &Reader, object: &Value, change: SecretsChange)
     change.apply(&mut secrets);
     let plugins = feature::compile(name, &spec, &secrets)
         .map_err(|problems| refused(Problems(problems).render(false).trim_end().to_owned()))?;
+    check_keys(reader, object)?;
     let mut changes = Vec::new();
     if secrets != before {
         changes.push(expect(CREDENTIALS, name, stored.map(|object| object.revision)));
@@ -189,10 +190,42 @@ pub(crate) fn beside_deletion(reader: &Reader, name: &str) -> Result<Vec<Change>
 /// Returns the keys that a stored feature's plugins have.
 fn keys_of(reader: &Reader, name: &str) -> Result<BTreeMap<PluginType, String>, Error> {
     let Some(object) = reader.object(FEATURE_KIND, "", name)? else { return Ok(BTreeMap::new()) };
+    Ok(stored_keys(&object))
+}
+
+fn stored_keys(object: &Object) -> BTreeMap<PluginType, String> {
     // What cannot be read has no plugins in the table either.
-    let Ok(spec) = spec_of(&object) else { return Ok(BTreeMap::new()) };
+    spec_of(object).map_or_else(|_| BTreeMap::new(), |spec| keys(&object.name, &spec))
+}
+
+fn keys(name: &str, spec: &FeatureSpec) -> BTreeMap<PluginType, String> {
     let types = spec.plugins.iter().filter_map(|plugin| PluginType::of_word(&plugin.plugin_type));
-    Ok(types.map(|plugin_type| (plugin_type, feature::key(plugin_type, name, &spec.author))).collect())
+    types.map(|plugin_type| (plugin_type, feature::key(plugin_type, name, &spec.author))).collect()
+}
+
+/// Refuses a feature that would get a plugin key of another one: names and authors may have dots, so `a` by `b.c` and
+/// `a.b` by `c` make the same. What the feature has already may stay, so that it can be turned off and changed.
+pub(crate) fn check_keys(reader: &Reader, object: &Value) -> Result<(), Error> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let mut public = object.clone();
+    let refused = |why: String| Error::Object { what: format!("{FEATURE_KIND} `{name}`"), why };
+    split(&mut public).map_err(refused)?;
+    let mut new = keys(name, &spec(&public).map_err(refused)?);
+    let old = keys_of(reader, name)?;
+    new.retain(|plugin_type, key| old.get(plugin_type) != Some(key));
+    if new.is_empty() {
+        return Ok(());
+    }
+    for other in reader.objects(FEATURE_KIND, None)?.iter().filter(|other| other.name != name) {
+        if let Some(key) = stored_keys(other).into_values().find(|key| new.values().any(|new| new == key)) {
+            let why = format!(
+                "the feature `{}` has a plugin with the key {key} already; choose another name or author",
+                other.name
+            );
+            return Err(Error::PluginKey { feature: name.to_owned(), why });
+        }
+    }
+    Ok(())
 }
 
 /// Takes keys out of the orders and puts others in. A key in the place of another of the same feature has its place.

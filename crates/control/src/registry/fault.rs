@@ -2,7 +2,7 @@
 
 use octoflow_engine::{Problem, Problems, Severity, admit::code};
 
-use super::Kind;
+use super::{Kind, feature_kind};
 use crate::{Error, supervisor::error_chain};
 
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +103,10 @@ impl Fault {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
+        if let Error::PluginKey { feature, why } = error {
+            let causes = vec![Cause::invalid("spec.author", why)];
+            return Self::Invalid { kind: feature_kind(), name: feature, causes };
+        }
         Self::Controller(error)
     }
 }

@@ -93,6 +93,14 @@ impl Registry {
         Ok(RegisteredFeature { name: name.to_owned(), spec, plugins: plugins_of(&self.plugins()?, name) })
     }
 
+    /// Judges the plugin keys of a feature that is not stored now as storing it would.
+    pub(super) fn check_plugin_keys(&self, kind: &Kind, object: &Value) -> Result<(), Fault> {
+        if kind.key != FEATURE_KIND {
+            return Ok(());
+        }
+        self.read(|reader| Ok(features::check_keys(reader, object)?))
+    }
+
     /// Returns the plugins of all features as they are stored.
     pub fn plugins(&self) -> Result<PluginTable, Fault> {
         Ok(self.handle().plugins()?)

@@ -219,6 +219,7 @@ impl Registry {
             if self.stored_object(kind, namespace, name)?.is_some() {
                 return Err(Fault::Exists { kind, name: name.to_owned() });
             }
+            self.check_plugin_keys(kind, &object)?;
             object["metadata"]["uid"] = json!(uid);
             return Ok(stored::without_credentials(kind, object));
         }
@@ -354,6 +355,7 @@ impl Registry {
                     after.as_object_mut().map(|fields| fields.remove("status"));
                 }
                 if after == *before || dry_run {
+                    self.check_plugin_keys(kind, &after)?;
                     return Ok(Ok(stored::without_credentials(kind, after)));
                 }
                 if meta::is_released(&after) {

@@ -23,8 +23,8 @@ pub struct PluginTable {
 
 impl PluginTable {
     /// Builds the table. `order` has the keys of each type, first to last; plugins that it does not name follow by key.
-    /// Plugins that do not compile are left out and returned with the reason: a stored feature was checked before, by
-    /// this version or another.
+    /// Also returns what is wrong: plugins that do not compile, which are left out, and keys of several features, which
+    /// are not. A stored feature was checked before, by this version or another.
     pub fn new(features: &[FeatureRecord], order: &BTreeMap<PluginType, Vec<String>>) -> (Self, Vec<String>) {
         let (mut by_type, mut broken) = (BTreeMap::<PluginType, Vec<Arc<Plugin>>>::new(), Vec::new());
         for record in features {
@@ -44,6 +44,11 @@ impl PluginTable {
             let order = order.get(plugin_type).map_or(&[][..], Vec::as_slice);
             let place = |plugin: &Plugin| order.iter().position(|key| *key == plugin.key).unwrap_or(usize::MAX);
             plugins.sort_by(|one, other| (place(one), &one.key).cmp(&(place(other), &other.key)));
+            let shared = plugins.windows(2).filter(|pair| pair[0].key == pair[1].key);
+            broken.extend(shared.map(|pair| {
+                let (one, other, key) = (&pair[0].feature, &pair[1].feature, &pair[0].key);
+                format!("the features {one} and {other} have plugins with the same key {key}; rename one of them")
+            }));
         }
         (Self { by_type }, broken)
     }
@@ -59,6 +64,11 @@ impl PluginTable {
 
     pub fn by_key(&self, key: &str) -> Option<&Arc<Plugin>> {
         self.all().find(|plugin| plugin.key == key)
+    }
+
+    /// Returns the plugin of this key and feature. Data of earlier versions may have the key in two features.
+    pub fn of_feature(&self, feature: &str, key: &str) -> Option<&Arc<Plugin>> {
+        self.all().find(|plugin| plugin.key == key && plugin.feature == feature)
     }
 
     /// Returns the enabled plugins of a type that a job with this header meets, in order.
@@ -77,5 +87,34 @@ impl PluginTable {
     /// Reports whether any enabled life hook exists, so that runs need no header otherwise.
     pub fn has_hooks(&self) -> bool {
         self.of_type(PluginType::LifeHook).iter().any(|hook| hook.enabled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_key_that_two_features_have_is_told_and_each_keeps_its_credentials() {
+        let record = |name: &str, author: &str, word: &str| FeatureRecord {
+            name: name.to_owned(),
+            spec: serde_json::from_value(json!({
+                "author": author, "jobSelector": {"expression": "*"},
+                "plugins": [{"pluginType": "AccessGate", "callAddress": "http://127.0.0.1:9/"}],
+            }))
+            .unwrap(),
+            secrets: FeatureSecrets { authorization: Some(word.to_owned()), ..FeatureSecrets::default() },
+        };
+        let (table, wrong) =
+            PluginTable::new(&[record("a", "b.c", "one"), record("a.b", "c", "two")], &BTreeMap::new());
+        let word = |feature: &str| {
+            let plugin = table.of_feature(feature, "AccessGate.a.b.c").unwrap();
+            plugin.secrets.authorization.clone()
+        };
+        assert_eq!((word("a").as_deref(), word("a.b").as_deref()), (Some("one"), Some("two")));
+        assert!(table.of_feature("b", "AccessGate.a.b.c").is_none());
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
     }
 }

@@ -84,10 +84,10 @@ impl Source for LocalSource {
     }
 
     fn waiting(&self, row: &RunRow) -> Result<Vec<Waiting>> {
-        if row.archived {
-            return Ok(Vec::new());
-        }
-        let found = read::explain(self.local()?.reader(), row.run)?;
+        let reader = self.local()?.reader();
+        // The nodes of a run that is over stand in its object.
+        let mut found = if row.archived { Vec::new() } else { read::explain(reader, row.run)? };
+        found.extend(read::unheard(reader, row.run)?);
         let told = |one: Explanation| Waiting {
             wait: one.wait.map_or(Value::Null, |wait| wait.to_json()),
             node: one.node,

@@ -44,6 +44,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const EVENTS: &str = "text/event-stream";
 const JSON_LINES: &str = "application/json";
 
+/// How the key of a life hook begins.
+const LIFE_HOOK: &str = "LifeHook.";
+
 /// Page size of a list.
 const PAGE: usize = 500;
 
@@ -234,9 +237,6 @@ impl Source for ServerSource {
     }
 
     fn waiting(&self, row: &RunRow) -> Result<Vec<Waiting>> {
-        if row.archived {
-            return Ok(Vec::new());
-        }
         let found = self.client.get(&self.run(row, &["explain"]))?;
         let told = |one: &Value| Waiting {
             node: text(one, "node").to_owned(),
@@ -244,7 +244,12 @@ impl Source for ServerSource {
             why: text(one, "reason").to_owned(),
             wait: one["wait"].clone(),
         };
-        Ok(list(&found["items"]).iter().map(told).collect())
+        let mut found: Vec<Waiting> = list(&found["items"]).iter().map(told).collect();
+        if row.archived {
+            // The nodes of a run that is over stand in its object; what hooks have not heard does not.
+            found.retain(|one| one.phase.is_empty() && one.node.starts_with(LIFE_HOOK));
+        }
+        Ok(found)
     }
 
     fn lines(

@@ -158,3 +158,32 @@ fn pl_03_tokens_of_one_namespace_see_its_jobs_and_no_others() {
     body["jobNameSpace"] = json!("default");
     assert_eq!(stage.ask_with("POST", "/job", &header, &body).status, 403);
 }
+
+#[test]
+fn query_parameters_that_nobody_knows_are_refused_by_name() {
+    let stage = Stage::new();
+    let address = stage.plugins.says("gate", json!({"decision": "suspend", "reason": "full"}));
+    stage.plugin("AccessGate", "g", &address);
+    let id = stage.submit(&task_set("true"));
+    stage.until(&id, "suspended");
+    let resume = format!("/job/resume/{id}");
+    let cases = [
+        ("PUT", format!("{resume}?Recheck=true"), "Recheck"),
+        ("PUT", format!("{resume}?recheck=bogus"), "recheck"),
+        ("PUT", format!("{resume}/?recheck=true&x=1"), "`x`"),
+        ("PUT", format!("/job/stop/{id}?force=true"), "force"),
+        ("GET", "/job/count?userid=nobody".to_owned(), "userid"),
+        ("GET", "/job/list?pageNumber=1&pageSize=10&users=u1".to_owned(), "users"),
+        ("GET", format!("/job/trace/{id}?verbose"), "verbose"),
+        ("GET", "/plugins/list/AccessGate?limit=1".to_owned(), "limit"),
+    ];
+    for (method, path, name) in &cases {
+        let told = stage.ask(method, path, &Value::Null);
+        assert_eq!((told.code.as_str(), told.status), ("WRONG_PARAM", 200), "{path}: {}", told.msg);
+        assert!(told.msg.contains(name), "{path}: {}", told.msg);
+    }
+    assert_eq!(stage.job(&id)["job"]["state"], "suspended", "no gate was passed");
+    assert_eq!(stage.plugins.asked("gate").len(), 1);
+    assert_eq!(stage.ask("PUT", &format!("{resume}?recheck=true"), &Value::Null).code, DONE);
+    eventually("it is asked again", || stage.plugins.asked("gate").len() == 2);
+}

@@ -238,3 +238,24 @@ fn a_job_and_its_features_run_here_without_a_server_and_are_linted() {
     broken["spec"]["plugins"][0]["pluginType"] = json!("Foo");
     assert_eq!(stage.octoflow(&["lint", &stage.file("b.json", broken.to_string())]).code, 6);
 }
+
+#[test]
+fn what_a_life_hook_did_not_take_is_explained_after_the_end_too() {
+    let mut stage = Stage::new();
+    let address = stage.plugins.on("hook", |_| crate::plugins::Reply::Status(500, Value::Null));
+    let selector = json!({"expression": "*", "states": ["succeeded"]});
+    stage.feature(
+        "deaf",
+        json!([{"pluginType": "LifeHook", "callAddress": address, "tries": 1, "jobSelector": selector}]),
+    );
+    let id = stage.submit(&task_set("true"));
+    stage.until(&id, "succeeded");
+    let told = |stage: &Stage| done(stage.octoflow(&["explain", &id]));
+    eventually("the dead letter is explained", || told(&stage).contains("did not take `succeeded`"));
+    let with_server = told(&stage);
+    assert!(with_server.contains("LifeHook.deaf.test") && with_server.contains("hook replay"), "{with_server}");
+    let node = done(stage.octoflow(&["explain", &id, "LifeHook.deaf.test"]));
+    assert!(node.contains("did not take"), "{node}");
+    stage.kill();
+    assert_eq!(told(&stage), with_server, "without a server");
+}

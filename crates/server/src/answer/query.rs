@@ -19,6 +19,11 @@ impl Query {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns all parameters with their values.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// Returns whether the parameter is given and not `false` or `0`.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.0.iter().any(|(known, value)| known == name && !matches!(value.as_str(), "false" | "0" | "False"))

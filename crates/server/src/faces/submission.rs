@@ -10,18 +10,27 @@ mod schema;
 mod selector;
 mod token;
 
-use std::{future::Future, pin::Pin};
+use std::{
+    future::{Future, ready},
+    pin::Pin,
+    sync::Arc,
+};
 
 use axum::http::Method;
 
-use self::outcome::{Outcome, answer};
+use self::outcome::{Outcome, Refused, answer};
 use crate::{
+    answer::query::Query,
     call::Call,
+    faces::openapi::operation::{Parameter, ParameterForm},
     route::{Face, Need, Route, Table},
 };
 
 /// Under which every path of this face begins.
 pub(crate) const ROOT: &str = "/v1";
+
+/// Values that a flag may have; without one it is set.
+const FLAGS: [&str; 7] = ["", "true", "True", "1", "false", "False", "0"];
 
 pub(crate) use outcome::code_of;
 pub(crate) use schema::all as schemas;
@@ -33,7 +42,31 @@ pub(crate) fn routes() -> Table {
     plugin::routes(&mut table);
     selector::routes(&mut table);
     token::routes(&mut table);
+    table.routes.iter_mut().for_each(refuse_unknown_parameters);
     table
+}
+
+/// Has a route refuse query parameters that its description lacks, and flags that are neither true nor false.
+fn refuse_unknown_parameters(route: &mut Route) {
+    let (handler, known) = (route.handler.clone(), route.operation.query.clone());
+    route.handler = Arc::new(move |call| match wrong_parameter(&call.query, &known) {
+        Some(why) => Box::pin(ready(answer(Err(Refused::wrong(why))))),
+        None => handler(call),
+    });
+}
+
+fn wrong_parameter(query: &Query, known: &[Parameter]) -> Option<String> {
+    query.pairs().find_map(|(name, value)| match known.iter().find(|parameter| parameter.name == name) {
+        None if known.is_empty() => Some(format!("there is no query parameter `{name}`: this path has none")),
+        None => {
+            let names: Vec<&str> = known.iter().map(|parameter| parameter.name).collect();
+            Some(format!("there is no query parameter `{name}`; this path has {}", names.join(", ")))
+        }
+        Some(Parameter { form: ParameterForm::Flag, .. }) if !FLAGS.contains(&value) => {
+            Some(format!("{name} is `true` or `false`, not `{value}`"))
+        }
+        Some(_) => None,
+    })
 }
 
 /// A handler under way.

@@ -265,3 +265,45 @@ async fn whoever_may_only_write_jobs_writes_no_feature_on_any_face() {
     assert_eq!(stage.get(kube, token).await.status, 403);
     assert_eq!(stage.get("/v1/features/list/all", token).await.status, 403);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_features_have_no_plugins_of_the_same_key() {
+    let stage = Stage::new();
+    let with = |name: &str, author: &str| {
+        let mut feature = feature(name);
+        feature["author"] = json!(author);
+        feature["authorization"] = json!("c2VjcmV0");
+        feature
+    };
+    assert_eq!(code(&post(&stage, &with("a", "b.c")).await), "OPERATION_SUCCEEDED");
+    let refused = post(&stage, &with("a.b", "c")).await;
+    assert_eq!(code(&refused), "WRONG_PARAM");
+    assert!(refused.text.contains("AccessGate.a.b.c") && refused.text.contains("`a`"), "{}", refused.text);
+    // One that exists cannot become it either.
+    assert_eq!(code(&post(&stage, &with("a.b", "d")).await), "OPERATION_SUCCEEDED");
+    assert_eq!(code(&post(&stage, &with("a.b", "c")).await), "WRONG_PARAM");
+    // Another type makes another key.
+    let mut decorator = with("a.b", "c");
+    decorator["plugins"][0]["pluginType"] = json!("TemplateDecorator");
+    assert_eq!(code(&post(&stage, &decorator).await), "OPERATION_SUCCEEDED");
+    let kube = "/apis/octoflow.io/v1alpha1/features";
+    let object = json!({
+        "apiVersion": "octoflow.io/v1alpha1", "kind": "Feature", "metadata": {"name": "x.y"},
+        "spec": {"author": "z", "authorization": "c2VjcmV0", "jobSelector": {"expression": "*"},
+            "plugins": [{"pluginType": "AccessGate", "callAddress": "http://127.0.0.1:9/"}]},
+    });
+    assert_eq!(code(&post(&stage, &with("x", "y.z")).await), "OPERATION_SUCCEEDED");
+    for path in [kube.to_owned(), format!("{kube}?dryRun=All")] {
+        let reply = stage.ask(Method::POST, &path, "admin", &object).await;
+        assert_eq!(reply.status, 422, "{}", reply.text);
+        assert!(reply.text.contains("AccessGate.x.y.z") && !reply.text.contains("c2VjcmV0"), "{}", reply.text);
+    }
+    let table = stage.app.registry.plugins().unwrap();
+    let known: Vec<(&str, &str)> = table.all().map(|plugin| (&*plugin.feature, &*plugin.key)).collect();
+    let gates = [("a", "AccessGate.a.b.c"), ("x", "AccessGate.x.y.z"), ("a.b", "TemplateDecorator.a.b.c")];
+    assert_eq!(known.len(), 3, "{known:?}");
+    assert!(gates.iter().all(|one| known.contains(one)), "nothing was stored: {known:?}");
+    // The name is free once the other is gone.
+    assert!(stage.ask(Method::DELETE, "/v1/features/x", "admin", &Value::Null).await.status == 200);
+    assert_eq!(stage.ask(Method::POST, kube, "admin", &object).await.status, 201);
+}

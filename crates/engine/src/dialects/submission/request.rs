@@ -73,7 +73,7 @@ impl Run {
             ("Accept".to_owned(), plain("application/json")),
         ];
         // A feature that is gone has no credentials any more.
-        let secrets = table.by_key(&plugin.key).map(|known| &known.secrets);
+        let secrets = table.of_feature(&plugin.feature, &plugin.key).map(|known| &known.secrets);
         if let Some(authorization) = secrets.and_then(|secrets| secrets.authorization.as_ref()) {
             headers.push(("Authorization".to_owned(), EnvValue::Secret(format!("Basic {authorization}"))));
         }
