@@ -15,7 +15,6 @@ use octoflow_engine::{
 use octoflow_model::{
     AttemptId, Fact, NodeIx, RunId, Time,
     jobflow::{API_VERSION, FlowFact, KIND, TEMPLATE_KIND},
-    submission::{Stored, Submission, SubmitContext},
 };
 use serde_json::{Value, json};
 
@@ -26,7 +25,7 @@ use super::{
     failure::{Broken, Guarantee, broken},
     maker::Maker,
     volcano,
-    world::{UserAction, UserRequest, admitted, resume, skew},
+    world::{UserAction, UserRequest, admitted, resume},
 };
 
 const TEMPLATES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -118,19 +117,8 @@ fn job_command(draw: &mut Draw) -> Command {
 pub(super) fn acts(seed: u64, run: RunId, at: Time) -> Result<Vec<UserAction>, Broken> {
     let name = format!("f{run}");
     let mut draw = Draw::new(seed, &name);
-    let submission = Submission {
-        name: name.clone(),
-        namespace: "default".to_owned(),
-        uid: format!("uid-{run}"),
-        at: at.shifted(skew(seed, run.0)),
-        manifest: admitted(&manifest(&mut draw, &name))?,
-        stored: Stored::default(),
-        previous: None,
-        parent: None,
-        ordered_by: None,
-        context: SubmitContext { skew: skew(seed, run.0), ..SubmitContext::default() },
-    };
-    let mut acts = vec![UserAction { at, run, request: UserRequest::Submit(Box::new(submission)) }];
+    let object = admitted(&manifest(&mut draw, &name))?;
+    let mut acts = vec![UserAction::submit(seed, run, at, name, object)];
     for _ in 0..draw.below(3) {
         let at = at.saturating_add(ticks(draw.below(2500)));
         let command = match draw.below(8) {

@@ -9,7 +9,6 @@ use octoflow_engine::{
 use octoflow_model::{
     AttemptId, Fact, RunId, Time,
     kubejob::{KubeJobFact, PodPhase},
-    submission::{Stored, Submission, SubmitContext},
     taskset::StopReason,
 };
 use serde_json::{Value, json};
@@ -20,7 +19,7 @@ use super::{
     draw::Draw,
     failure::{Broken, Guarantee, broken},
     runtime::Runtime,
-    world::{UserAction, UserRequest, admitted, resume, skew},
+    world::{UserAction, UserRequest, admitted, resume},
 };
 
 /// Somebody submits a Job, changes its numbers, and tells it to do this and that.
@@ -28,19 +27,7 @@ pub(super) fn acts(seed: u64, run: RunId, at: Time) -> Result<Vec<UserAction>, B
     let (name, uid) = (format!("k{run}"), format!("uid-{run}"));
     let mut draw = Draw::new(seed, &name);
     let object = admitted(&manifest(&mut draw, &name))?;
-    let submission = Submission {
-        name: name.clone(),
-        namespace: "default".to_owned(),
-        uid: uid.clone(),
-        at: at.shifted(skew(seed, run.0)),
-        manifest: object.clone(),
-        stored: Stored::default(),
-        previous: None,
-        parent: None,
-        ordered_by: None,
-        context: SubmitContext { skew: skew(seed, run.0), ..SubmitContext::default() },
-    };
-    let mut acts = vec![UserAction { at, run, request: UserRequest::Submit(Box::new(submission)) }];
+    let mut acts = vec![UserAction::submit(seed, run, at, name.clone(), object.clone())];
     for _ in 0..draw.below(6) {
         let at = at.saturating_add(ticks(draw.below(1500)));
         let command = command(&mut draw, &name, &uid, &object);

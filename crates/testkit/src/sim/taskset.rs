@@ -9,7 +9,6 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, RunId, Time,
-    submission::{Stored, Submission, SubmitContext},
     taskset::{ReplicaPhase, RolePhase, SetFact, SetPhase, StopReason, SummaryState},
 };
 use serde_json::{Value, json};
@@ -20,7 +19,7 @@ use super::{
     draw::Draw,
     failure::{Broken, Guarantee, broken},
     runtime::Runtime,
-    world::{UserAction, UserRequest, admitted, resume, skew},
+    world::{UserAction, UserRequest, admitted, resume},
 };
 
 /// Somebody submits a TaskSet, and tells it to do this and that.
@@ -28,19 +27,7 @@ pub(super) fn acts(seed: u64, run: RunId, at: Time, slots: usize) -> Result<Vec<
     let name = format!("t{run}");
     let mut draw = Draw::new(seed, &name);
     let object = manifest(&mut draw, &name, slots);
-    let submission = Submission {
-        name,
-        namespace: "default".to_owned(),
-        uid: format!("uid-{run}"),
-        at: at.shifted(skew(seed, run.0)),
-        manifest: admitted(&object)?,
-        stored: Stored::default(),
-        previous: None,
-        parent: None,
-        ordered_by: None,
-        context: SubmitContext { skew: skew(seed, run.0), ..SubmitContext::default() },
-    };
-    let mut acts = vec![UserAction { at, run, request: UserRequest::Submit(Box::new(submission)) }];
+    let mut acts = vec![UserAction::submit(seed, run, at, name, admitted(&object)?)];
     for _ in 0..draw.below(5) {
         let at = at.saturating_add(ticks(draw.below(1500)));
         let command = command(&mut draw, run, &object);

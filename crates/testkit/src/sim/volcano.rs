@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use octoflow_engine::{Command, Engine, schedule::TaskRef, volcano::Run};
 use octoflow_model::{
     AttemptId, Fact, NodeIx, RunId, Time,
-    submission::{Stored, Submission, SubmitContext},
     taskset::StopReason,
     volcano::{JobFact, JobPhase, PodPhase},
 };
@@ -17,7 +16,7 @@ use super::{
     draw::Draw,
     failure::{Broken, Guarantee, broken},
     runtime::Runtime,
-    world::{UserAction, UserRequest, admitted, resume, skew},
+    world::{UserAction, UserRequest, admitted, resume},
 };
 
 /// Somebody submits a Job, scales it, and tells it to do this and that.
@@ -25,19 +24,7 @@ pub(super) fn acts(seed: u64, run: RunId, at: Time, slots: usize) -> Result<Vec<
     let name = format!("j{run}");
     let mut draw = Draw::new(seed, &name);
     let object = admitted(&manifest(&mut draw, &name, slots))?;
-    let submission = Submission {
-        name,
-        namespace: "default".to_owned(),
-        uid: format!("uid-{run}"),
-        at: at.shifted(skew(seed, run.0)),
-        manifest: object.clone(),
-        stored: Stored::default(),
-        previous: None,
-        parent: None,
-        ordered_by: None,
-        context: SubmitContext { skew: skew(seed, run.0), ..SubmitContext::default() },
-    };
-    let mut acts = vec![UserAction { at, run, request: UserRequest::Submit(Box::new(submission)) }];
+    let mut acts = vec![UserAction::submit(seed, run, at, name, object.clone())];
     for _ in 0..draw.below(6) {
         let at = at.saturating_add(ticks(draw.below(1500)));
         let command = command(&mut draw, run, &object, slots);

@@ -12,7 +12,6 @@ use octoflow_model::{
     AttemptId, Fact, NodeIx, RunId, Time,
     plugin::{API_VERSION, JOB_KIND},
     request::{Answer, HttpRequest, HttpResponse},
-    submission::{Stored, Submission, SubmitContext},
     submitted::WalkFact,
 };
 use octoflow_store::{Batch, Change};
@@ -25,7 +24,7 @@ use super::{
     failure::{Broken, Guarantee, broken},
     maker::Maker,
     taskset,
-    world::{UserAction, UserRequest, WALKS, admitted, command, skew},
+    world::{UserAction, UserRequest, WALKS, admitted, command},
 };
 
 /// The nodes of a walk.
@@ -93,19 +92,7 @@ pub(super) fn acts(seed: u64, run: RunId, at: Time, slots: usize) -> Result<Vec<
         "apiVersion": API_VERSION, "kind": JOB_KIND, "metadata": {"name": name},
         "spec": {"userID": "u", "jobName": name, "jobKind": job["kind"], "header": {"tier": "a"}, "job": job},
     });
-    let submission = Submission {
-        name,
-        namespace: "default".to_owned(),
-        uid: format!("uid-{run}"),
-        at: at.shifted(skew(seed, run.0)),
-        manifest: admitted(&object)?,
-        stored: Stored::default(),
-        previous: None,
-        parent: None,
-        ordered_by: None,
-        context: SubmitContext { skew: skew(seed, run.0), ..SubmitContext::default() },
-    };
-    let mut acts = vec![UserAction { at, run, request: UserRequest::Submit(Box::new(submission)) }];
+    let mut acts = vec![UserAction::submit(seed, run, at, name, admitted(&object)?)];
     for _ in 0..draw.below(4) {
         let at = at.saturating_add(ticks(draw.below(1500)));
         // The command for single nodes is not for jobs.

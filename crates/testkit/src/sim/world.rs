@@ -145,6 +145,26 @@ pub(super) enum UserRequest {
     Command(Command),
 }
 
+impl UserAction {
+    /// Submits a run that people wrote: it belongs to nobody and takes nobody's place.
+    pub(super) fn submit(seed: u64, run: RunId, at: Time, name: String, manifest: Value) -> Self {
+        let skew = skew(seed, run.0);
+        let submission = Submission {
+            name,
+            namespace: "default".to_owned(),
+            uid: format!("uid-{run}"),
+            at: at.shifted(skew),
+            manifest,
+            stored: Stored::default(),
+            previous: None,
+            parent: None,
+            ordered_by: None,
+            context: SubmitContext { skew, ..SubmitContext::default() },
+        };
+        Self { at, run, request: UserRequest::Submit(Box::new(submission)) }
+    }
+}
+
 impl World {
     /// The world of a seed. Even seeds are calm, odd ones wild.
     pub fn new(seed: u64) -> Result<Self, Box<Failure>> {
@@ -225,19 +245,7 @@ impl World {
             }
             let manifest = admitted(&object)?;
             let at = DAWN.saturating_add(ticks(draw.below(200) * (run - 1)));
-            let submission = Submission {
-                name: name.clone(),
-                namespace: "default".to_owned(),
-                uid: format!("uid-{run}"),
-                at: at.shifted(skew(seed, run)),
-                manifest,
-                stored: Stored::default(),
-                previous: None,
-                parent: None,
-                ordered_by: None,
-                context: SubmitContext { skew: skew(seed, run), ..SubmitContext::default() },
-            };
-            acts.push(UserAction { at, run: RunId(run), request: UserRequest::Submit(Box::new(submission)) });
+            acts.push(UserAction::submit(seed, RunId(run), at, name.clone(), manifest));
             // In a calm world a suspension may only ever delay, and with limits in place nothing gives up early.
             let most = if wild { 4 } else { u64::from(limited) * 4 };
             for _ in 0..draw.between(0, most) {
